@@ -1,0 +1,20 @@
+{#
+    Overrides dbt's macro that renders the config of a Python model, to hand our models what they cannot reach:
+    settings of the source, names of their tables and the run's vars. dbt gives a Python model its own config only.
+#}
+{% macro build_config_dict(model) %}
+{{ dbt.build_config_dict(model) }}
+{%- if model.config.materialized == 'change_log' and execute %}
+config_dict["afterimage"] = {{ {
+    'model': model.alias,
+    'settings': _settings_of(model),
+    'log': this | string,
+    'rejected': this.incorporate(path={'identifier': this.identifier ~ '_rejected'}) | string,
+    'progress': _progress_relation() | string,
+    'file_format': model.config.file_format,
+    'beginning_of_time': var('beginning_of_time'),
+    'backfill_from': var('backfill_from') | string if var('backfill_from') else none,
+    'rebuild_changes': var('rebuild_changes'),
+} }}
+{%- endif %}
+{% endmacro %}

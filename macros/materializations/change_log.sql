@@ -1,0 +1,26 @@
+{#
+    Materialization of `<table>_changes`: append-only, exempt from --full-refresh, written by the package.
+    Why not dbt-spark's incremental: it writes the rows of a Python model twice (a temporary table, then an
+    insert), replaces the table's schema, and ignores partitioning. Here a batch is one append, or nothing.
+#}
+{% materialization change_log, adapter='spark', supported_languages=['python'] %}
+    {%- set target_relation = this.incorporate(type='table') -%}
+    {%- if target.method != 'session' -%}
+        {{ exceptions.raise_compiler_error(
+            "Model " ~ model.name ~ " is Python, and under `method: " ~ target.method ~ "` there is no Spark in the dbt"
+            ~ " process to run it. Use a target with `method: session` (profiles.yml.example has one for a cluster)."
+        ) }}
+    {%- endif -%}
+    {{ run_hooks(pre_hooks) }}
+    {%- call statement('main', language='python') -%}
+{{ compiled_code }}
+
+# --- written by the materialization change_log ---
+from dbt_afterimage.changes.write import write_batch
+
+write_batch(spark, config_dict["afterimage"], model(dbtObj(spark.table), spark))
+    {%- endcall -%}
+    {%- do persist_docs(target_relation, model) -%}
+    {{ run_hooks(post_hooks) }}
+    {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}

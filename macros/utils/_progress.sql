@@ -1,0 +1,45 @@
+{# The table in which every model notes what it has applied; one per target schema. #}
+{% macro _progress_relation() %}
+    {{ return(api.Relation.create(schema=target.schema, identifier='afterimage_progress', type='table')) }}
+{% endmacro %}
+
+
+{# Creates it on the first run; does nothing, and commits nothing, afterwards. #}
+{% macro _create_progress() %}
+    {%- set file_format = 'delta' if 'delta' in target.server_side_parameters.get('spark.sql.catalog.spark_catalog', '') else 'iceberg' -%}
+    {%- do run_query("create schema if not exists " ~ target.schema) -%}
+    {%- set statement -%}
+        create table if not exists {{ _progress_relation() }} (
+            model string comment 'name of the model that published',
+            recorded_at timestamp comment 'the last batch of the change log that it has applied',
+            change_seq string comment 'greatest change_seq that it has applied',
+            changed_at timestamp comment 'greatest changed_at that it has applied'
+        )
+        using {{ file_format }}
+        comment 'One row per publication of a model: what it had applied by then'
+    {%- endset -%}
+    {%- do run_query(statement) -%}
+{% endmacro %}
+
+
+{# What a model has applied: {recorded_at, change_seq, changed_at}, each none before its first publication. #}
+{% macro _read_progress(model_name) %}
+    {%- set found = run_query(
+        "select cast(max(recorded_at) as string), max(change_seq), cast(max(changed_at) as string) from "
+        ~ _progress_relation() ~ " where model = '" ~ model_name ~ "'"
+    ).rows[0] -%}
+    {{ return({'recorded_at': found[0], 'change_seq': found[1], 'changed_at': found[2]}) }}
+{% endmacro %}
+
+
+{# Appends what a model has just published. #}
+{% macro _write_progress(model_name, progress) %}
+    {%- set texts = [] -%}
+    {%- for name in ('recorded_at', 'change_seq', 'changed_at') -%}
+        {%- do texts.append("'" ~ progress[name] ~ "'" if progress[name] is not none else 'null') -%}
+    {%- endfor -%}
+    {%- do run_query(
+        "insert into " ~ _progress_relation() ~ " values ('" ~ model_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
+        ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp))"
+    ) -%}
+{% endmacro %}

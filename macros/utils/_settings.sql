@@ -1,0 +1,37 @@
+{# Settings of one source table, validated, with defaults; {} while dbt parses. #}
+{# Why through the adapter: the check is Python (src/dbt_afterimage/settings.py), shared with the Python models. #}
+{% macro _settings(source_name, table_name) %}
+    {%- if not execute -%}
+        {{ return({}) }}
+    {%- endif -%}
+    {%- for node in graph.sources.values() -%}
+        {%- if node.source_name == source_name and node.name == table_name -%}
+            {{ return(adapter.afterimage_settings(node)) }}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ exceptions.raise_compiler_error(
+        "`_settings`: no source table " ~ source_name ~ "." ~ table_name
+        ~ " is declared. Declare it in a sources YAML."
+    ) }}
+{% endmacro %}
+
+
+{# Settings that govern a model: those of the change table that its staging model reads. #}
+{# A staging model names its change table first (the base table comes second), so the first source counts. #}
+{% macro _settings_of(node) %}
+    {%- if not execute -%}
+        {{ return({}) }}
+    {%- endif -%}
+    {%- if node.sources -%}
+        {{ return(_settings(node.sources[0][0], node.sources[0][1])) }}
+    {%- endif -%}
+    {%- for id in node.depends_on.nodes -%}
+        {%- if id in graph.nodes and graph.nodes[id].resource_type == 'model' -%}
+            {{ return(_settings_of(graph.nodes[id])) }}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ exceptions.raise_compiler_error(
+        "`_settings_of`: no source table stands upstream of " ~ node.name
+        ~ ". A staging model must read a source() that declares `meta.afterimage`."
+    ) }}
+{% endmacro %}

@@ -1,0 +1,7 @@
+"""The change log of customers: every change once, updates with their before image."""
+
+from dbt_afterimage.changes import build_changes
+
+
+def model(dbt, session):
+    return build_changes(dbt, session, dbt.ref("stg_qlik__customers"))

@@ -1,0 +1,57 @@
+"""What one run adds to a change log, decided but not written yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class BatchCounts:
+    """Records of a batch by what became of them."""
+
+    accepted: int = 0
+    rejected: int = 0
+    duplicates: int = 0
+    pending: int = 0
+    without_before_image: int = 0
+
+    def __str__(self) -> str:
+        parts = [f"{self.accepted:,} changes recorded"]
+        for count, what in (
+            (self.rejected, "rejected"),
+            (self.pending, "pending"),
+            (self.duplicates, "duplicates"),
+            (self.without_before_image, "updates accepted without their before image"),
+        ):
+            if count:
+                parts.append(f"{count:,} {what}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class ChangeBatch:
+    """One append to a change log.
+
+    Attributes:
+        accepted: rows for the log (all its columns), or None when there are none.
+        rejected: rows for `<table>_changes_rejected`, or None when there are no new ones.
+        empty_log: a DataFrame without rows that has the log's columns, to create it from.
+        empty_rejected: the same for the rejected table.
+        change_seq: greatest position in the log after this batch, None when it has none.
+        changed_at: greatest commit time in the log after this batch, ISO text in UTC.
+        recorded_at: the batch's identity, ISO text in UTC.
+        counts: what became of the records.
+        cached: what to release once the batch is written.
+    """
+
+    accepted: DataFrame | None
+    rejected: DataFrame | None
+    empty_log: DataFrame
+    empty_rejected: DataFrame
+    change_seq: str | None
+    changed_at: str | None
+    recorded_at: str
+    counts: BatchCounts
+    cached: DataFrame | None

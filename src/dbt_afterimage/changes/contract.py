@@ -1,0 +1,58 @@
+"""Names of the change-event contract: what a staging model yields and what the change log adds."""
+
+from __future__ import annotations
+
+# Columns of every staging model, in order; all others are data columns.
+STAGED_COLUMNS = (
+    "change_seq",
+    "change_oper",
+    "changed_at",
+    "source_timestamp",
+    "transaction_id",
+    "transaction_event",
+    "declared_changed_columns",
+    "known_columns",
+    "truncate_scope",
+    "load_id",
+    "arrival",
+    "reject_reason",
+    "record_hash",
+    "raw_record",
+)
+
+# Columns of the change log besides the data columns and `before`, with their types. They stand first,
+# because table formats keep statistics for the first columns only, and every reader filters by them.
+LOG_COLUMNS = {
+    "change_seq": "string",
+    "change_oper": "string",
+    "changed_at": "timestamp",
+    "recorded_at": "timestamp",
+    "change_date": "date",
+    "source_timestamp": "timestamp",
+    "transaction_id": "string",
+    "transaction_event": "bigint",
+    "declared_changed_columns": "array<string>",
+    "known_columns": "array<string>",
+    "before_known_columns": "array<string>",
+    "truncate_scope": "map<string,string>",
+    "load_id": "string",
+    "load_rows": "bigint",
+    "record_hash": "bigint",
+    "before_record_hash": "bigint",
+}
+
+REJECTED_COLUMNS = {
+    "change_seq": "string",
+    "change_oper": "string",
+    "reject_reason": "string",
+    "record_hash": "bigint",
+    "raw_record": "string",
+    "recorded_at": "timestamp",
+    "resolved_at": "timestamp",
+}
+
+
+def data_columns(columns: list[str]) -> list[str]:
+    """The data columns among the columns of a staging model or a change log, in their order."""
+    reserved = {*STAGED_COLUMNS, *LOG_COLUMNS, "before"}
+    return [column for column in columns if column not in reserved]

@@ -1,0 +1,83 @@
+"""Starts Spark so that the console shows dbt's lines only; what the JVM prints goes to logs/spark.log.
+
+Spark, Ivy and Hadoop write to the JVM's standard error from its first moment, before any log4j2
+file can apply. The JVM inherits its standard error from this process, so for the seconds in which
+it is launched the file descriptor points to the log. A JVM that fails to start shows why.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dbt.adapters.spark import session as spark_session
+from dbt_common.exceptions import DbtRuntimeError
+
+LOG_FILE = Path("logs") / "spark.log"
+_TAIL_LINES = 15
+_launch = threading.Lock()
+
+
+def start_sessions_quietly() -> None:
+    """Make dbt-spark's session cursor launch the JVM with its standard error in the log file."""
+    execute = spark_session.Cursor.execute
+
+    def execute_quietly(self: Any, sql: str, *parameters: Any) -> None:
+        _ensure_session(self.server_side_parameters)
+        execute(self, sql, *parameters)
+
+    spark_session.Cursor.execute = execute_quietly
+
+
+def _ensure_session(parameters: dict[str, Any]) -> None:
+    from pyspark.sql import SparkSession
+
+    if SparkSession.getActiveSession() is not None:
+        return
+    with _launch:  # dbt's threads ask for the session at the same time
+        from pyspark import SparkContext
+
+        running = SparkContext._active_spark_context is not None
+        builder = SparkSession.builder.enableHiveSupport()
+        for name, value in parameters.items():
+            builder = builder.config(name, value)
+        if running:
+            builder.getOrCreate()
+            return
+        try:
+            with _stderr_to(LOG_FILE):
+                session = builder.getOrCreate()
+        except Exception as error:
+            raise DbtRuntimeError(_why(error)) from error
+        session.sparkContext.setLogLevel("ERROR")
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    console = os.dup(2)
+    try:
+        with path.open("ab") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(console, 2)
+        os.close(console)
+
+
+def _why(error: Exception) -> str:
+    lines = LOG_FILE.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
+    shown = "\n  ".join(lines)
+    return (
+        f"Spark did not start: {error}\n"
+        f"The last lines of {LOG_FILE}:\n  {shown}\n"
+        "Is JAVA_HOME a Java 17 or 21? `make setup` finds one. A first start also needs the jars of "
+        "`spark.jars.packages` from Maven Central."
+    )
