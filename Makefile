@@ -1,0 +1,68 @@
+# The project's commands: `make demo` first, then `make test`; `make` alone lists them all.
+#
+# Every command that needs the environment makes it first, once: see scripts/setup.sh.
+# AFTERIMAGE_WAREHOUSE moves the warehouse folder (default: warehouse/); tests never touch it.
+
+.DEFAULT_GOAL := help
+# Two dbt processes on one embedded metastore lock each other out, so no two targets run at once.
+.NOTPARALLEL:
+
+WITH_ENV := scripts/with_env.sh
+SCRATCH := scripts/with_env.sh --scratch
+SETUP_DONE := .venv/.setup_done
+# For example: make test-unit PYTEST_ARGS="-k mask"
+PYTEST_ARGS ?=
+
+.PHONY: help setup demo test lint lint-code lint-sql test-unit test-dbt test-functional docs lock clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+
+setup: $(SETUP_DONE) profiles.yml ## make .venv with the locked packages, find Java, make profiles.yml
+
+$(SETUP_DONE): pyproject.toml requirements.txt requirements-build.txt
+	@scripts/setup.sh
+
+# Only when it is missing: a profile that you changed stays as it is.
+profiles.yml:
+	@cp profiles.yml.example profiles.yml
+
+demo: setup ## land the demo's change tables, build everything twice, show what was built
+	@$(WITH_ENV) afterimage demo
+
+test: lint test-unit test-dbt test-functional ## all of the checks below, under 20 minutes on two cores
+
+lint: lint-code lint-sql ## Python, YAML, shell and SQL, and a description for everything
+
+lint-code: $(SETUP_DONE)
+	$(WITH_ENV) ruff check .
+	$(WITH_ENV) ruff format --check .
+	$(WITH_ENV) mypy
+	$(WITH_ENV) yamllint --strict .
+	@scripts/check_shell.sh
+	$(SCRATCH) sh -c 'dbt --quiet parse && python scripts/check_descriptions.py "$$DBT_TARGET_PATH/manifest.json"'
+
+lint-sql: $(SETUP_DONE)
+	$(SCRATCH) scripts/check_sql.sh
+
+test-unit: $(SETUP_DONE) ## functions, rendered macros and scripts, without a JVM where possible
+	$(SCRATCH) pytest tests/unit $(PYTEST_ARGS)
+
+test-dbt: $(SETUP_DONE) ## dbt's unit tests and data tests, on the demo
+	$(SCRATCH) scripts/test_dbt.sh
+
+test-functional: $(SETUP_DONE) ## real dbt runs on Iceberg, then on Delta, and the tables they leave
+	$(SCRATCH) pytest tests/functional --table-format iceberg $(PYTEST_ARGS)
+	$(SCRATCH) pytest tests/functional --table-format delta $(PYTEST_ARGS)
+
+docs: setup ## build dbt's documentation of your warehouse: target/static_index.html
+	$(WITH_ENV) dbt docs generate --static
+	@echo "Open target/static_index.html in a browser."
+
+lock: $(SETUP_DONE) ## write requirements*.txt anew from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)
+	scripts/lock.sh $(LOCK_ARGS)
+
+clean: ## remove what runs leave behind; .venv, profiles.yml and the warehouse stay
+	rm -rf target logs dbt_packages metastore_db derby.log spark-warehouse artifacts build dist
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +

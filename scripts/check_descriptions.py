@@ -1,0 +1,121 @@
+"""Fails when anything in the project lacks a description: the docs page shows every gap.
+
+Usage: check_descriptions.py target/manifest.json (written by `dbt parse`).
+
+Looked at are the project's own models and their columns, seeds and their columns, sources, source
+tables and their columns, snapshots, exposures, macros and their arguments, and the vars of
+dbt_project.yml. Private macros (name starts with `_`) and overrides of dbt's own macros are explained
+by a comment at the top of their file instead.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+# Undescribed columns are easy to miss in a model that lists none at all.
+NEEDS_COLUMNS = ("model", "seed")
+# dbt names the macro of a generic test or a materialization itself.
+GENERATED_PREFIXES = ("test_", "materialization_")
+
+
+def undescribed(manifest: dict[str, Any], project_file: str) -> Iterator[str]:
+    """Yields one line per thing without a description.
+
+    Args:
+        manifest: dbt's manifest, as JSON gives it.
+        project_file: the text of dbt_project.yml; its comments describe the vars.
+
+    Yields:
+        What is missing, as `<kind> <name>: <what to do>`, in no particular order.
+    """
+    project = manifest["metadata"]["project_name"]
+    yield from _nodes(manifest, project)
+    yield from _sources(manifest, project)
+    yield from _macros(manifest, project)
+    yield from _vars(project_file)
+
+
+def _nodes(manifest: dict[str, Any], project: str) -> Iterator[str]:
+    own = [*manifest["nodes"].values(), *manifest.get("exposures", {}).values()]
+    for node in own:
+        kind = node["resource_type"]
+        if node["package_name"] != project or kind not in (*NEEDS_COLUMNS, "snapshot", "exposure"):
+            continue
+        name = f"{kind} {node['name']}"
+        if not node["description"].strip():
+            yield f"{name} ({node['original_file_path']}): no description"
+        if kind in NEEDS_COLUMNS and not node["columns"]:
+            yield f"{name} ({node['original_file_path']}): lists no columns"
+        yield from _columns(name, node)
+
+
+def _sources(manifest: dict[str, Any], project: str) -> Iterator[str]:
+    seen = set()
+    for table in manifest["sources"].values():
+        if table["package_name"] != project:
+            continue
+        source = table["source_name"]
+        if source not in seen and not table["source_description"].strip():
+            yield f"source {source} ({table['original_file_path']}): no description"
+        seen.add(source)
+        name = f"source table {source}.{table['name']}"
+        if not table["description"].strip():
+            yield f"{name} ({table['original_file_path']}): no description"
+        yield from _columns(name, table)
+
+
+def _columns(owner: str, node: dict[str, Any]) -> Iterator[str]:
+    for column in node["columns"].values():
+        if not column["description"].strip():
+            yield f"{owner}: column {column['name']} has no description"
+
+
+def _macros(manifest: dict[str, Any], project: str) -> Iterator[str]:
+    for macro in manifest["macros"].values():
+        name = macro["name"]
+        if macro["package_name"] != project or name.startswith(("_", *GENERATED_PREFIXES)):
+            continue
+        if "__" in name:
+            # `spark__x` implements x for one adapter.
+            continue
+        if not macro["description"].strip():
+            yield f"macro {name} ({macro['original_file_path']}): no description"
+        for argument in macro["arguments"]:
+            if not (argument["description"] or "").strip():
+                yield f"macro {name}: argument {argument['name']} has no description"
+
+
+def _vars(project_file: str) -> Iterator[str]:
+    """A var is described by the comment on the line above it or on its own line."""
+    lines = project_file.splitlines()
+    inside = False
+    for number, line in enumerate(lines):
+        if re.match(r"\S", line) and not line.startswith("#"):
+            inside = line.startswith("vars:")
+            continue
+        var = re.match(r"  ([a-z_]+):(.*)", line)
+        if inside and var and "#" not in var[2] and "#" not in lines[number - 1]:
+            yield f"var {var[1]} (dbt_project.yml): no comment above it"
+
+
+def main(arguments: list[str]) -> int:
+    """Prints what lacks a description; returns the exit code: 1 if there is any, else 0."""
+    if len(arguments) != 1:
+        print(__doc__, file=sys.stderr)
+        return 2
+    manifest = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+    project_file = Path(__file__).parents[1] / "dbt_project.yml"
+    missing = sorted(undescribed(manifest, project_file.read_text(encoding="utf-8")))
+    for line in missing:
+        print(line)
+    print(f"descriptions: {len(missing) or 'none'} missing")
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,97 @@
+#!/bin/sh
+# Prints the home folder of a Java 17 or 21; where there is none, installs one or says what to install.
+#
+# Spark 4.1 runs on Java 17 and 21. Newer ones (25 is common by now) fail deep inside Spark, so the
+# version of every candidate is asked for, never guessed from a folder's name.
+# AFTERIMAGE_NO_INSTALL=1 keeps it from installing anything.
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+unusable=''
+
+# Prints `<version> <home>` of the given java program; nothing if it does not run.
+describe() {
+    "$1" -XshowSettings:properties -version 2>&1 | awk -F ' = ' '
+        $1 ~ /^ *java\.home$/ { home = $2 }
+        $1 ~ /^ *java\.specification\.version$/ { version = $2 }
+        END { if (home != "" && version != "") print version, home }
+    ' || true
+}
+
+# Prints the home of the given java program and ends the script, if its version is one of ours.
+try() {
+    [ -x "$1" ] || return 0
+    description=$(describe "$1")
+    case $description in
+        '17 '* | '21 '*)
+            printf '%s\n' "${description#?? }"
+            exit 0
+            ;;
+        '') ;;
+        *) unusable="$unusable, Java ${description%% *} in ${description#* }" ;;
+    esac
+}
+
+search() {
+    if [ -n "${JAVA_HOME:-}" ]; then
+        try "$JAVA_HOME/bin/java"
+    fi
+    on_path=$(command -v java 2>/dev/null || true)
+    if [ -n "$on_path" ]; then
+        try "$on_path"
+    fi
+    # Debian and Fedora, vendors' packages, container images, macOS, Homebrew, SDKMAN, IDEs, asdf, mise.
+    for home in \
+        /usr/lib/jvm/* \
+        /usr/java/* \
+        /usr/local/openjdk-* \
+        /opt/* \
+        /opt/java/* \
+        /Library/Java/JavaVirtualMachines/*/Contents/Home \
+        /opt/homebrew/opt/openjdk@*/libexec/openjdk.jdk/Contents/Home \
+        /usr/local/opt/openjdk@*/libexec/openjdk.jdk/Contents/Home \
+        "${HOME:-/nonexistent}"/.sdkman/candidates/java/* \
+        "${HOME:-/nonexistent}"/.jdks/* \
+        "${HOME:-/nonexistent}"/.asdf/installs/java/* \
+        "${HOME:-/nonexistent}"/.local/share/mise/installs/java/*; do
+        try "$home/bin/java"
+    done
+}
+
+# Debian and Ubuntu, as root only: asking for a password in the middle of a build helps nobody.
+install() {
+    [ -z "${AFTERIMAGE_NO_INSTALL:-}" ] || return 0
+    [ "$(id -u)" -eq 0 ] || return 0
+    command -v apt-get >/dev/null 2>&1 || return 0
+    mkdir -p "$root/logs"
+    log="$root/logs/java_install.log"
+    echo "No Java 17 or 21 found: installing one with apt-get (log: logs/java_install.log)" >&2
+    export DEBIAN_FRONTEND=noninteractive
+    # A package list that cannot be refreshed may still be good enough to install from.
+    apt-get update >"$log" 2>&1 </dev/null || true
+    apt-get install -y openjdk-17-jre-headless >>"$log" 2>&1 </dev/null ||
+        apt-get install -y openjdk-21-jre-headless >>"$log" 2>&1 </dev/null || {
+        echo "The installation failed; the end of logs/java_install.log:" >&2
+        tail -n 5 "$log" >&2
+    }
+}
+
+search
+install
+search
+
+{
+    if [ -n "$unusable" ]; then
+        printf 'No Java 17 or 21 found (found, but of no use to Spark: %s).\n' "${unusable#, }"
+    else
+        echo 'No Java 17 or 21 found.'
+    fi
+    cat <<'HELP'
+Spark needs a Java runtime, version 17 or 21. Install one, then run the same command again.
+Debian or Ubuntu: sudo apt-get install openjdk-17-jre-headless (or openjdk-21-jre-headless).
+Fedora or RHEL: sudo dnf install java-21-openjdk-headless. macOS: brew install openjdk@17.
+Windows: work in WSL and follow the line for Ubuntu. If you have one in an unusual place, set
+JAVA_HOME to its folder, the one that holds bin/java.
+HELP
+} >&2
+exit 1

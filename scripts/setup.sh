@@ -1,0 +1,93 @@
+#!/bin/sh
+# Makes everything that the other commands need: Java, .venv with the locked packages, profiles.yml.
+#
+# `make setup` runs it when the lock or pyproject.toml is newer than .venv. Running it again does no
+# harm: it only installs what is missing.
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+cd "$root"
+log=logs/setup.log
+mkdir -p logs
+: >"$log"
+
+say() { printf '[setup %s/4] %s\n' "$1" "$2"; }
+
+die() {
+    printf '%s\n' "$@" >&2
+    exit 1
+}
+
+# Runs pip with the given arguments, its output in the log, and a sign of life every ten seconds.
+run_pip() {
+    .venv/bin/python -m pip --disable-pip-version-check --no-input "$@" >>"$log" 2>&1 </dev/null &
+    pip_id=$!
+    trap 'kill "$pip_id" 2>/dev/null; exit 130' INT TERM
+    seconds=0
+    while kill -0 "$pip_id" 2>/dev/null; do
+        sleep 1
+        seconds=$((seconds + 1))
+        if [ $((seconds % 10)) -eq 0 ]; then
+            printf '            %s s: %s\n' "$seconds" "$(current_step)"
+        fi
+    done
+    trap - INT TERM
+    if ! wait "$pip_id"; then
+        tail -n 25 "$log" >&2
+        die '' "pip failed; the whole output is in $log. If the network broke off, run the command again."
+    fi
+}
+
+# What pip is doing, from its log: the last line that names a package, without addresses.
+current_step() {
+    sed -n -e 's/^ *\(Building wheel\)s* for collected packages: \(.*\)/\1 of \2/p' \
+        -e 's/^Collecting \([^ ;]*\).*/reading \1/p' \
+        -e 's/^\(Installing\) collected packages.*/\1/p' "$log" | tail -n 1
+}
+
+java=$(scripts/java_home.sh)
+say 1 "Java found in $java"
+
+if [ -x .venv/bin/python ] &&
+    .venv/bin/python -c 'import pip, sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' \
+        2>>"$log"; then
+    say 2 ".venv is there already, with $(.venv/bin/python -V)"
+else
+    python=$(scripts/python_for_venv.sh)
+    if ! "$python" -c 'import ensurepip, venv' 2>>"$log"; then
+        # Debian and Ubuntu ship Python without the module that puts pip into an environment.
+        package="python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv"
+        if [ -z "${AFTERIMAGE_NO_INSTALL:-}" ] && [ "$(id -u)" -eq 0 ] &&
+            command -v apt-get >/dev/null 2>&1; then
+            say 2 "installing $package with apt-get (log: $log)"
+            export DEBIAN_FRONTEND=noninteractive
+            apt-get update >>"$log" 2>&1 </dev/null || true
+            apt-get install -y "$package" >>"$log" 2>&1 </dev/null || true
+        fi
+        "$python" -c 'import ensurepip, venv' 2>>"$log" || die \
+            "$python cannot make virtual environments: its modules venv and ensurepip are missing." \
+            "Debian or Ubuntu: sudo apt-get install $package. Then run the same command again."
+    fi
+    say 2 "making .venv with $("$python" -V) ($python)"
+    "$python" -m venv --clear .venv >>"$log" 2>&1 || {
+        tail -n 25 "$log" >&2
+        die '' "Making .venv failed; the whole output is in $log."
+    }
+fi
+
+packages=$(grep -c '^[A-Za-z0-9]' requirements.txt)
+say 3 "installing the $packages packages of requirements.txt into .venv (the first time: 600 MB, a few minutes)"
+# In two steps, because PySpark is built from source and its build backend has to come from the lock
+# as well: with --no-build-isolation pip fetches nothing that has no hash.
+run_pip install --no-deps --require-hashes -r requirements-build.txt
+run_pip install --no-deps --require-hashes --no-build-isolation --use-pep517 -r requirements.txt
+run_pip install --no-deps --no-build-isolation -e .
+
+if [ -f profiles.yml ]; then
+    say 4 'profiles.yml is there already'
+elif [ -f profiles.yml.example ]; then
+    cp profiles.yml.example profiles.yml
+    say 4 'profiles.yml made from profiles.yml.example'
+fi
+
+touch .venv/.setup_done

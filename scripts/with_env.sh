@@ -1,0 +1,48 @@
+#!/bin/sh
+# Runs a command with the project's Java, Python and warehouse, e.g. scripts/with_env.sh dbt build.
+#
+# With --scratch as first argument the warehouse, dbt's target and log folders and profiles.yml are
+# made in a new folder that is removed afterwards: the tests use it, so that they never touch yours.
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+scratch=''
+if [ "${1:-}" = --scratch ]; then
+    shift
+    scratch=yes
+fi
+if [ $# -eq 0 ]; then
+    echo 'usage: scripts/with_env.sh [--scratch] command [argument ...]' >&2
+    exit 2
+fi
+if [ ! -x "$root/.venv/bin/python" ]; then
+    echo 'There is no .venv yet: run "make setup" first.' >&2
+    exit 1
+fi
+
+JAVA_HOME=$("$root/scripts/java_home.sh")
+PATH="$root/.venv/bin:$JAVA_HOME/bin:$PATH"
+# Spark's workers must be the Python that the driver is, whatever python3 means outside.
+PYSPARK_PYTHON="$root/.venv/bin/python"
+PYSPARK_DRIVER_PYTHON="$PYSPARK_PYTHON"
+AFTERIMAGE_WAREHOUSE=${AFTERIMAGE_WAREHOUSE:-$root/warehouse}
+export JAVA_HOME PATH PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON AFTERIMAGE_WAREHOUSE
+# Another Spark's folder would take its place under the PySpark of .venv.
+unset SPARK_HOME
+
+if [ -z "$scratch" ]; then
+    exec "$@"
+fi
+
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/afterimage.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+cp "$root/profiles.yml.example" "$scratch/profiles.yml"
+AFTERIMAGE_WAREHOUSE="$scratch/warehouse"
+DBT_PROFILES_DIR="$scratch"
+DBT_TARGET_PATH="$scratch/target"
+DBT_LOG_PATH="$scratch/logs"
+export DBT_PROFILES_DIR DBT_TARGET_PATH DBT_LOG_PATH
+unset DBT_PROFILE DBT_TARGET AFTERIMAGE_TARGET
+"$@"
