@@ -4,8 +4,8 @@ Usage: check_descriptions.py target/manifest.json (written by `dbt parse`).
 
 Looked at are the project's own models and their columns, seeds and their columns, sources, source
 tables and their columns, snapshots, exposures, macros and their arguments, and the vars of
-dbt_project.yml. Private macros (name starts with `_`) and overrides of dbt's own macros are explained
-by a comment at the top of their file instead.
+dbt_project.yml. Private macros (name starts with `_`) and overrides of dbt's own macros have a
+comment at the top of their file instead.
 """
 
 from __future__ import annotations

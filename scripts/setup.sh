@@ -75,8 +75,7 @@ else
     }
 fi
 
-packages=$(grep -c '^[A-Za-z0-9]' requirements.txt)
-say 3 "installing the $packages packages of requirements.txt into .venv (the first time: 600 MB, a few minutes)"
+say 3 'installing the locked packages into .venv (the first time: about 500 MB to fetch, a few minutes)'
 # In two steps, because PySpark is built from source and its build backend has to come from the lock
 # as well: with --no-build-isolation pip fetches nothing that has no hash.
 run_pip install --no-deps --require-hashes -r requirements-build.txt
