@@ -1,0 +1,110 @@
+"""Field changes of one table: one row per column that an update really changed.
+
+Readings of the rule that a reader may want to know
+---------------------------------------------------
+- An update with a before image is compared with it (`before_image`); an update without one with the
+  version that it closed (`previous_version`). An update that opened no version changed nothing
+  tracked, and of its untracked columns the history keeps only the last value: it gives no rows.
+- All data columns are compared, tracked or not, key columns included, where both sides are known.
+- With `inserts_and_deletes` an insert gives a row per known column that is not NULL (`old_value`
+  and `derived_from` NULL), a delete a row per known column of the deleted row that is not NULL
+  (`new_value` NULL), taken from its before image, else from the version that it closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from tests.oracle.history import (
+    Image,
+    Key,
+    LogRow,
+    TableOptions,
+    Version,
+    as_text,
+    in_log_order,
+    key_of,
+    known_before,
+    known_image,
+    known_values,
+    previous_key_of,
+    same_value,
+)
+
+
+@dataclass(frozen=True)
+class FieldChange:
+    """One changed column of one change. Keys are tuples in the order of the key columns.
+
+    `changed_at` is the change's own, not the boundary of a version.
+    """
+
+    key: Key
+    previous_key: Key | None
+    change_seq: str
+    changed_at: datetime | None
+    transaction_id: str | None
+    change_oper: str
+    column_name: str
+    old_value: str | None
+    new_value: str | None
+    derived_from: str | None
+
+
+def build_field_changes(
+    log: Iterable[LogRow],
+    history: Iterable[Version],
+    options: TableOptions,
+    *,
+    inserts_and_deletes: bool = False,
+) -> list[FieldChange]:
+    """Return the field changes in log order, within a change in table column order.
+
+    `history` is what `build_history` returns for the same log.
+    """
+    closed_at = {
+        (key_of(version.data, options), version.valid_to_seq): version for version in history
+    }
+    result = []
+    for row in in_log_order(log, options):
+        if row.data is None or row.change_oper not in ("IUD" if inserts_and_deletes else "U"):
+            continue
+        key = key_of(row.data, options)
+        old, derived_from = _old_image(row, closed_at.get((key, row.change_seq)))
+        new = {} if row.change_oper == "D" else known_image(row, options)
+        for column in options.columns:
+            if row.change_oper == "U" and not (column in old and column in new):
+                continue
+            if same_value(old.get(column), new.get(column)):
+                continue
+            result.append(
+                FieldChange(
+                    key=key,
+                    previous_key=previous_key_of(row, options),
+                    change_seq=row.change_seq,
+                    changed_at=row.changed_at,
+                    transaction_id=row.transaction_id,
+                    change_oper=row.change_oper,
+                    column_name=column,
+                    old_value=as_text(old.get(column)),
+                    new_value=as_text(new.get(column)),
+                    derived_from=derived_from,
+                )
+            )
+    return result
+
+
+def _old_image(row: LogRow, closed: Version | None) -> tuple[Image, str | None]:
+    """Return what the row was before the change, known columns only, and where that is from.
+
+    `closed`: the version of the key that ends at the change.
+    """
+    if row.change_oper == "I":
+        return {}, None
+    if row.before is not None:
+        return known_before(row), "before_image"
+    if closed is not None and closed.closed_by == row.change_oper:
+        return known_values(closed), "previous_version"
+    return {}, None
