@@ -33,6 +33,7 @@ try() {
 }
 
 search() {
+    unusable=''
     if [ -n "${JAVA_HOME:-}" ]; then
         try "$JAVA_HOME/bin/java"
     fi
