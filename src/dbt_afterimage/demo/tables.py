@@ -132,7 +132,7 @@ CUSTOMERS = Table(
         replicated_at   timestamp
     """),
     key=("customer_id",),
-    mask_forms=(full_hex, short_hex),
+    mask_forms=(full_hex,),
     base="live",
     delete_image="row",
     lob_columns=("notes",),
@@ -158,7 +158,7 @@ PRODUCTS = Table(
         price_changed_at   timestamp
     """),
     key=("product_id",),
-    mask_forms=(message_hex,),
+    mask_forms=(message_hex, short_hex),
     base="frozen",
     delete_image="key",
     before_images=False,
