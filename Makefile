@@ -40,6 +40,7 @@ lint-code: $(SETUP_DONE)
 	$(WITH_ENV) mypy
 	$(WITH_ENV) yamllint --strict .
 	@scripts/check_shell.sh
+	$(WITH_ENV) python scripts/check_macros.py
 	$(SCRATCH) sh -c 'dbt --quiet parse && python scripts/check_descriptions.py "$$DBT_TARGET_PATH/manifest.json"'
 
 lint-sql: $(SETUP_DONE)

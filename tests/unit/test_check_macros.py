@@ -1,0 +1,41 @@
+"""The check of macro files finds what it says it finds."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts.check_macros import findings
+
+COMMENT = "{# Why. #}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("decode", "{% macro decode(a) %}1{% endmacro %}\n{% macro _part() %}{% endmacro %}\n"),
+        ("valid_to", "{% test valid_to(model) %}select 1{% endtest %}\n"),
+        ("persist_docs", "{% macro spark__persist_docs(relation) %}{% endmacro %}\n"),
+        ("log", "{%- materialization log, adapter='spark' -%}{%- endmaterialization -%}\n"),
+        ("_names", "{% macro _quoted(a) %}1{% endmacro %}\n"),
+    ],
+)
+def test_a_file_in_order_passes(name: str, text: str) -> None:
+    assert list(findings(name, COMMENT + text)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "finding"),
+    [
+        ("decode", COMMENT + "{% macro encode() %}{% endmacro %}\n", "defines encode where"),
+        ("decode", COMMENT + "select 1\n", "defines nothing where"),
+        ("_names", COMMENT + "{% macro quoted() %}{% endmacro %}\n", "quoted is public"),
+        ("_names", "{% macro _quoted() %}{% endmacro %}\n", "comes first"),
+        ("_names", COMMENT + "x" * 121 + "\n", "line 2: 121 columns"),
+        ("_names", COMMENT + "x \n", "white space at the end"),
+        ("_names", COMMENT + "\tx\n", "tab"),
+        ("_names", COMMENT + "x", "line break"),
+    ],
+)
+def test_each_fault_is_found(name: str, text: str, finding: str) -> None:
+    (found,) = findings(name, text)
+    assert finding in found
