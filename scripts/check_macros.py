@@ -7,7 +7,7 @@ sqlfluff reads a macro file as empty text: it lints what models make of the macr
 Here, for each file of the folder:
 
 - `<name>.sql` defines one public macro, generic test or materialization, called `<name>`; an
-  override of dbt's own carries the adapter's prefix (`spark__<name>`). Its other macros are private.
+  override of dbt's own has the adapter's prefix (`spark__<name>`). Its other macros are private.
 - `_<name>.sql` defines private macros only, whose names start with `_`.
 - The file starts with a comment that says what it is for.
 - Lines have at most 120 columns, no tabs and no white space at their end.
