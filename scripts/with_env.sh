@@ -3,16 +3,24 @@
 #
 # With --scratch as first argument the warehouse, dbt's target and log folders and profiles.yml are
 # made in a new folder that is removed afterwards: the tests use it, so that they never touch yours.
+# With --scratch-in FOLDER they are in that folder, which stays.
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 scratch=''
-if [ "${1:-}" = --scratch ]; then
-    shift
-    scratch=yes
-fi
+case ${1:-} in
+    --scratch)
+        scratch=new
+        shift
+        ;;
+    --scratch-in)
+        mkdir -p "$2"
+        scratch=$(CDPATH='' cd -- "$2" && pwd)
+        shift 2
+        ;;
+esac
 if [ $# -eq 0 ]; then
-    echo 'usage: scripts/with_env.sh [--scratch] command [argument ...]' >&2
+    echo 'usage: scripts/with_env.sh [--scratch | --scratch-in FOLDER] command [argument ...]' >&2
     exit 2
 fi
 if [ ! -x "$root/.venv/bin/python" ]; then
@@ -34,10 +42,12 @@ if [ -z "$scratch" ]; then
     exec "$@"
 fi
 
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/afterimage.XXXXXX")
-trap 'rm -rf "$scratch"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+if [ "$scratch" = new ]; then
+    scratch=$(mktemp -d "${TMPDIR:-/tmp}/afterimage.XXXXXX")
+    trap 'rm -rf "$scratch"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+fi
 cp "$root/profiles.yml.example" "$scratch/profiles.yml"
 AFTERIMAGE_WAREHOUSE="$scratch/warehouse"
 DBT_PROFILES_DIR="$scratch"
