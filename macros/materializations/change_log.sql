@@ -5,9 +5,9 @@
 #}
 {% materialization change_log, adapter='spark', supported_languages=['python'] %}
     {%- set target_relation = this.incorporate(type='table') -%}
-    {%- if target.method != 'session' -%}
+    {%- if adapter.afterimage_connection_method() != 'session' -%}
         {{ exceptions.raise_compiler_error(
-            "Model " ~ model.name ~ " is Python, and under `method: " ~ target.method ~ "` there is no Spark in the dbt"
+            "Model " ~ model.name ~ " is Python, and under `method: " ~ adapter.afterimage_connection_method() ~ "` there is no Spark in the dbt"
             ~ " process to run it. Use a target with `method: session` (profiles.yml.example has one for a cluster)."
         ) }}
     {%- endif -%}

@@ -6,7 +6,6 @@
 
 {# Creates it on the first run; does nothing, and commits nothing, afterwards. #}
 {% macro _create_progress() %}
-    {%- set file_format = 'delta' if 'delta' in target.server_side_parameters.get('spark.sql.catalog.spark_catalog', '') else 'iceberg' -%}
     {%- do run_query("create schema if not exists " ~ target.schema) -%}
     {%- set statement -%}
         create table if not exists {{ _progress_relation() }} (
@@ -15,7 +14,7 @@
             change_seq string comment 'greatest change_seq that it has applied',
             changed_at timestamp comment 'greatest changed_at that it has applied'
         )
-        using {{ file_format }}
+        using {{ adapter.afterimage_table_format() }}
         comment 'One row per publication of a model: what it had applied by then'
     {%- endset -%}
     {%- do run_query(statement) -%}

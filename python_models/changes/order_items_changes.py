@@ -4,4 +4,5 @@ from dbt_afterimage.changes import build_changes
 
 
 def model(dbt, session):
+    dbt.config(materialized="change_log")
     return build_changes(dbt, session, dbt.ref("stg_qlik__order_items"))

@@ -106,23 +106,22 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         SettingsError: something is missing, misspelt or not allowed.
     """
     table = f"{source['source_name']}.{source['name']}"
-    meta = dict((source.get("config") or {}).get("meta") or source.get("meta") or {})
-    given = meta.get("afterimage")
-    if not isinstance(given, Mapping):
+    given = _given(source)
+    if not given:
         raise SettingsError(
             f"Source table {table} has no `meta.afterimage`. Cure: add `config: {{meta: {{afterimage: "
             f"{{system: ..., key: [...]}}}}}}` to the table or its source; allowed systems: "
             f"{', '.join(SYSTEMS)}."
         )
     system = given.get("system")
-    if system not in SYSTEMS:
+    if not isinstance(system, str) or system not in SYSTEMS:
         raise SettingsError(
             f"Source table {table}: `system` is {system!r}; allowed: {', '.join(SYSTEMS)}. "
             "Cure: set it on the source, it holds for all its tables."
         )
     model = SYSTEMS[system]
     try:
-        settings = model.model_validate(dict(given)).model_dump()
+        settings = model.model_validate(given).model_dump()
     except ValidationError as error:
         raise SettingsError(_explain(table, model, error)) from error
     columns = source.get("columns") or {}
@@ -132,6 +131,14 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
     ]
     _check_columns(table, settings)
     return settings
+
+
+def _given(source: Mapping[str, Any]) -> dict[str, Any]:
+    """The source's `afterimage` meta with the table's over it: dbt's own merge replaces it whole."""
+    meta = {**(source.get("meta") or {}), **((source.get("config") or {}).get("meta") or {})}
+    whole = (source.get("source_meta") or {}).get("afterimage") or {}
+    own = meta.get("afterimage") or {}
+    return {**whole, **own} if isinstance(own, Mapping) and isinstance(whole, Mapping) else {}
 
 
 def _check_columns(table: str, settings: dict[str, Any]) -> None:

@@ -21,9 +21,7 @@ from dbt_afterimage.changes.pairing import (
     pair,
 )
 from dbt_afterimage.changes.positions import QlikPositions, positions
-from dbt_afterimage.changes.progress import Progress, read_progress
-
-_ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+from dbt_afterimage.changes.progress import ISO_TIMESTAMP, Progress, read_progress
 
 
 class RejectedRecordsError(RuntimeError):
@@ -49,7 +47,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     key = settings["key"]
     where = positions(settings)
     log = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
-    done = read_progress(session, context["progress"], context["model"]) if log else Progress()
+    noted = read_progress(session, context["progress"], context["model"]) if log else Progress()
+    done = _really_done(log, noted)
 
     floor = _floor(context, where, done)
     changes = staged.filter(~F.col("change_oper").isin("L", "N") | F.col("change_oper").isNull())
@@ -78,12 +77,12 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         )
         accepted = accepted.unionByName(mark, allowMissingColumns=True)
 
-    recorded_at = _next_recorded_at(done)
+    has_rows = bool(counts.accepted) or load_position is not None
+    recorded_at = _next_recorded_at(done) if has_rows or counts.rejected else done.recorded_at or ""
     new_rejects = _new_rejects(session, context, rejected, staged, recorded_at) if counts.rejected else None
     if new_rejects is not None and settings["on_reject"] == "fail":
         raise RejectedRecordsError(_describe_rejects(context, new_rejects))
     rows = _log_rows(accepted, staged, recorded_at, context["beginning_of_time"])
-    has_rows = bool(counts.accepted) or load_position is not None
     return ChangeBatch(
         accepted=rows if has_rows else None,
         rejected=new_rejects,
@@ -93,9 +92,29 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         ),
         change_seq=_greatest(found["accepted_seq"], done.change_seq, load_position),
         changed_at=_greatest(found["accepted_at"], done.changed_at),
-        recorded_at=recorded_at,
+        recorded_at=recorded_at if has_rows else done.recorded_at or recorded_at,
+        is_progress_behind=done != noted,
         counts=counts,
         cached=decided,
+    )
+
+
+def _really_done(log: DataFrame | None, noted: Progress) -> Progress:
+    """What the log holds: more than was noted when a run was killed before it could note it."""
+    if log is None:
+        return noted
+    if noted.recorded_at is not None:
+        log = log.filter(F.col("recorded_at") > F.lit(noted.recorded_at).cast("timestamp"))
+    change = F.col("change_oper") != "L"
+    found = log.agg(
+        F.date_format(F.max("recorded_at"), ISO_TIMESTAMP),
+        F.max(F.when(change, F.col("change_seq"))),
+        F.date_format(F.max(F.when(change, F.col("changed_at"))), ISO_TIMESTAMP),
+    ).first()
+    if found is None or found[0] is None:
+        return noted
+    return Progress(
+        found[0], _greatest(found[1], noted.change_seq), _greatest(found[2], noted.changed_at)
     )
 
 
@@ -146,7 +165,7 @@ def _look(decided: DataFrame) -> Row:
         F.max(F.when(ok & change, F.col("change_seq"))).alias("seen_seq"),
         F.max(F.when((F.col("outcome") == ACCEPTED) & change, F.col("change_seq"))).alias("accepted_seq"),
         F.date_format(
-            F.max(F.when((F.col("outcome") == ACCEPTED) & change, F.col("changed_at"))), _ISO
+            F.max(F.when((F.col("outcome") == ACCEPTED) & change, F.col("changed_at"))), ISO_TIMESTAMP
         ).alias("accepted_at"),
     ).first()
     assert row is not None  # an aggregate without keys has one row

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 
 @dataclass(frozen=True)
@@ -22,30 +25,24 @@ class Progress:
 
 def read_progress(session: SparkSession, table: str, model: str) -> Progress:
     """The last publication of ``model``; all None when it has none."""
-    row = session.sql(
-        f"""
-        select
-            date_format(max(recorded_at), "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"),
-            max(change_seq),
-            date_format(max(changed_at), "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
-        from {table} where model = :model
-        """,
-        args={"model": model},
-    ).first()
+    row = (
+        session.table(table)
+        .filter(F.col("model") == model)
+        .agg(
+            F.date_format(F.max("recorded_at"), ISO_TIMESTAMP),
+            F.max("change_seq"),
+            F.date_format(F.max("changed_at"), ISO_TIMESTAMP),
+        )
+        .first()
+    )
     return Progress(*row) if row else Progress()
 
 
 def write_progress(session: SparkSession, table: str, model: str, progress: Progress) -> None:
     """Append one row."""
-    session.sql(
-        f"""
-        insert into {table} (model, recorded_at, change_seq, changed_at)
-        values (:model, cast(:recorded_at as timestamp), :change_seq, cast(:changed_at as timestamp))
-        """,
-        args={
-            "model": model,
-            "recorded_at": progress.recorded_at,
-            "change_seq": progress.change_seq,
-            "changed_at": progress.changed_at,
-        },
-    )
+    session.range(1).select(
+        F.lit(model).alias("model"),
+        F.lit(progress.recorded_at).cast("timestamp").alias("recorded_at"),
+        F.lit(progress.change_seq).cast("string").alias("change_seq"),
+        F.lit(progress.changed_at).cast("timestamp").alias("changed_at"),
+    ).writeTo(table).append()

@@ -35,7 +35,7 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
     wrote = _append(
         session, context["log"], batch.accepted, batch.empty_log, table_format, "change_date"
     )
-    if wrote:
+    if wrote or batch.is_progress_behind:
         progress = Progress(batch.recorded_at, batch.change_seq, batch.changed_at)
         write_progress(session, context["progress"], context["model"], progress)
     if wrote or batch.rejected is not None:

@@ -30,7 +30,7 @@ class SessionPythonJobHelper(PythonJobHelper):  # type: ignore[misc]  # dbt ship
         """
         from pyspark.sql import SparkSession
 
-        session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+        session = SparkSession.builder.getOrCreate()
         # The user's code stands first in the compiled code, so its line numbers are those of the
         # file. What dbt appends has lines past the end of the file: linecache must know them too.
         file = str(Path(self._file))

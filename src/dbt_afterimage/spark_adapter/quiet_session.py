@@ -7,6 +7,7 @@ it is launched the file descriptor points to the log. A JVM that fails to start 
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -35,26 +36,23 @@ def start_sessions_quietly() -> None:
 
 
 def _ensure_session(parameters: dict[str, Any]) -> None:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    if SparkSession.getActiveSession() is not None:
-        return
     with _launch:  # dbt's threads ask for the session at the same time
-        from pyspark import SparkContext
-
-        running = SparkContext._active_spark_context is not None
+        if SparkContext._active_spark_context is not None:
+            return
         builder = SparkSession.builder.enableHiveSupport()
         for name, value in parameters.items():
             builder = builder.config(name, value)
-        if running:
-            builder.getOrCreate()
-            return
         try:
             with _stderr_to(LOG_FILE):
                 session = builder.getOrCreate()
         except Exception as error:
             raise DbtRuntimeError(_why(error)) from error
         session.sparkContext.setLogLevel("ERROR")
+        # PySpark prints every failed statement as JSON besides raising it; dbt reports the error.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 @contextmanager

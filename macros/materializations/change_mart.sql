@@ -1,0 +1,125 @@
+{#
+    Materialization of history, current and field changes: a table that follows a change log.
+
+    First run and --full-refresh: `create or replace table` from the model's own SQL. Later: the macro of the mart's
+    kind plans one statement for what is new, or nothing; then the progress row is written. A run that is killed
+    in between applies its batch again, which changes nothing.
+    Why not dbt-spark's incremental: its MERGE has neither conditions nor deletes, and its source is a temporary
+    view that is evaluated more than once.
+#}
+{% materialization change_mart, adapter='spark' %}
+    {%- set existing = load_cached_relation(this) -%}
+    {%- set target_relation = this.incorporate(type='table') -%}
+    {%- set mart = config.require('mart') -%}
+    {%- set inputs = _mart_inputs() -%}
+    {{ run_hooks(pre_hooks) }}
+
+    {%- if existing is not none and existing.is_view -%}
+        {%- do adapter.drop_relation(existing) -%}
+        {%- set existing = none -%}
+    {%- endif -%}
+    {%- if existing is none or should_full_refresh() -%}
+        {%- set applied = _mart_applied_by_rebuild(mart, inputs) -%}
+        {#- one commit on both formats: readers see the old rows or the new ones -#}
+        {%- do adapter.afterimage_create_table(
+            target_relation, _mart_select(mart, inputs), _column_descriptions(),
+            config.get('partition_by') or [], _table_properties()
+        ) -%}
+        {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
+        {%- do _write_progress(target_relation.identifier, applied) -%}
+    {%- else -%}
+        {%- set batch = _mart_batch(target_relation, mart, inputs) -%}
+        {%- if batch is none -%}
+            {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
+        {%- else -%}
+            {%- do log(model.name ~ ": " ~ batch.changes ~ " changed rows, " ~ batch.path ~ " path: " ~ batch.why, info=true) -%}
+            {%- call statement('main') -%}
+                {{ batch.statement }}
+            {%- endcall -%}
+            {%- do _write_progress(target_relation.identifier, batch.applied) -%}
+        {%- endif -%}
+    {%- endif -%}
+
+    {%- do persist_docs(target_relation, model) -%}
+    {{ run_hooks(post_hooks) }}
+    {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}
+
+
+{# The statement that builds a mart anew. History asks the log which columns its changes may not know. #}
+{% macro _mart_select(mart, inputs) %}
+    {%- if mart == 'history' -%}
+        {%- set table = _history_table(inputs[0]) -%}
+        {%- set unknown = _unknown_in_log(table) -%}
+        {%- set carried = [] -%}
+        {%- for name in _without(table.columns, table.settings.key) if name in unknown -%}
+            {%- do carried.append(name) -%}
+        {%- endfor -%}
+        {{ return(_history_from_log(_history_given(table, carried), table)) }}
+    {%- endif -%}
+    {{ return(sql) }}
+{% endmacro %}
+
+
+{# The relations that the model refers to, in the order in which it names them. #}
+{% macro _mart_inputs() %}
+    {%- set inputs = [] -%}
+    {%- for reference in model.refs -%}
+        {%- do inputs.append(ref(reference.name)) -%}
+    {%- endfor -%}
+    {{ return(inputs) }}
+{% endmacro %}
+
+
+{# What is new for an existing mart, as one statement; none when nothing is. #}
+{% macro _mart_batch(target_relation, mart, inputs) %}
+    {%- if mart == 'history' -%}
+        {{ return(_history_batch(target_relation, inputs[0])) }}
+    {%- elif mart == 'current' -%}
+        {{ return(_current_batch(target_relation, inputs[0])) }}
+    {%- elif mart == 'field_changes' -%}
+        {{ return(_field_changes_batch(target_relation, inputs[0], inputs[1] if inputs | length > 1 else none)) }}
+    {%- endif -%}
+    {{ exceptions.raise_compiler_error("`change_mart`: no mart of kind " ~ mart ~ "; allowed: history, current, field_changes.") }}
+{% endmacro %}
+
+
+{# What a mart that is built anew will have applied. Read before the build: what is appended meanwhile comes next time. #}
+{% macro _mart_applied_by_rebuild(mart, inputs) %}
+    {%- if mart == 'history' -%}
+        {%- set positions = "max(if(change_oper <> 'L', change_seq, null)), cast(max(if(change_oper <> 'L', changed_at, null)) as string)" -%}
+    {%- else -%}
+        {%- set positions = "cast(null as string), cast(null as string)" -%}
+    {%- endif -%}
+    {%- set found = run_query(
+        "select cast(max(recorded_at) as string), " ~ positions ~ " from " ~ inputs[-1]
+    ).rows[0] -%}
+    {{ return({'recorded_at': found[0], 'change_seq': found[1], 'changed_at': found[2]}) }}
+{% endmacro %}
+
+
+{# The one place for settings of a table format. Merge-on-read: an update writes the row and a mark, not the file again. #}
+{% macro _table_properties() %}
+    {%- set properties = {'comment': model.description} if model.description else {} -%}
+    {%- if adapter.afterimage_table_format() == 'iceberg' -%}
+        {%- do properties.update({
+            'format-version': '2',
+            'write.merge.mode': 'merge-on-read',
+            'write.update.mode': 'merge-on-read',
+            'write.delete.mode': 'merge-on-read',
+        }) -%}
+    {%- else -%}
+        {%- do properties.update({'delta.enableDeletionVectors': 'true'}) -%}
+    {%- endif -%}
+    {{ return(properties) }}
+{% endmacro %}
+
+
+{# Column name -> description, of the model that runs. #}
+{% macro _column_descriptions() %}
+    {%- set descriptions = {} -%}
+    {%- for name, column in model.columns.items() if column.description -%}
+        {%- do descriptions.update({name: column.description}) -%}
+    {%- endfor -%}
+    {{ return(descriptions) }}
+{% endmacro %}

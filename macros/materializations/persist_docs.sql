@@ -1,0 +1,44 @@
+{#
+    Overrides dbt-spark's persist_docs for tables. That one sends one `alter` per column in every run, each of them a
+    commit, and never sets the table's own comment. Here only what differs is sent: normally nothing.
+#}
+{% macro spark__persist_docs(relation, model, for_relation=true, for_columns=true) %}
+    {%- if relation.type == 'table' and (config.persist_relation_docs() or config.persist_column_docs()) -%}
+        {%- set stored = _stored_descriptions(relation) -%}
+        {%- if for_relation and config.persist_relation_docs() and model.description and stored.comment != model.description | trim -%}
+            {%- do run_query("comment on table " ~ relation ~ " is '" ~ _escaped(model.description | trim) ~ "'") -%}
+        {%- endif -%}
+        {%- if for_columns and config.persist_column_docs() -%}
+            {%- for name, column in model.columns.items() -%}
+                {%- if name in stored.columns and column.description and stored.columns[name] != column.description | trim -%}
+                    {%- do run_query(
+                        "alter table " ~ relation ~ " alter column " ~ _quoted(name) ~ " comment '"
+                        ~ _escaped(column.description | trim) ~ "'"
+                    ) -%}
+                {%- endif -%}
+            {%- endfor -%}
+        {%- endif -%}
+    {%- endif -%}
+{% endmacro %}
+
+
+{# Comments that a table has: {comment, columns: {name: comment}}. #}
+{% macro _stored_descriptions(relation) %}
+    {%- set stored = {'comment': none, 'columns': {}, 'in_columns': true} -%}
+    {%- for row in run_query("describe table extended " ~ relation) -%}
+        {%- if not row[0] or row[0].startswith('#') -%}
+            {%- do stored.update({'in_columns': false}) -%}
+        {%- elif stored.in_columns -%}
+            {%- do stored.columns.update({row[0]: row[2]}) -%}
+        {%- elif row[0] == 'Comment' -%}
+            {%- do stored.update({'comment': row[1]}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(stored) }}
+{% endmacro %}
+
+
+{# Text as the inside of a SQL literal. #}
+{% macro _escaped(text) %}
+    {{ return(text | replace("\\", "\\\\") | replace("'", "\\'")) }}
+{% endmacro %}

@@ -1,0 +1,40 @@
+{#
+    Materialization of a staging model: a view that is written again only when its text or its descriptions changed.
+    Why not dbt-spark's view: it replaces the view in every run, which is a commit to the catalog each time.
+#}
+{% materialization staging_view, adapter='spark' %}
+    {%- set existing = load_cached_relation(this) -%}
+    {%- set target_relation = this.incorporate(type='view') -%}
+    {%- set definition = local_md5(sql ~ model.description ~ tojson(_column_descriptions())) -%}
+    {{ run_hooks(pre_hooks) }}
+
+    {%- if existing is not none and not existing.is_view -%}
+        {%- do adapter.drop_relation(existing) -%}
+        {%- set existing = none -%}
+    {%- endif -%}
+    {%- if existing is not none and _view_definition(existing) == definition -%}
+        {%- call noop_statement('main', 'OK, unchanged') -%}{{ sql }}{%- endcall -%}
+    {%- else -%}
+        {%- call statement('main') -%}
+            create or replace view {{ target_relation }} (
+                {{ get_persist_docs_column_list(model.columns, get_columns_in_query(sql)) }}
+            )
+            comment '{{ model.description | replace("\\", "\\\\") | replace("'", "\\'") }}'
+            tblproperties ('afterimage.definition' = '{{ definition }}')
+            as
+            {{ sql }}
+        {%- endcall -%}
+    {%- endif -%}
+
+    {{ run_hooks(post_hooks) }}
+    {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}
+
+
+{# The mark that the view carries of the text it was made from; none for a view made by something else. #}
+{% macro _view_definition(relation) %}
+    {%- for row in run_query("show tblproperties " ~ relation) if row[0] == 'afterimage.definition' -%}
+        {{ return(row[1]) }}
+    {%- endfor -%}
+    {{ return(none) }}
+{% endmacro %}

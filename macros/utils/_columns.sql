@@ -1,0 +1,69 @@
+{# A column name as SQL: in backticks only where Spark needs them. #}
+{% macro _quoted(name) %}
+    {%- if modules.re.match('^[A-Za-z_][A-Za-z0-9_]*$', name) -%}
+        {{ return(name) }}
+    {%- endif -%}
+    {{ return('`' ~ name | replace('`', '``') ~ '`') }}
+{% endmacro %}
+
+
+{# A list of columns as SQL, each with a prefix such as `target.`; joined by a comma and a line break. #}
+{% macro _listed(names, prefix='', indent=8) %}
+    {%- set parts = [] -%}
+    {%- for name in names -%}
+        {%- do parts.append(prefix ~ _quoted(name)) -%}
+    {%- endfor -%}
+    {{ return(parts | join(',\n' ~ ' ' * indent)) }}
+{% endmacro %}
+
+
+{# Equality of columns of two relations, joined by `and`; NULL-safe by default. #}
+{% macro _equal(names, left, right, operator='<=>') %}
+    {%- set parts = [] -%}
+    {%- for name in names -%}
+        {%- do parts.append(left ~ '.' ~ _quoted(name) ~ ' ' ~ operator ~ ' ' ~ right ~ '.' ~ _quoted(name)) -%}
+    {%- endfor -%}
+    {{ return(parts | join(' and ')) }}
+{% endmacro %}
+
+
+{# Columns that the change log adds to a table's own; change_events.md calls them the contract. #}
+{% macro _log_columns() %}
+    {{ return([
+        'change_seq', 'change_oper', 'changed_at', 'recorded_at', 'change_date', 'source_timestamp', 'transaction_id',
+        'transaction_event', 'declared_changed_columns', 'known_columns', 'before_known_columns', 'truncate_scope',
+        'load_id', 'load_rows', 'record_hash', 'before_record_hash', 'before',
+    ]) }}
+{% endmacro %}
+
+
+{# Data columns of a change log as [{name, data_type}]. Before its first run they are the declared ones, #}
+{# so that the project compiles, and its SQL can be linted, without tables. #}
+{% macro _data_columns(changes, settings) %}
+    {%- set columns = [] -%}
+    {%- for column in _raw_columns(changes) -%}
+        {%- if column.name not in _log_columns() -%}
+            {%- do columns.append(column) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if not columns -%}
+        {%- for column in settings.get('declared_columns', []) -%}
+            {%- if not column.name.startswith(settings.header_prefix) and column.name != 'partition_name' -%}
+                {%- do columns.append(column) -%}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {{ return(columns) }}
+{% endmacro %}
+
+
+{# Columns whose change makes a version (history.md R3): `track`, or all but `ignore`. The key never changes within a key. #}
+{% macro _tracked_columns(names, settings) %}
+    {%- set tracked = [] -%}
+    {%- for name in names -%}
+        {%- if name not in settings.key and name not in settings.ignore and (not settings.track or name in settings.track) -%}
+            {%- do tracked.append(name) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(tracked) }}
+{% endmacro %}

@@ -1,0 +1,336 @@
+{#
+    What a run does to an existing history table: {path, why, applied, source, merge} or none when nothing is new.
+
+    narrow  every change of the batch is newer than all before it: reads open versions only
+    wide    the keys of the batch are rebuilt from the log, and the difference is written
+    all     every key is rebuilt: the batch has a load, or what was applied is not known
+#}
+{% macro _history_batch(target_relation, changes) %}
+    {%- set table = _history_table(changes) -%}
+    {%- set applied = _history_applied(target_relation) -%}
+    {%- set is_new = "recorded_at > timestamp'" ~ applied.recorded_at ~ "'" if applied.recorded_at else 'true' -%}
+    {%- set found = _history_look(table, is_new) -%}
+    {%- if not found.changes -%}
+        {{ return(none) }}
+    {%- endif -%}
+    {%- set decision = _history_path(target_relation, table, applied, found, is_new) -%}
+    {%- set carried = _carried_columns(target_relation, table, found, decision.path) -%}
+    {%- set given = _history_given(table, carried) -%}
+    {%- if decision.path == 'narrow' -%}
+        {%- set key_list = _listed(table.settings.key) -%}
+        {%- do given.update({
+            'where': is_new,
+            'base': none,
+            'has_closers': found.truncates > 0,
+            'has_moves': found.moves > 0,
+            'seeds': _history_open_rows(target_relation, table, is_new, found),
+        }) -%}
+        {%- set source = _history_narrow_source(given, table, found) -%}
+    {%- else -%}
+        {%- if decision.path == 'wide' -%}
+            {%- do given.update({'keys': _history_batch_keys(table, is_new, found)}) -%}
+        {%- endif -%}
+        {%- set source = _history_wide_source(target_relation, given, table, found) -%}
+    {%- endif -%}
+    {{ return({
+        'path': decision.path,
+        'why': decision.why,
+        'changes': found.changes,
+        'applied': {
+            'recorded_at': found.recorded_at,
+            'change_seq': [found.change_seq, applied.change_seq] | select | max if found.change_seq or applied.change_seq else none,
+            'changed_at': [found.changed_at, applied.changed_at] | select | max if found.changed_at or applied.changed_at else none,
+        },
+        'statement': _history_merge(target_relation, table, source, decision.path),
+    }) }}
+{% endmacro %}
+
+
+{# What the table holds already: its progress row, or more where a run was killed before it wrote one. #}
+{% macro _history_applied(target_relation) %}
+    {%- set applied = _read_progress(target_relation.identifier) -%}
+    {%- set condition = "recorded_at > timestamp'" ~ applied.recorded_at ~ "'" if applied.recorded_at else 'true' -%}
+    {%- set published = run_query(
+        "select cast(max(recorded_at) as string) from " ~ target_relation ~ " where " ~ condition
+    ).rows[0][0] -%}
+    {%- if published -%}
+        {{ return({'recorded_at': applied.recorded_at, 'change_seq': none, 'changed_at': none, 'published': published}) }}
+    {%- endif -%}
+    {{ return(applied) }}
+{% endmacro %}
+
+
+{# One query over the batch: how much of what is in it. #}
+{% macro _history_look(table, is_new) %}
+    {%- set is_move = "before is not null and not (" ~ _equal(table.settings.key, 'before', 'changes') ~ ")" -%}
+    {%- set statement -%}
+        select
+            count(*) as changes,
+            cast(max(recorded_at) as string) as recorded_at,
+            min(change_seq) as first_seq,
+            max(if(change_oper <> 'L', change_seq, null)) as change_seq,
+            cast(min(if(change_oper <> 'L', changed_at, null)) as string) as first_changed_at,
+            cast(max(if(change_oper <> 'L', changed_at, null)) as string) as changed_at,
+            count_if(change_oper = 'T') as truncates,
+            count_if(load_rows is not null) as loads,
+            count_if({{ is_move }}) as moves,
+            to_json(collect_set(known_columns)) as known,
+            to_json(collect_set(before_known_columns)) as before_known
+        from {{ table.changes }} as changes
+        where {{ is_new }}
+    {%- endset -%}
+    {%- set row = run_query(statement).rows[0] -%}
+    {{ return({
+        'changes': row[0] | int,
+        'recorded_at': row[1],
+        'first_seq': row[2],
+        'change_seq': row[3],
+        'first_changed_at': row[4],
+        'changed_at': row[5],
+        'truncates': row[6] | int,
+        'loads': row[7] | int,
+        'moves': row[8] | int,
+        'known': fromjson(row[9]) + fromjson(row[10]),
+    }) }}
+{% endmacro %}
+
+
+{# Narrow, wide or all, and why. #}
+{% macro _history_path(target_relation, table, applied, found, is_new) %}
+    {%- if found.loads -%}
+        {{ return({'path': 'all', 'why': 'the batch has a full load'}) }}
+    {%- elif applied.change_seq is none -%}
+        {{ return({'path': 'all', 'why': 'what was applied before is not known, a run was cut off'}) }}
+    {%- elif found.first_seq <= applied.change_seq and found.truncates -%}
+        {{ return({'path': 'all', 'why': 'the batch has late changes and a truncate'}) }}
+    {%- elif found.first_seq <= applied.change_seq -%}
+        {{ return({'path': 'wide', 'why': 'the batch has late changes'}) }}
+    {%- elif applied.changed_at and found.first_changed_at and found.first_changed_at < applied.changed_at -%}
+        {{ return({'path': 'wide', 'why': 'clocks ran back'}) }}
+    {%- elif var('force_wide_path') -%}
+        {{ return({'path': 'wide', 'why': 'force_wide_path is set'}) }}
+    {%- elif table.settings.base and _history_rewinds(target_relation, table, found, is_new) -%}
+        {{ return({'path': 'wide', 'why': 'a change shows that the base table was ahead of the load'}) }}
+    {%- endif -%}
+    {{ return({'path': 'narrow', 'why': 'all changes are newer than what was applied'}) }}
+{% endmacro %}
+
+
+{# Whether the first change of some key contradicts the version that the load gave it (R8). #}
+{% macro _history_rewinds(target_relation, table, found, is_new) %}
+    {%- set key = table.settings.key -%}
+    {%- set given = _history_given(table, []) -%}
+    {%- set is_live = table.settings.base.kind == 'live' -%}
+    {%- set is_move = "before is not null and not (" ~ _equal(key, 'before', 'changes') ~ ")" -%}
+    {%- set statement -%}
+        with
+
+        sides as (
+            select
+                {%- for name in key %}
+                case when kind = 'X' then before.{{ _quoted(name) }} else {{ _quoted(name) }} end as {{ _quoted(name) }},
+                {%- endfor %}
+                kind,
+                {%- if is_live %}
+                before,
+                before_known_columns,
+                {%- endif %}
+                change_seq
+            from {{ table.changes }} as changes
+            lateral view explode(case when {{ is_move }} then array('X', 'K') else array(change_oper) end) sides as kind
+            where {{ is_new }} and change_oper not in ('T', 'L')
+        ),
+
+        numbered as (
+            select
+                *,
+                row_number() over (partition by {{ key | map('string') | join(', ') }} order by change_seq) as touch_number
+            from sides
+        )
+
+        select 1
+        from numbered as touched
+        left join (select * from {{ target_relation }} where is_current) as opened
+            on {{ _equal(key, 'touched', 'opened', '=') }}
+        where
+            touched.touch_number = 1
+            {%- if is_live %}
+            and (
+                opened.opened_by = 'L' and touched.kind in ('I', 'K')
+                or opened.opened_by is null and touched.kind in ('U', 'X')
+                or opened.opened_by = 'L' and touched.kind in ('U', 'X') and (
+                    touched.before is null
+                    {%- for name in _without(table.columns, key) %}
+                    or not (touched.before.{{ _quoted(name) }} <=> opened.{{ _quoted(name) }})
+                    and (touched.before_known_columns is null or array_contains(touched.before_known_columns, '{{ name }}'))
+                    {%- endfor %}
+                )
+            )
+            {%- else %}
+            and opened.opened_by = 'L' and touched.kind = 'I'
+            {%- endif %}
+        limit 1
+    {%- endset -%}
+    {{ return(run_query(statement).rows | length > 0) }}
+{% endmacro %}
+
+
+{# Columns that a change of the batch, or an open version, does not know (R9). #}
+{% macro _carried_columns(target_relation, table, found, path) %}
+    {%- set unknown = [] -%}
+    {%- for known in found.known -%}
+        {%- do unknown.extend(_without(table.columns, known)) -%}
+    {%- endfor -%}
+    {%- if path == 'narrow' -%}
+        {%- set open_unknown = run_query(
+            "select to_json(array_distinct(flatten(collect_set(unknown_columns)))) from " ~ target_relation
+            ~ " where is_current and unknown_columns is not null"
+        ).rows[0][0] -%}
+        {%- do unknown.extend(fromjson(open_unknown or '[]', [])) -%}
+    {%- else -%}
+        {%- do unknown.extend(_unknown_in_log(table)) -%}
+    {%- endif -%}
+    {%- set carried = [] -%}
+    {%- for name in table.columns if name in unknown and name not in table.settings.key -%}
+        {%- do carried.append(name) -%}
+    {%- endfor -%}
+    {{ return(carried) }}
+{% endmacro %}
+
+
+{# Columns that some change in the whole log does not know; with a live base also those of a row that is rewound without a before image. #}
+{% macro _unknown_in_log(table) %}
+    {%- set statement -%}
+        select
+            to_json(collect_set(known_columns)),
+            to_json(collect_set(before_known_columns)),
+            count_if(change_oper = 'U' and before is null)
+        from {{ table.changes }}
+    {%- endset -%}
+    {%- set row = run_query(statement).rows[0] -%}
+    {%- set unknown = [] -%}
+    {%- if table.settings.base and table.settings.base.kind == 'live' and row[2] | int > 0 -%}
+        {%- do unknown.extend(table.columns) -%}
+    {%- endif -%}
+    {%- for known in fromjson(row[0]) + fromjson(row[1]) -%}
+        {%- do unknown.extend(_without(table.columns, known)) -%}
+    {%- endfor -%}
+    {{ return(unknown) }}
+{% endmacro %}
+
+
+{# Distinct keys that the batch names, old ones included. #}
+{% macro _history_batch_keys(table, is_new, found) %}
+    {%- set key = table.settings.key -%}
+    {%- set own = [] -%}
+    {%- set old = [] -%}
+    {%- for name in key -%}
+        {%- do own.append(_quoted(name) ~ ' as ' ~ _quoted(name)) -%}
+        {%- do old.append('before.' ~ _quoted(name) ~ ' as ' ~ _quoted(name)) -%}
+    {%- endfor -%}
+    {%- if found.moves -%}
+        {%- set rows = "inline(if(before is null, array(struct(" ~ own | join(', ') ~ ")), array(struct("
+            ~ own | join(', ') ~ "), struct(" ~ old | join(', ') ~ "))))" -%}
+    {%- else -%}
+        {%- set rows = own | join(', ') -%}
+    {%- endif -%}
+    {{ return(
+        "select distinct * from (select " ~ rows ~ " from " ~ table.changes ~ " where " ~ is_new
+        ~ " and change_oper <> 'T' and load_rows is null) as named"
+    ) }}
+{% endmacro %}
+
+
+{# Open versions of the batch's keys, or all of them when a truncate ends them all. #}
+{% macro _history_open_rows(target_relation, table, is_new, found) %}
+    {%- if found.truncates -%}
+        {{ return("select * from " ~ target_relation ~ " where is_current") }}
+    {%- endif -%}
+    {{ return(
+        "select opened.* from " ~ target_relation ~ " as opened left semi join ("
+        ~ _history_batch_keys(table, is_new, found) ~ ") as named on "
+        ~ _equal(table.settings.key, 'opened', 'named', '=') ~ " where opened.is_current"
+    ) }}
+{% endmacro %}
+
+
+{# Rows to write on the narrow path: new versions, and open ones that are closed or updated in place. #}
+{% macro _history_narrow_source(given, table, found) -%}
+with
+
+{{ _versions(given) }}
+
+select
+    history_id as {{ model.alias }}_id,
+    {{ _listed(_history_columns(table)[1:] | reject('equalto', 'recorded_at') | list, indent=4) }},
+    timestamp'{{ found.recorded_at }}' as recorded_at,
+    if(is_seed, 'update', 'insert') as write_action
+from versions
+where not is_seed or valid_to_seq is not null or is_updated_in_place
+{%- endmacro %}
+
+
+{# Rows to write on the wide path: the difference between the rebuilt versions and the stored ones. #}
+{% macro _history_wide_source(target_relation, given, table, found) -%}
+{%- set id = model.alias ~ '_id' -%}
+{%- set values = _history_columns(table)[1:] | reject('equalto', 'recorded_at') | list -%}
+with
+
+{{ _versions(given) }},
+
+stored as (
+    select stored_rows.*
+    from {{ target_relation }} as stored_rows
+    {%- if given['keys'] %}
+    left semi join ({{ given['keys'] }}) as named
+        on {{ _equal(table.settings.key, 'stored_rows', 'named', '=') }}
+    {%- endif %}
+)
+
+select
+    coalesce(versions.history_id, stored.{{ id }}) as {{ id }},
+    {{ _listed(values, 'versions.', indent=4) }},
+    timestamp'{{ found.recorded_at }}' as recorded_at,
+    case
+        when versions.history_id is null then 'delete'
+        when stored.{{ id }} is null then 'insert'
+        else 'update'
+    end as write_action
+from versions
+full outer join stored
+    on versions.history_id = stored.{{ id }}
+where
+    versions.history_id is null
+    or stored.{{ id }} is null
+    or not (
+        struct({{ _listed(values, 'versions.') | replace('\n        ', ' ') }})
+        <=> struct({{ _listed(values, 'stored.') | replace('\n        ', ' ') }})
+    )
+{%- endmacro %}
+
+
+{# One MERGE, so that readers see the batch whole. The narrow path is pinned to the partition of open rows. #}
+{% macro _history_merge(target_relation, table, source, path) -%}
+{%- set id = model.alias ~ '_id' -%}
+{%- set columns = _history_columns(table) -%}
+merge into {{ target_relation }} as target
+using (
+{{ source }}
+) as source
+    on
+        target.{{ id }} = source.{{ id }}
+        {%- if path == 'narrow' %}
+        and target.is_current
+        and source.write_action = 'update'
+        {%- endif %}
+{%- if path != 'narrow' %}
+when matched and source.write_action = 'delete' then delete
+{%- endif %}
+when matched then update set
+    {%- for name in columns if name not in table.settings.key and name != id
+        and not (path == 'narrow' and name in ('opened_by', 'valid_from', 'valid_from_seq', 'transaction_id', 'changed_columns')) %}
+    target.{{ _quoted(name) }} = source.{{ _quoted(name) }}{{ ',' if not loop.last }}
+    {%- endfor %}
+when not matched then insert ({{ _listed(columns) | replace('\n        ', ' ') }})
+    values ({{ _listed(columns, 'source.') | replace('\n        ', ' ') }})
+{%- endmacro %}

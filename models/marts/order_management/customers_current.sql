@@ -1,0 +1,1 @@
+{{ current(ref('customers_history')) }}

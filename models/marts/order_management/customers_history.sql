@@ -1,0 +1,1 @@
+{{ history(ref('customers_changes')) }}

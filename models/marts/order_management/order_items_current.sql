@@ -1,0 +1,1 @@
+{{ current(ref('order_items_history')) }}

@@ -1,0 +1,1 @@
+{{ field_changes(ref('order_items_changes')) }}

@@ -1,0 +1,1 @@
+{{ history(ref('order_items_changes')) }}

@@ -1,0 +1,1 @@
+{{ current(ref('orders_history')) }}

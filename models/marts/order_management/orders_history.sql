@@ -1,0 +1,1 @@
+{{ history(ref('orders_changes')) }}

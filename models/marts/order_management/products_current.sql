@@ -1,0 +1,1 @@
+{{ current(ref('products_history')) }}

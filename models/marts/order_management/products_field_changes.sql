@@ -1,0 +1,1 @@
+{{ field_changes(ref('products_changes'), history=ref('products_history')) }}

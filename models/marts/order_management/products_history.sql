@@ -1,0 +1,1 @@
+{{ history(ref('products_changes')) }}

@@ -1,0 +1,1 @@
+{{ current(ref('shipments_history')) }}

@@ -1,0 +1,1 @@
+{{ field_changes(ref('shipments_changes')) }}

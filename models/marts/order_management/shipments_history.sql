@@ -1,0 +1,1 @@
+{{ history(ref('shipments_changes')) }}

@@ -1,0 +1,89 @@
+"""The demo from end to end, in one process, so that Spark starts once: land, build, land, build, docs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table as Grid
+
+from dbt_afterimage.demo.tables import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NEXT_STEPS = """\
+What to try next:
+  1. See one row's life, without Spark (PyIceberg and DuckDB read the same tables):
+     .venv/bin/python examples/query_marts.py "select customer_id, city, valid_from, valid_to, \
+opened_by, closed_by from customers_history where closed_by = 'K'"
+  2. Walk the lineage from raw table to mart: .venv/bin/dbt docs serve
+  3. Put your own change table in: README.md, "Add your own table"
+"""
+
+
+class DemoFailedError(RuntimeError):
+    """A step of the demo failed; dbt has said why."""
+
+
+def run_demo(*, scale: int, seed: int, target: str | None, docs: bool) -> None:
+    """Run all steps of the demo and print a summary.
+
+    Raises:
+        DemoFailedError: a dbt command did not succeed.
+    """
+    landing = f"scale: {scale}, seed: {seed}"
+    steps: list[tuple[str, list[str]]] = [
+        ("Land the first batch of raw change tables", _land(1, landing)),
+        ("Build staging, change logs and marts, and test them", ["build"]),
+        ("Land a second batch", _land(2, landing)),
+        ("Build again: only what is new", ["build"]),
+    ]
+    if docs:
+        steps.append(("Build the dbt docs", ["docs", "generate"]))
+    for number, (what, arguments) in enumerate(steps, 1):
+        typer.echo(f"\n=== {number}/{len(steps)} {what}: dbt {' '.join(arguments)}")
+        _dbt(arguments, target)
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.getOrCreate()
+    typer.echo("\n=== What was built")
+    Console().print(_summary(session))
+    typer.echo(NEXT_STEPS)
+
+
+def _land(batch: int, options: str) -> list[str]:
+    return ["run-operation", "land_demo", "--args", f"{{batch: {batch}, {options}}}"]
+
+
+def _dbt(arguments: list[str], target: str | None) -> None:
+    from dbt.cli.main import dbtRunner
+
+    chosen = ["--target", target] if target else []
+    result: Any = dbtRunner().invoke([*arguments, *chosen])
+    if not result.success:
+        raise DemoFailedError(
+            f"`dbt {' '.join(arguments)}` failed; dbt's lines above say why, and logs/dbt.log and "
+            "logs/spark.log say more."
+        )
+
+
+def _summary(session: SparkSession) -> Grid:
+    grid = Grid(box=None, pad_edge=False)
+    for heading in ("table", "changes", "versions", "open rows", "field changes", "rejected"):
+        grid.add_column(heading, justify="left" if heading == "table" else "right")
+    for table in TABLES:
+        counts = [
+            _count(session, f"{table}_changes"),
+            _count(session, f"{table}_history"),
+            _count(session, f"{table}_current"),
+            _count(session, f"{table}_field_changes"),
+            _count(session, f"{table}_changes_rejected"),
+        ]
+        grid.add_row(table, *[f"{count:,}" for count in counts])
+    return grid
+
+
+def _count(session: SparkSession, table: str) -> int:
+    return session.table(f"afterimage.{table}").count()
