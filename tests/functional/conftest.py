@@ -1,0 +1,118 @@
+"""Fixtures of the functional tests: one Spark session for the whole run of pytest, and dbt in it.
+
+A process can hold one JVM, so all tests of a run share the session that `profiles.yml.example`
+describes for one table format:
+
+    pytest tests/functional --table-format iceberg    (the default)
+    pytest tests/functional --table-format delta
+
+Tests keep apart by schema: `dbt` is this project in the schema `afterimage`; `make_dbt_project`
+gives any project, this one included, in a schema of its own. The warehouse is a temporary folder.
+`scripts/with_env.sh` sets the Java that Spark needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.functional.dbt_project import DbtProject
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+TABLE_FORMATS = ("iceberg", "delta")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--table-format",
+        choices=TABLE_FORMATS,
+        default="iceberg",
+        help="the target of profiles.yml.example that functional tests run on",
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("functional")
+
+
+@pytest.fixture(scope="session")
+def table_format(request: pytest.FixtureRequest) -> str:
+    """`iceberg` or `delta`: the table format, and the target's name."""
+    return str(request.config.getoption("--table-format"))
+
+
+@pytest.fixture(scope="session")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder that holds the catalog and all tables of this run of pytest."""
+    folder = tmp_path_factory.mktemp("warehouse")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AFTERIMAGE_WAREHOUSE", str(folder))
+        # Spark's workers must be the Python that the driver is, whatever python3 means outside.
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        environment.delenv("SPARK_HOME", raising=False)
+        for name in [name for name in os.environ if name.startswith("DBT_")]:
+            environment.delenv(name)
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def profiles(tmp_path_factory: pytest.TempPathFactory, warehouse: Path) -> Path:
+    """The folder of a `profiles.yml`: the example's targets, with a schema that tests choose."""
+    text = (ROOT / "profiles.yml.example").read_text(encoding="utf-8")
+    profile = yaml.safe_load(text)
+    for output in profile["afterimage"]["outputs"].values():
+        output["schema"] = "{{ env_var('AFTERIMAGE_TEST_SCHEMA') }}"
+        parameters = output["server_side_parameters"]
+        parameters["spark.driver.memory"] = "2g"
+        # Derby, the metastore of the Delta target, writes its log to the working folder otherwise.
+        derby_log = warehouse / "derby.log"
+        parameters["spark.driver.extraJavaOptions"] = f"-Dderby.stream.error.file={derby_log}"
+    folder = tmp_path_factory.mktemp("profiles")
+    (folder / "profiles.yml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def make_dbt_project(
+    tmp_path_factory: pytest.TempPathFactory, profiles: Path, table_format: str
+) -> Callable[..., DbtProject]:
+    """Makes a `DbtProject`: `make_dbt_project(schema="mine", demo_raw_schema="mine_raw")`.
+
+    `path`: the project's folder, by default this project.
+    `schema`: the target's schema; tables of other tests are in other schemas.
+    Everything else is a dbt var of all its commands.
+    """
+
+    def make(path: Path = ROOT, schema: str = "afterimage", **variables: Any) -> DbtProject:
+        scratch = tmp_path_factory.mktemp(f"dbt_{schema}")
+        return DbtProject(path, profiles, table_format, schema, scratch, variables)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def dbt(make_dbt_project: Callable[..., DbtProject]) -> DbtProject:
+    """This project, in the schema `afterimage`: `dbt("run", "--select", "customers_history")`."""
+    return make_dbt_project()
+
+
+@pytest.fixture(scope="session")
+def spark(dbt: DbtProject) -> Iterator[SparkSession]:
+    """The session that dbt uses, made by dbt from the profile: same jars, catalog and settings."""
+    dbt("debug", "--connection")
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.getOrCreate()
+    yield session
+    session.stop()
