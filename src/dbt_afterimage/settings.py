@@ -7,12 +7,23 @@ setting, what it got, what is allowed, and the cure. docs/settings.md lists the 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
-from typing import Any, Literal, get_args, get_origin
+from datetime import date, datetime
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 DURATION_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+# Qlik: 16 digits of time, 19 of a counter (Change Tables page)
+QLIK_CHANGE_SEQ_DIGITS = 35
+
+_DURATION = re.compile(r"([0-9]+)\s+(second|minute|hour|day)s?")
+# What Spark casts to a timestamp, of the many forms that Python's fromisoformat reads.
+_TIMESTAMP = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
 
 
 class SettingsError(ValueError):
@@ -32,8 +43,28 @@ class Base(BaseModel):
     @field_validator("load_id", "position", "loaded_at", mode="before")
     @classmethod
     def _as_text(cls, value: Any) -> Any:
-        # YAML reads 2026-03-01 as a date and 35 digits as a number
+        # YAML reads 2026-03-01 as a date and 35 digits as a number. A time is written with a `T`,
+        # as dbt does when it saves its manifest, so that a load_id is the same in every run.
+        if isinstance(value, date | datetime):
+            return value.isoformat()
         return value if value is None else str(value)
+
+    @field_validator("position")
+    @classmethod
+    def _is_position(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(f"[0-9]{{{QLIK_CHANGE_SEQ_DIGITS}}}", value):
+            raise ValueError(
+                f"Allowed: {QLIK_CHANGE_SEQ_DIGITS} digits, a change_seq of the source, in quotes, "
+                "since YAML would read a number"
+            )
+        return value
+
+    @field_validator("loaded_at")
+    @classmethod
+    def _is_timestamp(cls, value: str | None) -> str | None:
+        if value is not None and not _is_timestamp(value):
+            raise ValueError("Allowed: a date or a time in UTC, such as 2026-03-02 07:30:00")
+        return value
 
 
 class QlikChangeTableSettings(BaseModel):
@@ -53,23 +84,41 @@ class QlikChangeTableSettings(BaseModel):
     lob_columns: list[str] = Field(default_factory=list)
     header_prefix: str = "header__"
     mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"
-    mask_first_data_bit: Literal["auto"] | int = "auto"
+    mask_first_data_bit: Literal["auto"] | Annotated[int, Field(ge=0, strict=True)] = "auto"
     mask_columns: list[str] = Field(default_factory=list)
 
-    @field_validator("look_back", mode="after")
+    @field_validator("look_back", mode="before")
     @classmethod
-    def _is_duration(cls, value: str) -> str:
-        duration_seconds(value)
+    def _is_duration(cls, value: Any) -> str:
+        duration_seconds(str(value))
+        return str(value)
+
+    @field_validator("key", "track", "ignore", "lob_columns", "mask_columns")
+    @classmethod
+    def _names_each_once(cls, value: list[str]) -> list[str]:
+        for column in value:
+            if value.count(column) > 1:
+                raise ValueError(f"It names {column!r} twice")
         return value
 
     @model_validator(mode="after")
     def _fits_together(self) -> QlikChangeTableSettings:
         if self.track and self.ignore:
-            raise ValueError("`track` and `ignore` exclude each other; cure: keep one of the two")
+            raise ValueError(
+                f"`track` is {self.track!r} and `ignore` is {self.ignore!r}; the two exclude each "
+                "other. Cure: keep one of them"
+            )
+        for column in self.ignore:
+            if column in self.key:
+                raise ValueError(
+                    f"`ignore` names the key column {column!r}; a key is always tracked. "
+                    "Cure: take it out of `ignore`"
+                )
         if self.base and self.base.kind == "live" and not self.before_images:
             raise ValueError(
-                "`base.kind: live` needs before images to be rewound to the time of the load; "
-                "cure: switch before images on at the source, or use a frozen base"
+                "`base.kind` is 'live' and `before_images` is false; a live base needs before "
+                "images to be rewound to the time of the load. Cure: switch before images on at "
+                "the source, or use a frozen base"
             )
         return self
 
@@ -83,14 +132,21 @@ def duration_seconds(text: str) -> int:
     Raises:
         ValueError: it is not a number and a unit.
     """
-    parts = text.split()
-    unit = parts[1].rstrip("s") if len(parts) == 2 else ""
-    if not parts or not parts[0].isdigit() or unit not in DURATION_UNITS:
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
         raise ValueError(
             f"`{text}` is not a duration; allowed: a number and one of "
             f"{', '.join(u + 's' for u in DURATION_UNITS)}, such as `15 minutes`"
         )
-    return int(parts[0]) * DURATION_UNITS[unit]
+    return int(match[1]) * DURATION_UNITS[match[2]]
+
+
+def _is_timestamp(text: str) -> bool:
+    match = _TIMESTAMP.fullmatch(text)
+    try:
+        return match is not None and bool(datetime.fromisoformat(text[:19].removesuffix("Z")))
+    except ValueError:  # such as 30 February
+        return False
 
 
 def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,18 +162,19 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         SettingsError: something is missing, misspelt or not allowed.
     """
     table = f"{source['source_name']}.{source['name']}"
-    given = _given(source)
+    given = _given(table, source)
     if not given:
         raise SettingsError(
-            f"Source table {table} has no `meta.afterimage`. Cure: add `config: {{meta: {{afterimage: "
-            f"{{system: ..., key: [...]}}}}}}` to the table or its source; allowed systems: "
-            f"{', '.join(SYSTEMS)}."
+            f"Source table {table} has no `meta.afterimage`. Cure: add `config: {{meta: "
+            f"{{afterimage: {{system: ..., key: [...]}}}}}}` to the table or its source; allowed "
+            f"systems: {', '.join(SYSTEMS)}."
         )
     system = given.get("system")
     if not isinstance(system, str) or system not in SYSTEMS:
         raise SettingsError(
-            f"Source table {table}: `system` is {system!r}; allowed: {', '.join(SYSTEMS)}. "
-            "Cure: set it on the source, it holds for all its tables."
+            f"Source table {table}: `system` is {system!r}; allowed: {', '.join(SYSTEMS)}."
+            f"{_did_you_mean(str(system), list(SYSTEMS))} Cure: set it on the source, it holds for "
+            "all its tables."
         )
     model = SYSTEMS[system]
     try:
@@ -133,12 +190,22 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _given(source: Mapping[str, Any]) -> dict[str, Any]:
-    """The source's `afterimage` meta with the table's over it: dbt's own merge replaces it whole."""
+def _given(table: str, source: Mapping[str, Any]) -> dict[str, Any]:
+    """The source's `afterimage` meta, the table's over it: dbt's own merge replaces it whole."""
     meta = {**(source.get("meta") or {}), **((source.get("config") or {}).get("meta") or {})}
-    whole = (source.get("source_meta") or {}).get("afterimage") or {}
-    own = meta.get("afterimage") or {}
-    return {**whole, **own} if isinstance(own, Mapping) and isinstance(whole, Mapping) else {}
+    whole = (source.get("source_meta") or {}).get("afterimage")
+    own = meta.get("afterimage")
+    given: dict[str, Any] = {}
+    for level, settings in (("source", whole), ("table", own)):
+        if settings is None:
+            continue
+        if not isinstance(settings, Mapping):
+            raise SettingsError(
+                f"Source table {table}: `meta.afterimage` of the {level} is {settings!r}; allowed: "
+                "a mapping of settings. Cure: write it as `afterimage: {system: ..., key: [...]}`."
+            )
+        given.update({str(name): value for name, value in settings.items()})
+    return given
 
 
 def _check_columns(table: str, settings: dict[str, Any]) -> None:
@@ -153,52 +220,61 @@ def _check_columns(table: str, settings: dict[str, Any]) -> None:
                     f"`columns` do not declare.{_did_you_mean(column, declared)} Cure: correct the "
                     "name, or declare the column with its data_type."
                 )
-    for column in settings["ignore"]:
-        if column in settings["key"]:
-            raise SettingsError(
-                f"Source table {table}: `ignore` names the key column {column!r}; a key is always "
-                "tracked. Cure: take it out of `ignore`."
-            )
 
 
 def _explain(table: str, model: type[BaseModel], error: ValidationError) -> str:
-    lines = [_explain_one(table, model, dict(problem)) for problem in error.errors()]
-    return "\n".join(lines)
+    lines = [
+        f"Source table {table}: {_explain_one(model, dict(problem))}" for problem in error.errors()
+    ]
+    # Where one of several types is allowed, pydantic tells why each of them does not fit.
+    return "\n".join(dict.fromkeys(lines))
 
 
-def _explain_one(table: str, model: type[BaseModel], problem: dict[str, Any]) -> str:
-    path = [str(part) for part in problem["loc"] if not str(part).startswith("literal")]
-    owner: type[BaseModel] = Base if path[:1] == ["base"] and len(path) > 1 else model
-    name = ".".join(path[:2] if owner is Base else path[:1])
-    allowed = list(owner.model_fields)
+def _explain_one(model: type[BaseModel], problem: dict[str, Any]) -> str:
+    path = problem["loc"]
+    own_words = str(problem["msg"]).removeprefix("Value error, ")
+    if not path:
+        return f"{own_words}."
+    owner = Base if path[0] == "base" and len(path) > 1 else model
+    of_owner = path[1:] if owner is Base else path
+    setting = str(of_owner[0])
+    name = f"base.{setting}" if owner is Base else setting
+    names = list(owner.model_fields)
     if problem["type"] == "extra_forbidden":
         return (
-            f"Source table {table}: unknown setting `{name}`."
-            f"{_did_you_mean(path[-1], allowed)} Allowed: {', '.join(allowed)}."
+            f"unknown setting `{name}`.{_did_you_mean(setting, names)} "
+            f"Allowed: {', '.join(names)}. Cure: correct the name, or remove it."
         )
+    field = owner.model_fields[setting]
+    allowed = f"Allowed: {', '.join(_allowed_values(field.annotation))}."
     if problem["type"] == "missing":
-        return f"Source table {table}: the setting `{name}` is missing. Cure: add it."
-    if not path:
-        text = str(problem["msg"]).removeprefix("Value error, ")
-        return f"Source table {table}: {text}."
-    field = owner.model_fields.get(path[1] if owner is Base else path[0])
-    values = _allowed_values(field.annotation) if field else []
-    hint = f" Allowed: {', '.join(values)}." if values else ""
-    reason = str(problem["msg"]).removeprefix("Value error, ")
-    return f"Source table {table}: `{name}` is {problem['input']!r}. {reason}.{hint}"
+        return f"the setting `{name}` is missing. {allowed} Cure: add it."
+    verb = "holds" if any(isinstance(part, int) for part in of_owner) else "is"
+    reason = f"{own_words}." if problem["type"] == "value_error" else allowed
+    cure = "Cure: correct it."
+    if not field.is_required():
+        default = field.get_default(call_default_factory=True)
+        cure = f"Cure: correct it, or leave it out (default: {default!r})."
+    return f"`{name}` {verb} {problem['input']!r}. {reason} {cure}"
 
 
 def _allowed_values(annotation: Any) -> list[str]:
+    words = {
+        bool: "true, false",
+        int: "a whole number from 0 on",
+        str: "text",
+        Base: "a mapping, such as {kind: frozen}",
+    }
+    if annotation in words:
+        return [words[annotation]]
     if get_origin(annotation) is Literal:
         return [str(value) for value in get_args(annotation)]
-    values: list[str] = []
-    for part in get_args(annotation):
-        values += _allowed_values(part)
-        if part is int:
-            values.append("a number")
-    return values
+    if get_origin(annotation) is list:
+        return ["a list of column names, such as [order_id]"]
+    return [value for part in get_args(annotation) for value in _allowed_values(part)]
 
 
 def _did_you_mean(name: str, allowed: list[str]) -> str:
-    close = difflib.get_close_matches(name, allowed, n=1)
-    return f" Did you mean `{close[0]}`?" if close else ""
+    by_letters = {value.lower(): value for value in allowed}
+    close = difflib.get_close_matches(name.lower(), by_letters, n=1)
+    return f" Did you mean `{by_letters[close[0]]}`?" if close else ""

@@ -1,0 +1,402 @@
+"""A source table's settings: what they become, and what each error tells the user."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dbt_afterimage.settings import SettingsError, duration_seconds, parse_settings
+
+TABLE = "erp.orders__ct"
+POSITION = "20260302080000000000000000000000012"
+
+DEFAULTS = {
+    "system": "qlik_change_table",
+    "key": ["order_id"],
+    "before_images": True,
+    "track": [],
+    "ignore": [],
+    "base": None,
+    "look_back": "15 minutes",
+    "arrival_look_back": 1,
+    "on_reject": "quarantine",
+    "lob_columns": [],
+    "header_prefix": "header__",
+    "mask_byte_order": "auto",
+    "mask_first_data_bit": "auto",
+    "mask_columns": [],
+    "declared_columns": [],
+}
+
+
+def source(
+    own: Any,
+    of_source: Any = None,
+    columns: dict[str, str | None] | None = None,
+) -> dict[str, Any]:
+    """A table's entry as dbt 1.11 puts it into its graph (seen in a manifest)."""
+    meta = {"afterimage": own}
+    return {
+        "source_name": "erp",
+        "name": "orders__ct",
+        "meta": meta,
+        "config": {"enabled": True, "meta": meta},
+        "source_meta": {} if of_source is None else {"afterimage": of_source},
+        "columns": {
+            name: {"name": name, "data_type": data_type, "description": ""}
+            for name, data_type in (columns or {}).items()
+        },
+    }
+
+
+def parse(text: str, columns: dict[str, str | None] | None = None) -> dict[str, Any]:
+    """Settings of a table that has `text` (YAML) over a system and a key."""
+    given = {"system": "qlik_change_table", "key": ["order_id"], **(yaml.safe_load(text) or {})}
+    return parse_settings(source(given, columns=columns))
+
+
+def error_of(text: str, columns: dict[str, str | None] | None = None) -> str:
+    with pytest.raises(SettingsError) as caught:
+        parse(text, columns)
+    return str(caught.value)
+
+
+# --- what settings become
+
+
+def test_defaults() -> None:
+    assert parse("") == DEFAULTS
+
+
+def test_everything_set() -> None:
+    text = f"""
+        before_images: false
+        track: [status]
+        base:
+          kind: frozen
+          load_id: second
+          position: "{POSITION}"
+          loaded_at: "2026-03-02 07:30:00"
+        look_back: 2 hours
+        arrival_look_back: 3
+        on_reject: fail
+        lob_columns: [remark]
+        header_prefix: hdr_
+        mask_byte_order: lsb_first
+        mask_first_data_bit: 7
+        mask_columns: [order_id, status, remark]
+    """
+    assert parse(text) == {
+        **DEFAULTS,
+        "before_images": False,
+        "track": ["status"],
+        "base": {
+            "kind": "frozen",
+            "load_id": "second",
+            "position": POSITION,
+            "loaded_at": "2026-03-02 07:30:00",
+        },
+        "look_back": "2 hours",
+        "arrival_look_back": 3,
+        "on_reject": "fail",
+        "lob_columns": ["remark"],
+        "header_prefix": "hdr_",
+        "mask_byte_order": "lsb_first",
+        "mask_first_data_bit": 7,
+        "mask_columns": ["order_id", "status", "remark"],
+    }
+
+
+def test_the_key_is_optional() -> None:
+    assert parse_settings(source({"system": "qlik_change_table"}))["key"] == []
+
+
+def test_the_header_prefix_may_be_empty() -> None:
+    assert parse("header_prefix: ''")["header_prefix"] == ""
+
+
+def test_a_table_inherits_what_its_source_sets_and_may_differ() -> None:
+    of_source = {"system": "qlik_change_table", "look_back": "1 hour", "on_reject": "fail"}
+    settings = parse_settings(source({"key": ["order_id"], "look_back": "1 day"}, of_source))
+    assert settings == {**DEFAULTS, "look_back": "1 day", "on_reject": "fail"}
+
+
+@pytest.mark.parametrize("own", [None, {}], ids=["empty", "no settings"])
+def test_a_table_may_take_everything_from_its_source(own: Any) -> None:
+    whole = {"system": "qlik_change_table", "key": ["order_id"]}
+    assert parse_settings(source(own, whole)) == DEFAULTS
+
+
+def test_meta_outside_of_config_counts_too() -> None:
+    entry = source(None)
+    entry["meta"] = {"afterimage": {"system": "qlik_change_table", "key": ["order_id"]}}
+    entry["config"] = {"enabled": True, "meta": {}}
+    assert parse_settings(entry) == DEFAULTS
+
+
+def test_declared_columns_keep_their_order_and_types() -> None:
+    columns = {"order_id": "bigint", "AMOUNT": "decimal(10,2)", "remark": None}
+    assert parse("", columns)["declared_columns"] == [
+        {"name": "order_id", "data_type": "bigint"},
+        {"name": "AMOUNT", "data_type": "decimal(10,2)"},
+        {"name": "remark", "data_type": None},
+    ]
+
+
+def test_the_entry_is_not_changed() -> None:
+    entry = source({"key": ["order_id"]}, {"system": "qlik_change_table"})
+    settings = parse_settings(entry)
+    settings["key"].append("other")
+    assert entry == source({"key": ["order_id"]}, {"system": "qlik_change_table"})
+    assert parse_settings(entry)["key"] == ["order_id"]
+
+
+# --- values that YAML reads as something else
+
+
+def test_35_digits_are_text_again() -> None:
+    base = parse(f"base: {{kind: frozen, position: {POSITION}}}")["base"]
+    assert base["position"] == POSITION
+
+
+@pytest.mark.parametrize(
+    ("load_id", "becomes"),
+    [
+        ("2026-03-01", "2026-03-01"),
+        # as dbt itself writes it in its manifest, from which it reads it in the next run
+        ("2026-03-01 10:00:00", "2026-03-01T10:00:00"),
+        ("'2026-03-01 10:00:00'", "2026-03-01 10:00:00"),
+        ("7", "7"),
+    ],
+)
+def test_a_load_id_is_text(load_id: str, becomes: str) -> None:
+    assert parse(f"base: {{kind: frozen, load_id: {load_id}}}")["base"]["load_id"] == becomes
+
+
+@pytest.mark.parametrize(
+    "loaded_at",
+    [
+        "2026-03-02",
+        "2026-03-02 07:30:00",
+        "'2026-03-02 07:30:00'",
+        "'2026-03-02T07:30:00.123'",
+        "'2026-03-02 07:30:00Z'",
+        "'2026-03-02 07:30:00+01:00'",
+    ],
+)
+def test_loaded_at_is_a_date_or_a_time(loaded_at: str) -> None:
+    given = yaml.safe_load(loaded_at)
+    becomes = given.isoformat() if isinstance(given, date | datetime) else given
+    assert parse(f"base: {{kind: frozen, loaded_at: {loaded_at}}}")["base"]["loaded_at"] == becomes
+
+
+# --- durations
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1 second", 1),
+        ("15 minutes", 900),
+        ("2  hours", 7200),
+        ("1 day", 86400),
+        ("0 minutes", 0),
+    ],
+)
+def test_durations(text: str, seconds: int) -> None:
+    assert duration_seconds(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "15",
+        "minutes",
+        "15 m",
+        "1.5 hours",
+        "-1 day",
+        "1 week",
+        "15 minutess",
+        "² days",
+        "1 1 day",
+    ],
+)
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a duration; allowed: a number and one of"):
+        duration_seconds(text)
+
+
+# --- errors: each names the table, the setting, what it got, what is allowed, and the cure
+
+
+def has_all(message: str, *parts: str) -> None:
+    for part in (TABLE, *parts):
+        assert part in message, f"{part!r} is not in: {message}"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("key: order_id", ["`key`", "'order_id'", "a list of column names", "Cure: "]),
+        ("key: [order_id, 7]", ["`key`", "7", "a list of column names", "Cure: "]),
+        ("key: [order_id, order_id]", ["`key`", "'order_id' twice", "Cure: "]),
+        ("before_images: perhaps", ["`before_images`", "'perhaps'", "true, false", "Cure: "]),
+        ("look_back: 15", ["`look_back`", "15", "days, such as `15 minutes`", "Cure: "]),
+        ("look_back: 15 parsecs", ["`look_back`", "15 parsecs", "such as `15 minutes`", "Cure: "]),
+        ("look_back: ", ["`look_back`", "None", "Cure: "]),
+        ("arrival_look_back: -1", ["`arrival_look_back`", "-1", "a whole number", "Cure: "]),
+        ("arrival_look_back: x", ["`arrival_look_back`", "'x'", "a whole number", "Cure: "]),
+        ("on_reject: ignore", ["`on_reject`", "'ignore'", "Allowed: quarantine, fail", "Cure: "]),
+        ("header_prefix: 7", ["`header_prefix`", "7", "Allowed: text", "Cure: "]),
+        (
+            "mask_byte_order: big",
+            ["`mask_byte_order`", "'big'", "Allowed: auto, msb_first, lsb_first", "Cure: "],
+        ),
+        (
+            "mask_first_data_bit: seven",
+            ["`mask_first_data_bit`", "'seven'", "Allowed: auto, a whole number", "Cure: "],
+        ),
+        (
+            "mask_first_data_bit: -1",
+            ["`mask_first_data_bit`", "-1", "Allowed: auto, a whole number", "Cure: "],
+        ),
+        (
+            "base: live",
+            ["`base`", "'live'", "Allowed: a mapping, such as {kind: frozen}", "Cure: "],
+        ),
+        ("base: {load_id: a}", ["`base.kind`", "missing", "Allowed: frozen, live", "Cure: "]),
+        ("base: {kind: hot}", ["`base.kind`", "'hot'", "Allowed: frozen, live", "Cure: "]),
+        (
+            "base: {kind: live, position: 12}",
+            ["`base.position`", "12", "Allowed: 35 digits", "in quotes", "Cure: "],
+        ),
+        (
+            "base: {kind: live, loaded_at: yesterday}",
+            ["`base.loaded_at`", "'yesterday'", "such as 2026-03-02 07:30:00", "Cure: "],
+        ),
+        ("base: {kind: live, load_id: }", ["`base.load_id`", "None", "Allowed: text", "Cure: "]),
+    ],
+)
+def test_a_value_that_is_not_allowed(text: str, parts: list[str]) -> None:
+    message = error_of(text)
+    has_all(message, *parts)
+    assert "\n" not in message, "one mistake is one line"
+
+
+def test_an_unknown_setting_comes_with_a_suggestion() -> None:
+    message = error_of("look_bak: 15 minutes")
+    has_all(
+        message, "unknown setting `look_bak`", "Did you mean `look_back`?", "Allowed: ", "Cure:"
+    )
+    assert "mask_byte_order" in message
+
+
+def test_an_unknown_setting_of_the_base_comes_with_a_suggestion() -> None:
+    message = error_of("base: {kind: live, load: x}")
+    has_all(message, "`base.load`", "Did you mean `load_id`?", "kind, load_id, position, loaded_at")
+
+
+def test_an_unknown_setting_that_resembles_none() -> None:
+    message = error_of("zzz: 1")
+    has_all(message, "unknown setting `zzz`", "Allowed: ")
+    assert "Did you mean" not in message
+
+
+def test_a_setting_that_yaml_reads_as_true() -> None:
+    has_all(error_of("on: fail"), "unknown setting `True`")
+
+
+def test_every_mistake_is_told_at_once() -> None:
+    message = error_of("look_bak: 1 day\non_reject: ignore\nbase: {kind: hot}")
+    assert sorted(line.split("`")[1] for line in message.splitlines()) == [
+        "base.kind",
+        "look_bak",
+        "on_reject",
+    ]
+
+
+def test_track_and_ignore_exclude_each_other() -> None:
+    message = error_of("track: [status]\nignore: [replicated_at]")
+    has_all(message, "`track`", "`ignore`", "['status']", "['replicated_at']", "Cure: ")
+
+
+def test_track_of_the_source_and_ignore_of_the_table_exclude_each_other_too() -> None:
+    whole = {"system": "qlik_change_table", "track": ["status"]}
+    with pytest.raises(SettingsError, match="exclude each other"):
+        parse_settings(source({"ignore": ["replicated_at"]}, whole))
+
+
+def test_a_live_base_needs_before_images() -> None:
+    message = error_of("before_images: false\nbase: {kind: live}")
+    has_all(message, "`base.kind`", "live", "`before_images`", "Cure: ")
+
+
+def test_a_frozen_base_needs_no_before_images() -> None:
+    assert parse("before_images: false\nbase: {kind: frozen}")["base"]["kind"] == "frozen"
+
+
+@pytest.mark.parametrize("setting", ["key", "track", "ignore", "lob_columns", "mask_columns"])
+def test_a_column_that_is_not_declared(setting: str) -> None:
+    columns: dict[str, str | None] = {"order_id": "bigint", "status": "string"}
+    message = error_of(f"{setting}: [statsu]", columns)
+    has_all(message, f"`{setting}`", "'statsu'", "Did you mean `status`?", "Cure: ")
+
+
+def test_a_column_in_other_letters_is_told() -> None:
+    message = error_of("key: [ORDER_ID]", {"order_id": "bigint"})
+    has_all(message, "`key`", "'ORDER_ID'", "Did you mean `order_id`?")
+
+
+@pytest.mark.parametrize("columns", [{"order_id": "bigint", "status": "string"}, {}])
+def test_a_key_column_cannot_be_ignored(columns: dict[str, str | None]) -> None:
+    has_all(error_of("ignore: [order_id]", columns), "`ignore`", "'order_id'", "Cure: ")
+
+
+@pytest.mark.parametrize("own", [None, {}])
+def test_a_table_without_settings(own: Any) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(source(own))
+    has_all(str(caught.value), "`meta.afterimage`", "Cure: ", "qlik_change_table")
+
+
+@pytest.mark.parametrize("own", ["qlik_change_table", ["order_id"], 7, True])
+@pytest.mark.parametrize("level", ["table", "source"])
+def test_settings_that_are_no_mapping(own: Any, level: str) -> None:
+    whole = {"system": "qlik_change_table", "key": ["order_id"]}
+    entry = source(own, whole) if level == "table" else source(whole, own)
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(entry)
+    has_all(str(caught.value), "`meta.afterimage`", repr(own), "a mapping", level, "Cure: ")
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [({"key": ["a"]}, "None"), ({"system": "qlick"}, "'qlick'"), ({"system": ["x"]}, "['x']")],
+)
+def test_a_system_that_is_missing_or_unknown(given: dict[str, Any], got: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(source(given))
+    has_all(str(caught.value), "`system`", got, "allowed: qlik_change_table", "Cure: ")
+
+
+def test_a_misspelt_system_comes_with_a_suggestion() -> None:
+    with pytest.raises(SettingsError, match="Did you mean `qlik_change_table`"):
+        parse_settings(source({"system": "qlik_change_tables"}))
+
+
+def test_the_demo_settings_are_valid() -> None:
+    path = Path(__file__).parents[2] / "models/staging/qlik/_qlik__sources.yml"
+    declared = yaml.safe_load(path.read_text(encoding="utf-8"))["sources"][0]
+    whole = declared["config"]["meta"]["afterimage"]
+    change_tables = [table for table in declared["tables"] if table["name"].endswith("__ct")]
+    assert len(change_tables) == 5
+    for table in change_tables:
+        columns = {column["name"]: column.get("data_type") for column in table["columns"]}
+        settings = parse_settings(source(table["config"]["meta"]["afterimage"], whole, columns))
+        assert settings["key"], table["name"]
+        assert all(column["data_type"] for column in settings["declared_columns"]), table["name"]
