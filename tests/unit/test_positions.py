@@ -1,0 +1,136 @@
+"""Arithmetic on change_seq: look-back, the next position, the position of a time."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbt_afterimage.changes.positions import QlikPositions, positions
+from dbt_afterimage.settings import duration_seconds
+
+COUNTER = "0000000000000012345"
+WIDTH = 35
+
+durations = st.builds(
+    "{} {}".format, st.integers(0, 5000), st.sampled_from(["seconds", "minutes", "hours", "days"])
+)
+times = st.datetimes(min_value=datetime(1970, 1, 1), max_value=datetime(2999, 12, 31))
+
+
+def seq(time: str, hundredths: str = "07", counter: str = COUNTER) -> str:
+    """The position of a time such as `2026-03-02 08:00:00`."""
+    return "".join(c for c in time if c.isdigit()) + hundredths + counter
+
+
+def test_the_look_back_comes_from_the_settings() -> None:
+    where = positions({"look_back": "2 hours", "key": ["id"]})
+    assert where == QlikPositions(look_back="2 hours", width=WIDTH)
+
+
+@pytest.mark.parametrize(
+    ("look_back", "time", "earlier"),
+    [
+        ("15 minutes", "2026-03-02 08:30:00", "2026-03-02 08:15:00"),
+        ("15 minutes", "2026-03-02 08:05:59", "2026-03-02 07:50:59"),
+        ("15 minutes", "2026-03-02 00:05:00", "2026-03-01 23:50:00"),
+        ("15 minutes", "2026-01-01 00:00:00", "2025-12-31 23:45:00"),
+        ("1 day", "2028-03-01 00:00:00", "2028-02-29 00:00:00"),
+        ("1 day", "2026-03-01 00:00:00", "2026-02-28 00:00:00"),
+        # no summer time in UTC
+        ("1 day", "2026-03-29 12:00:00", "2026-03-28 12:00:00"),
+        ("0 seconds", "2026-03-02 08:00:00", "2026-03-02 08:00:00"),
+    ],
+)
+def test_look_back(look_back: str, time: str, earlier: str) -> None:
+    assert QlikPositions(look_back).before_look_back(seq(time)) == seq(earlier)
+
+
+@given(look_back=durations, time=times, counter=st.integers(0, 10**19 - 1))
+def test_look_back_moves_the_time_and_keeps_the_rest(
+    look_back: str, time: datetime, counter: int
+) -> None:
+    given_seq = seq(f"{time:%Y-%m-%d %H:%M:%S}", "99", f"{counter:019d}")
+    earlier = QlikPositions(look_back).before_look_back(given_seq)
+    assert len(earlier) == WIDTH
+    assert earlier <= given_seq
+    assert earlier[14:] == given_seq[14:]
+    moved = datetime.strptime(given_seq[:14], "%Y%m%d%H%M%S") - timedelta(
+        seconds=duration_seconds(look_back)
+    )
+    assert earlier[:14] == moved.strftime("%Y%m%d%H%M%S").zfill(14)
+
+
+@pytest.mark.parametrize("look_back", ["999999 days", "99999999999 days"])
+def test_a_look_back_beyond_the_calendar_covers_everything(look_back: str) -> None:
+    assert QlikPositions(look_back).before_look_back(seq("2026-03-02 08:00:00")) == ""
+
+
+def test_a_look_back_into_the_first_centuries_still_compares_as_text() -> None:
+    earlier = QlikPositions("739000 days").before_look_back(seq("2026-03-02 08:00:00"))
+    assert len(earlier) == WIDTH
+    assert earlier.startswith("000")
+
+
+def test_the_look_back_of_a_first_load_covers_everything() -> None:
+    where = QlikPositions("15 minutes")
+    assert where.before_look_back(where.first) == ""
+    assert where.before_look_back(where.after(where.first)) == ""
+
+
+def test_the_first_position_sorts_before_every_change() -> None:
+    where = QlikPositions("15 minutes")
+    assert where.first == "0" * WIDTH
+    assert where.first < seq("1970-01-01 00:00:00", "00", "0" * 19)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("0" * 35, "0" * 34 + "1"),
+        ("2026030208000007" + "0" * 18 + "9", "2026030208000007" + "0" * 17 + "10"),
+        ("2026030208000007" + "9" * 19, "2026030208000008" + "0" * 19),
+    ],
+)
+def test_after(before: str, after: str) -> None:
+    assert QlikPositions("15 minutes").after(before) == after
+
+
+@given(number=st.integers(0, 10**35 - 2))
+def test_nothing_lies_between_a_position_and_the_one_after(number: int) -> None:
+    given_seq = f"{number:035d}"
+    after = QlikPositions("15 minutes").after(given_seq)
+    assert len(after) == WIDTH
+    assert given_seq < after
+    assert int(after) - int(given_seq) == 1
+
+
+@pytest.mark.parametrize(
+    ("time", "digits"),
+    [
+        (datetime(2026, 3, 2), "2026030200000000"),
+        (datetime(2026, 3, 2, 8, 5, 9, 70_000), "2026030208050907"),
+        (datetime(2026, 3, 2, 8, 5, 9, 999_999), "2026030208050999"),
+        (datetime(900, 1, 1), "0900010100000000"),
+        # a time with a zone is another time in UTC
+        (
+            datetime(2026, 3, 2, 0, 30, tzinfo=timezone(timedelta(hours=1))),
+            "2026030123300000",
+        ),
+        (datetime(2026, 3, 2, tzinfo=timezone.utc), "2026030200000000"),
+    ],
+)
+def test_of_time(time: datetime, digits: str) -> None:
+    assert QlikPositions("15 minutes").of_time(time) == digits + "0" * 19
+
+
+@given(earlier=times, later=times)
+def test_positions_of_times_are_in_the_order_of_the_times(
+    earlier: datetime, later: datetime
+) -> None:
+    where = QlikPositions("15 minutes")
+    low, high = sorted((earlier, later))
+    assert where.of_time(low) <= where.of_time(high)
+    assert len(where.of_time(low)) == WIDTH
