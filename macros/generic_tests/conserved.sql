@@ -1,0 +1,167 @@
+{#
+    Generic test of a change log: no raw record was lost on the way into it.
+
+    Every distinct record of the staging model is in the log, as a change or as the before image of one; or in
+    `<log>_rejected`; or pending: an update or before image without its partner, which the look-back still covers.
+    Records are compared by change_seq and content (record_hash), not counted: two errors cannot cancel out. Records
+    that are no row changes (`N`) are left out. A full load is compared by its row count, because a base table goes on
+    changing.
+
+    It reads the whole staging model. Run it while nothing is landed, or with `while_landing: true`.
+
+    Arguments:
+      staging        ref('stg_<system>__<table>')
+      while_landing  true: leave out records beyond the log's last change; they may have come after the log was written
+#}
+{% test conserved(model, staging, while_landing=false) %}
+    {%- if not execute -%}
+        {{ return('select 1') }}
+    {%- endif -%}
+    {%- do _check_relation_argument('conserved', 'staging', staging) -%}
+    {%- do _check_whole_table('conserved', model) -%}
+    {%- if while_landing is not boolean -%}
+        {{ exceptions.raise_compiler_error(
+            "`conserved` on " ~ _tested_node().name ~ ": `while_landing` is true or false, got " ~ while_landing ~ "."
+        ) }}
+    {%- endif -%}
+    {%- set settings = _tested_settings() -%}
+with
+
+staged as (
+    select distinct
+        change_seq,
+        change_oper,
+        load_id,
+        case when change_oper = 'L' then null else record_hash end as record_hash
+    from {{ staging }}
+    where change_oper is null or change_oper <> 'N'
+),
+
+logged as (
+    select
+        change_seq,
+        change_oper,
+        load_id,
+        load_rows,
+        record_hash,
+        before_record_hash
+    from {{ model }}
+),
+
+recorded as (
+    select
+        change_seq,
+        record_hash
+    from logged
+    where change_oper <> 'L'
+    union all
+    select
+        change_seq,
+        before_record_hash as record_hash
+    from logged
+    where before_record_hash is not null
+),
+
+rejected as (
+    select record_hash
+    from {{ _rejected_relation(model) }}
+),
+
+last_change as (
+    select max(change_seq) as change_seq
+    from logged
+    where change_oper <> 'L'
+),
+
+horizon as (
+    select
+        change_seq as last_seq,
+        {{ _before_look_back('change_seq', settings.look_back) }} as change_seq
+    from last_change
+),
+
+absent as (
+    select
+        staged.*,
+        min(staged.change_oper) over by_seq as first_oper,
+        max(staged.change_oper) over by_seq as last_oper
+    from staged
+    left anti join recorded
+        on
+            staged.change_seq = recorded.change_seq
+            and staged.record_hash = recorded.record_hash
+    left anti join rejected
+        on staged.record_hash = rejected.record_hash
+    where staged.change_oper is null or staged.change_oper <> 'L'
+    window by_seq as (partition by staged.change_seq)
+),
+
+-- an update and a before image that are both absent have each other, so they do not wait for a partner
+lost as (
+    select
+        'neither in the log nor rejected' as what_is_wrong,
+        absent.change_seq,
+        absent.change_oper,
+        absent.record_hash,
+        cast(null as string) as load_id
+    from absent
+    cross join horizon
+    where
+        not coalesce(
+            absent.change_oper in ({{ "'U', 'B'" if settings.before_images else "'B'" }})
+            and absent.first_oper = absent.last_oper
+            and absent.change_seq > horizon.change_seq,
+            false
+        )
+        {%- if while_landing %}
+        and coalesce(absent.change_seq <= horizon.last_seq, false)
+        {%- endif %}
+),
+
+loads as (
+    select
+        load_id,
+        count_if(load_rows is null) as loaded_rows,
+        count_if(load_rows is not null) as markers,
+        max(load_rows) as announced_rows
+    from logged
+    where change_oper = 'L'
+    group by load_id
+),
+
+staged_loads as (
+    select distinct load_id
+    from staged
+    where change_oper = 'L'
+),
+
+wrong_loads as (
+    select
+        case
+            when loads.load_id is null
+                then 'the log has no row of this load'
+            when loads.markers <> 1
+                then 'the log has ' || loads.markers || ' markers of this load'
+            else
+                'the log has ' || loads.loaded_rows || ' rows of this load, its marker says '
+                || loads.announced_rows
+        end as what_is_wrong,
+        cast(null as string) as change_seq,
+        'L' as change_oper,
+        cast(null as bigint) as record_hash,
+        coalesce(loads.load_id, staged_loads.load_id) as load_id
+    from loads
+    full outer join staged_loads
+        on loads.load_id = staged_loads.load_id
+    where
+        loads.load_id is null
+        or loads.markers <> 1
+        or loads.loaded_rows <> loads.announced_rows
+)
+
+select *
+from lost
+union all
+select *
+from wrong_loads
+{% endtest %}

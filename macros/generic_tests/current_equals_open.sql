@@ -1,0 +1,56 @@
+{#
+    Generic test of a current table: it holds the open rows of its history, column by column, and nothing else.
+
+    Rows are counted: one that stands there twice is a finding too.
+
+    Arguments:
+      history  ref('<table>_history')
+#}
+{% test current_equals_open(model, history) %}
+    {%- if not execute -%}
+        {{ return('select 1') }}
+    {%- endif -%}
+    {%- do _check_relation_argument('current_equals_open', 'history', history) -%}
+    {%- do _check_whole_table('current_equals_open', model) -%}
+    {%- set columns = _raw_columns(model) | map(attribute='name') | list -%}
+with
+
+open_rows as (
+    select
+        {{ _listed(columns) }}
+    from {{ history }}
+    where is_current
+),
+
+current_rows as (
+    select
+        {{ _listed(columns) }}
+    from {{ model }}
+),
+
+missing as (
+    select *
+    from open_rows
+    except all
+    select *
+    from current_rows
+),
+
+surplus as (
+    select *
+    from current_rows
+    except all
+    select *
+    from open_rows
+)
+
+select
+    'open in history, but not in current' as what_is_wrong,
+    {{ _listed(columns, indent=4) }}
+from missing
+union all
+select
+    'in current, but not open in history' as what_is_wrong,
+    {{ _listed(columns, indent=4) }}
+from surplus
+{% endtest %}

@@ -1,0 +1,72 @@
+{# What the generic tests of this project share: the settings of the tested table, and checks of their arguments. #}
+
+{# The node that a generic test stands on. `model` is the test itself here; in a test's own body it is the relation. #}
+{% macro _tested_node() %}
+    {{ return(graph.nodes[model.attached_node] if model.attached_node in graph.nodes else model) }}
+{% endmacro %}
+
+
+{# Settings of the source table that a tested log or mart comes from. #}
+{% macro _tested_settings() %}
+    {{ return(_settings_of(_tested_node())) }}
+{% endmacro %}
+
+
+{# Key columns of a tested log or mart: the argument, else the setting of its source table. #}
+{% macro _tested_key(test_name, key) %}
+    {%- if key is string or key is mapping -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ test_name ~ "` on " ~ _tested_node().name ~ ": `key` is a list of column names, got " ~ key
+            ~ ". Write key: [order_id], or leave it out: the `key` of the source table's settings is taken then."
+        ) }}
+    {%- endif -%}
+    {%- set columns = key or _tested_settings().key -%}
+    {%- if not columns -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ test_name ~ "` on " ~ _tested_node().name ~ ": its source table declares no `key`."
+            ~ " Add `key: [...]` to the table's `meta.afterimage`, or give the test the argument key: [...]."
+        ) }}
+    {%- endif -%}
+    {{ return(columns) }}
+{% endmacro %}
+
+
+{# Stops where an argument that should be a relation is something else. #}
+{% macro _check_relation_argument(test_name, argument, given) %}
+    {%- if given is string or given is not defined or given is none or given.identifier is not defined -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ test_name ~ "` on " ~ _tested_node().name ~ ": `" ~ argument ~ "` is a model, got "
+            ~ (given if given is string else 'nothing') ~ ". Write " ~ argument ~ ": ref('<name of the model>')."
+        ) }}
+    {%- endif -%}
+{% endmacro %}
+
+
+{# Stops where a test that needs the whole table was given a part of it. #}
+{% macro _check_whole_table(test_name, relation) %}
+    {%- if relation is string or relation.identifier is not defined -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ test_name ~ "` on " ~ _tested_node().name ~ ": it looks at the whole table and takes no `where`."
+            ~ " Remove `where` from the test's config."
+        ) }}
+    {%- endif -%}
+{% endmacro %}
+
+
+{# The table that keeps what a change log refused. #}
+{% macro _rejected_relation(changes) %}
+    {{ return(changes.incorporate(path={'identifier': changes.identifier ~ '_rejected'})) }}
+{% endmacro %}
+
+
+{# The greatest position that the look-back from a change_seq no longer covers; '' where there is none. #}
+{# The same arithmetic in Python: src/dbt_afterimage/changes/positions.py. #}
+{% macro _before_look_back(change_seq, look_back) -%}
+coalesce(
+            date_format(
+                try_to_timestamp(left({{ change_seq }}, 14), 'yyyyMMddHHmmss') - interval {{ look_back }},
+                'yyyyMMddHHmmss'
+            ) || substr({{ change_seq }}, 15),
+            ''
+        )
+{%- endmacro %}
