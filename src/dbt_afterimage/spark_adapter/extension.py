@@ -1,4 +1,4 @@
-"""Adds to dbt-spark's adapter class: a submission method for Python models, and methods that macros call.
+"""Adds to dbt-spark's adapter class: a way to run Python models, and methods that macros call.
 
 dbt-spark 1.11 can submit Python models to Databricks only. Under ``method: session`` Spark runs in
 the dbt process, so a Python model can run right there.
@@ -6,6 +6,8 @@ the dbt process, so a Python model can run right there.
 
 from __future__ import annotations
 
+import copy
+import threading
 from typing import Any
 
 from dbt.adapters.spark import impl
@@ -17,17 +19,19 @@ from dbt_afterimage.spark_adapter.quiet_session import start_sessions_quietly
 
 SUBMISSION_METHOD = "session"
 _MARK = "_afterimage_extended"
+_extending = threading.Lock()
 
 
 def extend_spark_adapter() -> None:
     """Extend ``SparkAdapter`` in place. Calling it again changes nothing."""
-    adapter = impl.SparkAdapter
-    if getattr(adapter, _MARK, False):
-        return
-    _add_python_submission(adapter)
-    _add_methods(adapter)
-    start_sessions_quietly()
-    setattr(adapter, _MARK, True)
+    with _extending:
+        adapter = impl.SparkAdapter
+        if getattr(adapter, _MARK, False):
+            return
+        _add_python_submission(adapter)
+        _add_methods(adapter)
+        start_sessions_quietly()
+        setattr(adapter, _MARK, True)
 
 
 def _add_python_submission(adapter: type[Any]) -> None:
@@ -54,5 +58,6 @@ def _add_methods(adapter: type[Any]) -> None:
         adapter._available_ = adapter._available_ | {name}
         adapter._parse_replacements_ = {
             **adapter._parse_replacements_,
-            name: lambda *args, _answer=while_parsing, **kwargs: _answer,
+            # a copy: what one macro puts into it is nothing to the next
+            name: lambda *args, _answer=while_parsing, **kwargs: copy.copy(_answer),
         }

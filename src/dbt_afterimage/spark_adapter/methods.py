@@ -14,10 +14,11 @@ def afterimage_settings(self: Any, source: Any) -> dict[str, Any]:
     """Validated settings of one source table, all defaults filled in.
 
     Args:
+        self: dbt's adapter.
         source: the table's entry in dbt's graph (a source definition as a mapping).
 
     Returns:
-        The settings by name, with ``declared_columns`` (name and data_type) from the entry's columns.
+        The settings by name, with ``declared_columns`` (name and data_type) of the entry's columns.
 
     Raises:
         DbtRuntimeError: a setting is missing, misspelt or not allowed; names table, key and cure.
@@ -54,8 +55,9 @@ def afterimage_table_format(self: Any) -> str:
         if table_format in implementation.lower():
             return table_format
     raise DbtRuntimeError(
-        f"The target's default catalog `{catalog}` is {implementation}; its tables cannot be merged "
-        "into. Allowed: an Iceberg or a Delta catalog. Cure: take one from profiles.yml.example."
+        f"The target's default catalog `{catalog}` is {implementation}; its tables cannot be "
+        "merged into. Allowed: an Iceberg or a Delta catalog. Cure: take one from "
+        "profiles.yml.example."
     )
 
 
@@ -73,6 +75,7 @@ def afterimage_create_table(
     is one commit each.
 
     Args:
+        self: dbt's adapter.
         relation: the table.
         select: the statement that yields its rows.
         descriptions: column name -> description.
@@ -102,7 +105,9 @@ def afterimage_land_demo(self: Any, batch: int, schema: str, scale: int, seed: i
     table_format = afterimage_table_format(self)
     data = generate(scale=scale, seed=seed, batches=max(batch, 2))
     session = SparkSession.builder.getOrCreate()
-    land(session, data.batches[batch - 1], schema, "delta" if table_format == "delta" else "iceberg")
+    land(
+        session, data.batches[batch - 1], schema, "delta" if table_format == "delta" else "iceberg"
+    )
 
 
 METHODS: dict[str, tuple[Any, Any]] = {

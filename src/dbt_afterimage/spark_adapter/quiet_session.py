@@ -1,8 +1,9 @@
-"""Starts Spark so that the console shows dbt's lines only; what the JVM prints goes to logs/spark.log.
+"""Starts Spark so that the console shows dbt's lines only.
 
-Spark, Ivy and Hadoop write to the JVM's standard error from its first moment, before any log4j2
-file can apply. The JVM inherits its standard error from this process, so for the seconds in which
-it is launched the file descriptor points to the log. A JVM that fails to start shows why.
+What the JVM prints goes to `spark.log` in the folder of dbt's own log. Spark, Ivy and Hadoop write
+to the JVM's standard error from its first moment, before any log4j2 file can apply. The JVM inherits its
+standard error from this process, so for the seconds in which it is launched the file descriptor
+points to the log. A JVM that fails to start shows why.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.spark import session as spark_session
+from dbt.flags import get_flags
 from dbt_common.exceptions import DbtRuntimeError
 
-LOG_FILE = Path("logs") / "spark.log"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _TAIL_LINES = 15
 _launch = threading.Lock()
 
@@ -32,7 +36,24 @@ def start_sessions_quietly() -> None:
         _ensure_session(self.server_side_parameters)
         execute(self, sql, *parameters)
 
-    spark_session.Cursor.execute = execute_quietly
+    spark_session.Cursor.execute = execute_quietly  # type: ignore[method-assign]
+
+
+def dbt_folder(flag: str, otherwise: str) -> Path:
+    """A folder among the flags of the dbt command that runs; ``otherwise`` outside of a command."""
+    return Path(getattr(get_flags(), flag, otherwise))  # type: ignore[no-untyped-call]
+
+
+def live_session(parameters: dict[str, Any]) -> SparkSession:
+    """The one Spark session of this process, started when it is not there yet.
+
+    Args:
+        parameters: the profile's `server_side_parameters`.
+    """
+    from pyspark.sql import SparkSession
+
+    _ensure_session(parameters)
+    return SparkSession.builder.getOrCreate()
 
 
 def _ensure_session(parameters: dict[str, Any]) -> None:
@@ -45,11 +66,12 @@ def _ensure_session(parameters: dict[str, Any]) -> None:
         builder = SparkSession.builder.enableHiveSupport()
         for name, value in parameters.items():
             builder = builder.config(name, value)
+        log = dbt_folder("LOG_PATH", "logs") / "spark.log"
         try:
-            with _stderr_to(LOG_FILE):
+            with _stderr_to(log):
                 session = builder.getOrCreate()
         except Exception as error:
-            raise DbtRuntimeError(_why(error)) from error
+            raise DbtRuntimeError(_why(error, log)) from error
         session.sparkContext.setLogLevel("ERROR")
         # PySpark prints every failed statement as JSON besides raising it; dbt reports the error.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -70,12 +92,12 @@ def _stderr_to(path: Path) -> Iterator[None]:
         os.close(console)
 
 
-def _why(error: Exception) -> str:
-    lines = LOG_FILE.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
+def _why(error: Exception, log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
     shown = "\n  ".join(lines)
     return (
         f"Spark did not start: {error}\n"
-        f"The last lines of {LOG_FILE}:\n  {shown}\n"
-        "Is JAVA_HOME a Java 17 or 21? `make setup` finds one. A first start also needs the jars of "
-        "`spark.jars.packages` from Maven Central."
+        f"The last lines of {log}:\n  {shown}\n"
+        "Is JAVA_HOME a Java 17 or 21? `make setup` finds one. A first start also needs the jars "
+        "of `spark.jars.packages` from Maven Central."
     )
