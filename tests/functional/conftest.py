@@ -108,9 +108,17 @@ def dbt(make_dbt_project: Callable[..., DbtProject]) -> DbtProject:
 
 
 @pytest.fixture(scope="session")
-def spark(dbt: DbtProject) -> Iterator[SparkSession]:
+def spark(
+    make_dbt_project: Callable[..., DbtProject], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
     """The session that dbt uses, made by dbt from the profile: same jars, catalog and settings."""
-    dbt("debug", "--connection")
+    folder = tmp_path_factory.mktemp("start_spark")
+    (folder / "dbt_project.yml").write_text("name: start\nprofile: afterimage\n", encoding="utf-8")
+    (folder / "macros").mkdir()
+    (folder / "macros" / "start.sql").write_text(
+        "{% macro start() %}{% do run_query('select 1') %}{% endmacro %}", encoding="utf-8"
+    )
+    make_dbt_project(folder)("run-operation", "start")
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.getOrCreate()
