@@ -1,9 +1,9 @@
 """Starts Spark so that the console shows dbt's lines only.
 
 What the JVM prints goes to `spark.log` in the folder of dbt's own log. Spark, Ivy and Hadoop write
-to the JVM's standard error from its first moment, before any log4j2 file can apply. The JVM inherits its
-standard error from this process, so for the seconds in which it is launched the file descriptor
-points to the log. A JVM that fails to start shows why.
+to the JVM's standard error from its first moment, before any log4j2 file can apply. The JVM
+inherits its standard error from this process, so for the seconds in which it is launched the file
+descriptor points to the log. A JVM that fails to start shows why.
 """
 
 from __future__ import annotations
