@@ -23,10 +23,7 @@ where is_current
 {# Columns of a current table, from those of its history. #}
 {% macro _current_columns(history) %}
     {%- set settings = _settings_of(model) -%}
-    {%- set left_out = settings.key + [
-        history.identifier ~ '_id', 'valid_from', 'valid_to', 'valid_from_seq', 'valid_to_seq', 'is_current', 'opened_by',
-        'closed_by', 'recorded_at', 'transaction_id', 'changed_columns', 'unknown_columns',
-    ] -%}
+    {%- set left_out = settings.key + [history.identifier ~ '_id'] + _history_own_columns() -%}
     {%- set data = _without(_raw_columns(history) | map(attribute='name') | list, left_out) -%}
     {%- if not data -%}
         {%- set data = _without(_data_columns(history, settings) | map(attribute='name') | list, left_out) -%}

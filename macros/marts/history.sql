@@ -30,6 +30,12 @@
     {%- endif -%}
     {%- set columns = _data_columns(changes, settings) -%}
     {%- set names = columns | map(attribute='name') | list -%}
+    {%- for name in names if name in _history_own_columns() or name == model.alias ~ '_id' -%}
+        {{ exceptions.raise_compiler_error(
+            "`history`: the source table of " ~ model.name ~ " has a column `" ~ name ~ "`, which is a name that history adds."
+            ~ " Rename the column in a view over the raw table, and declare that view as the source."
+        ) }}
+    {%- endfor -%}
     {{ return({
         'changes': changes,
         'settings': settings,
@@ -44,15 +50,16 @@
     {{ return({
         'changes': table.changes,
         'where': none,
-        'keys': none,
+        'affected_keys': none,
         'seeds': none,
         'columns': table.columns,
         'key': table.settings.key,
         'tracked': table.tracked,
         'carried': carried,
         'base': table.settings.base,
-        'has_closers': true,
+        'has_ends': true,
         'has_moves': true,
+        'recorded_at': none,
     }) }}
 {% endmacro %}
 
@@ -67,38 +74,38 @@
 {% endmacro %}
 
 
+{# Columns that history adds to the data; a table's own columns may not have these names. #}
+{% macro _history_own_columns() %}
+    {{ return([
+        'valid_from', 'valid_to', 'valid_from_seq', 'valid_to_seq', 'is_current', 'opened_by', 'closed_by',
+        'recorded_at', 'transaction_id', 'changed_columns', 'unknown_columns',
+    ]) }}
+{% endmacro %}
+
+
 {# The columns of a history table, in order; what every reader filters by stands first. #}
 {% macro _history_columns(table) %}
     {{ return(
-        [model.alias ~ '_id'] + table.settings.key + [
-            'valid_from', 'valid_to', 'valid_from_seq', 'valid_to_seq', 'is_current', 'opened_by', 'closed_by',
-            'recorded_at', 'transaction_id', 'changed_columns', 'unknown_columns',
-        ] + _without(table.columns, table.settings.key)
+        [model.alias ~ '_id'] + table.settings.key + _history_own_columns() + _without(table.columns, table.settings.key)
     ) }}
 {% endmacro %}
 
 
 {# The whole history from the change log. #}
 {% macro _history_from_log(given, table) -%}
+{%- set names = _history_columns(table) -%}
 with
 
-{{ _versions(given) }},
-
-batches as (
-    select max(recorded_at) as recorded_at
-    from changes
-),
-
-final as (
-    select
-        versions.history_id as {{ model.alias }}_id,
-        {{ _listed(_history_columns(table)[1:] | reject('equalto', 'recorded_at') | list, 'versions.') }},
-        batches.recorded_at
-    from versions
-    cross join batches
-)
+{{ _versions(given) }}
 
 select
-    {{ _listed(_history_columns(table), indent=4) }}
-from final
+    _version_id as {{ names[0] }},
+    {%- for name in names[1:] %}
+    {%- if name == 'recorded_at' %}
+    {{ "timestamp '" ~ given.recorded_at ~ "'" if given.recorded_at else '(select max(recorded_at) from changes)' }} as recorded_at
+    {%- else %}
+    {{ _quoted(name) }}
+    {%- endif %}{{ ',' if not loop.last }}
+    {%- endfor %}
+from versions
 {%- endmacro %}

@@ -50,12 +50,7 @@
 {% macro _mart_select(mart, inputs) %}
     {%- if mart == 'history' -%}
         {%- set table = _history_table(inputs[0]) -%}
-        {%- set unknown = _unknown_in_log(table) -%}
-        {%- set carried = [] -%}
-        {%- for name in _without(table.columns, table.settings.key) if name in unknown -%}
-            {%- do carried.append(name) -%}
-        {%- endfor -%}
-        {{ return(_history_from_log(_history_given(table, carried), table)) }}
+        {{ return(_history_from_log(_history_given_by_log(table), table)) }}
     {%- endif -%}
     {{ return(sql) }}
 {% endmacro %}

@@ -14,21 +14,20 @@
         {{ return(none) }}
     {%- endif -%}
     {%- set decision = _history_path(target_relation, table, applied, found, is_new) -%}
-    {%- set carried = _carried_columns(target_relation, table, found, decision.path) -%}
-    {%- set given = _history_given(table, carried) -%}
     {%- if decision.path == 'narrow' -%}
-        {%- set key_list = _listed(table.settings.key) -%}
+        {%- set given = _history_given(table, _carried_in_batch(target_relation, table, found)) -%}
         {%- do given.update({
             'where': is_new,
             'base': none,
-            'has_closers': found.truncates > 0,
+            'has_ends': found.truncates > 0,
             'has_moves': found.moves > 0,
             'seeds': _history_open_rows(target_relation, table, is_new, found),
         }) -%}
         {%- set source = _history_narrow_source(given, table, found) -%}
     {%- else -%}
+        {%- set given = _history_given_by_log(table) -%}
         {%- if decision.path == 'wide' -%}
-            {%- do given.update({'keys': _history_batch_keys(table, is_new, found)}) -%}
+            {%- do given.update({'affected_keys': _history_batch_keys(table, is_new, found)}) -%}
         {%- endif -%}
         {%- set source = _history_wide_source(target_relation, given, table, found) -%}
     {%- endif -%}
@@ -73,6 +72,7 @@
             cast(max(if(change_oper <> 'L', changed_at, null)) as string) as changed_at,
             count_if(change_oper = 'T') as truncates,
             count_if(load_rows is not null) as loads,
+            min(if(load_rows is not null, change_seq, null)) as load_seq,
             count_if({{ is_move }}) as moves,
             to_json(collect_set(known_columns)) as known,
             to_json(collect_set(before_known_columns)) as before_known
@@ -89,8 +89,9 @@
         'changed_at': row[5],
         'truncates': row[6] | int,
         'loads': row[7] | int,
-        'moves': row[8] | int,
-        'known': fromjson(row[9]) + fromjson(row[10]),
+        'has_ends': row[6] | int > 0 or row[7] | int > 1 or (row[7] | int == 1 and row[2] < row[8]),
+        'moves': row[9] | int,
+        'known': fromjson(row[10]) + fromjson(row[11]),
     }) }}
 {% endmacro %}
 
@@ -176,20 +177,36 @@
 
 
 {# Columns that a change of the batch, or an open version, does not know (R9). #}
-{% macro _carried_columns(target_relation, table, found, path) %}
-    {%- set unknown = [] -%}
-    {%- for known in found.known -%}
+{% macro _carried_in_batch(target_relation, table, found) %}
+    {%- set open_unknown = run_query(
+        "select to_json(array_distinct(flatten(collect_set(unknown_columns)))) from " ~ target_relation
+        ~ " where is_current and unknown_columns is not null"
+    ).rows[0][0] -%}
+    {{ return(_unknown_columns(table, found.known, fromjson(open_unknown or '[]', []))) }}
+{% endmacro %}
+
+
+{# Arguments of `_versions` for the whole log, as far as it needs them: steps for what the log does not hold are left out. #}
+{% macro _history_given_by_log(table) %}
+    {%- set found = _history_look(table, 'true') -%}
+    {%- set others = table.columns if _has_blind_rewind(table) else [] -%}
+    {%- set given = _history_given(table, _unknown_columns(table, found.known, others)) -%}
+    {%- do given.update({
+        'base': table.settings.base if found.loads else none,
+        'has_ends': found.has_ends,
+        'has_moves': found.moves > 0,
+        'recorded_at': found.recorded_at,
+    }) -%}
+    {{ return(given) }}
+{% endmacro %}
+
+
+{# Columns missing from some list of known columns, or named in `others`; never the key. In the table's order. #}
+{% macro _unknown_columns(table, known_lists, others) %}
+    {%- set unknown = others | list -%}
+    {%- for known in known_lists -%}
         {%- do unknown.extend(_without(table.columns, known)) -%}
     {%- endfor -%}
-    {%- if path == 'narrow' -%}
-        {%- set open_unknown = run_query(
-            "select to_json(array_distinct(flatten(collect_set(unknown_columns)))) from " ~ target_relation
-            ~ " where is_current and unknown_columns is not null"
-        ).rows[0][0] -%}
-        {%- do unknown.extend(fromjson(open_unknown or '[]', [])) -%}
-    {%- else -%}
-        {%- do unknown.extend(_unknown_in_log(table)) -%}
-    {%- endif -%}
     {%- set carried = [] -%}
     {%- for name in table.columns if name in unknown and name not in table.settings.key -%}
         {%- do carried.append(name) -%}
@@ -198,24 +215,23 @@
 {% endmacro %}
 
 
-{# Columns that some change in the whole log does not know; with a live base also those of a row that is rewound without a before image. #}
-{% macro _unknown_in_log(table) %}
-    {%- set statement -%}
-        select
-            to_json(collect_set(known_columns)),
-            to_json(collect_set(before_known_columns)),
-            count_if(change_oper = 'U' and before is null)
-        from {{ table.changes }}
-    {%- endset -%}
-    {%- set row = run_query(statement).rows[0] -%}
-    {%- set unknown = [] -%}
-    {%- if table.settings.base and table.settings.base.kind == 'live' and row[2] | int > 0 -%}
-        {%- do unknown.extend(table.columns) -%}
+{# Whether a row of a live base must be taken back to the load by a change without before image: then nothing of it is known (R8). #}
+{% macro _has_blind_rewind(table) %}
+    {%- if not table.settings.base or table.settings.base.kind != 'live' -%}
+        {{ return(false) }}
     {%- endif -%}
-    {%- for known in fromjson(row[0]) + fromjson(row[1]) -%}
-        {%- do unknown.extend(_without(table.columns, known)) -%}
-    {%- endfor -%}
-    {{ return(unknown) }}
+    {%- set statement -%}
+        select 1
+        from (
+            select min_by(change_oper = 'U' and before is null, change_seq) as is_blind
+            from {{ table.changes }}
+            where change_oper not in ('L', 'T')
+            group by {{ _listed(table.settings.key) | replace('\n        ', ' ') }}
+        ) as first_changes
+        where is_blind
+        limit 1
+    {%- endset -%}
+    {{ return(run_query(statement).rows | length > 0) }}
 {% endmacro %}
 
 
@@ -261,12 +277,12 @@ with
 {{ _versions(given) }}
 
 select
-    history_id as {{ model.alias }}_id,
+    _version_id as {{ model.alias }}_id,
     {{ _listed(_history_columns(table)[1:] | reject('equalto', 'recorded_at') | list, indent=4) }},
     timestamp'{{ found.recorded_at }}' as recorded_at,
-    if(is_seed, 'update', 'insert') as write_action
+    if(_is_seed, 'update', 'insert') as _write_action
 from versions
-where not is_seed or valid_to_seq is not null or is_updated_in_place
+where not _is_seed or valid_to_seq is not null or _is_updated_in_place
 {%- endmacro %}
 
 
@@ -281,26 +297,26 @@ with
 stored as (
     select stored_rows.*
     from {{ target_relation }} as stored_rows
-    {%- if given['keys'] %}
-    left semi join ({{ given['keys'] }}) as named
+    {%- if given.affected_keys %}
+    left semi join ({{ given.affected_keys }}) as named
         on {{ _equal(table.settings.key, 'stored_rows', 'named', '=') }}
     {%- endif %}
 )
 
 select
-    coalesce(versions.history_id, stored.{{ id }}) as {{ id }},
+    coalesce(versions._version_id, stored.{{ id }}) as {{ id }},
     {{ _listed(values, 'versions.', indent=4) }},
     timestamp'{{ found.recorded_at }}' as recorded_at,
     case
-        when versions.history_id is null then 'delete'
+        when versions._version_id is null then 'delete'
         when stored.{{ id }} is null then 'insert'
         else 'update'
-    end as write_action
+    end as _write_action
 from versions
 full outer join stored
-    on versions.history_id = stored.{{ id }}
+    on versions._version_id = stored.{{ id }}
 where
-    versions.history_id is null
+    versions._version_id is null
     or stored.{{ id }} is null
     or not (
         struct({{ _listed(values, 'versions.') | replace('\n        ', ' ') }})
@@ -321,10 +337,10 @@ using (
         target.{{ id }} = source.{{ id }}
         {%- if path == 'narrow' %}
         and target.is_current
-        and source.write_action = 'update'
+        and source._write_action = 'update'
         {%- endif %}
 {%- if path != 'narrow' %}
-when matched and source.write_action = 'delete' then delete
+when matched and source._write_action = 'delete' then delete
 {%- endif %}
 when matched then update set
     {%- for name in columns if name not in table.settings.key and name != id

@@ -11,13 +11,13 @@
     Arguments (a dict `given`):
       changes       relation or subquery of change log rows, markers and truncates included
       where         condition on them, or none
-      keys          subquery of the affected keys, or none for all
+      affected_keys subquery of the affected keys, or none for all
       seeds         subquery of open history rows, or none
       columns       names of the data columns
       key, tracked  names of columns
       carried       columns that some change does not know (R9)
       base          settings of the full load, or none; only with loads in `changes`
-      has_closers   whether truncates or loads are among the changes
+      has_ends      whether truncates, or a load after other changes, are among them
       has_moves     whether key changes are among them
 #}
 {% macro _versions(given) -%}
@@ -45,7 +45,7 @@ changes as (
 moves as (
     select
         *,
-        before is not null and not ({{ _equal(key, 'before', 'changes') }}) as is_move
+        before is not null and not ({{ _equal(key, 'before', 'changes') }}) as _is_move
     from changes
     where change_oper <> 'T' and load_rows is null
 ),
@@ -53,13 +53,13 @@ moves as (
 touches as (
     select
         {%- for name in key %}
-        case when kind = 'X' then before.{{ _quoted(name) }} else {{ _quoted(name) }} end as {{ _quoted(name) }},
+        case when _kind = 'X' then before.{{ _quoted(name) }} else {{ _quoted(name) }} end as {{ _quoted(name) }},
         {%- endfor %}
-        kind,
-        case kind when 'L' then 1 when 'I' then 2 when 'D' then 4 else 3 end as touch_rank,
+        _kind,
+        case _kind when 'L' then 1 when 'I' then 2 when 'D' then 4 else 3 end as _touch_rank,
         change_seq,
         {#- a load whose time is not known begins at the beginning of time (R8) #}
-        case when kind = 'L' then coalesce(changed_at, {{ beginning }}) else changed_at end as changed_at,
+        case when _kind = 'L' then coalesce(changed_at, {{ beginning }}) else changed_at end as changed_at,
         transaction_id,
         known_columns,
         {%- if is_live or (carried and given.has_moves) %}
@@ -69,14 +69,14 @@ touches as (
         {{ _listed(_without(columns, key)) }}
     from moves
     lateral view explode(
-        case when is_move then array('X', 'K') else array(change_oper) end
-    ) sides as kind
+        {{ "case when _is_move then array('X', 'K') else array(change_oper) end" if given.has_moves else "array(change_oper)" }}
+    ) sides as _kind
     {%- if given.seeds %}
     union all
     select
         {{ _listed(key) }},
-        'S' as kind,
-        0 as touch_rank,
+        'S' as _kind,
+        0 as _touch_rank,
         valid_from_seq as change_seq,
         valid_from as changed_at,
         transaction_id,
@@ -93,54 +93,54 @@ touches as (
     {%- endif %}
 ),
 {%- set touches = 'touches' %}
-{%- if given.keys %}
+{%- if given.affected_keys %}
 
 affected_touches as (
     select touches.*
     from touches
-    left semi join ({{ given.keys }}) as affected
+    left semi join ({{ given.affected_keys }}) as affected
         on {{ _equal(key, 'touches', 'affected', '=') }}
 ),
 {%- set touches = 'affected_touches' %}
 {%- endif %}
-{%- if given.has_closers %}
+{%- if given.base or given.has_ends %}
 
 -- truncates, and the markers of loads, which end what they do not hold (R6, R8)
-closers as (
+_closers as (
     select
         coalesce(
             array_sort(collect_list(struct(change_seq, change_oper, changed_at))), array()
-        ) as closers,
+        ) as _closers,
         coalesce(
             array_sort(
                 collect_list(case when change_oper = 'L' then struct(change_seq, changed_at) end)
             ),
             array()
-        ) as loads,
-        array_sort(collect_list(case when change_oper = 'T' then change_seq end)) as truncates
+        ) as _loads,
+        array_sort(collect_list(case when change_oper = 'T' then change_seq end)) as _truncates
     from changes
     where change_oper = 'T' or load_rows is not null
 ),
 {%- endif %}
-{%- if given.base and given.has_closers %}
+{%- if given.base %}
 
 -- the base table as it was at the time of the load: what came after is taken back (R8)
 neighbours as (
     select
         {{ touches }}.*,
-        lag(change_seq) over by_key as previous_seq,
-        lead(change_seq) over by_key as next_seq,
-        lead(kind) over by_key as next_kind,
+        lag(change_seq) over by_key as _previous_seq,
+        lead(change_seq) over by_key as _next_seq,
+        lead(_kind) over by_key as _next_kind,
         {%- if is_live %}
-        lead(before) over by_key as next_before,
-        lead(before_known_columns) over by_key as next_before_known_columns,
+        lead(before) over by_key as _next_before,
+        lead(before_known_columns) over by_key as _next_before_known_columns,
         {%- endif %}
-        element_at(filter(closers.loads, load -> load.change_seq <= {{ touches }}.change_seq), -1) as load,
-        element_at(filter(closers.loads, load -> load.change_seq > {{ touches }}.change_seq), 1) as next_load,
-        closers.truncates
+        element_at(filter(_closers._loads, _load -> _load.change_seq <= {{ touches }}.change_seq), -1) as _load,
+        element_at(filter(_closers._loads, _load -> _load.change_seq > {{ touches }}.change_seq), 1) as _next_load,
+        _closers._truncates
     from {{ touches }}
-    cross join closers
-    window by_key as (partition by {{ partition }} order by change_seq, touch_rank)
+    cross join _closers
+    window by_key as (partition by {{ partition }} order by change_seq, _touch_rank)
 ),
 
 first_changes as (
@@ -149,43 +149,41 @@ first_changes as (
         -- the first change of the key after this load, if it came before the next load
         case
             when
-                kind = 'L'
-                and next_kind <> 'L'
-                and (next_load is null or next_seq < next_load.change_seq)
+                _kind = 'L'
+                and _next_kind <> 'L'
+                and (_next_load is null or _next_seq < _next_load.change_seq)
                 -- a truncate in between is the first change of every key
                 and not exists(
-                    truncates, truncate -> truncate > neighbours.change_seq and truncate <= next_seq
+                    _truncates, truncate -> truncate > neighbours.change_seq and truncate <= _next_seq
                 )
-                then next_kind
-        end as first_change,
+                then _next_kind
+        end as _first_change{{ ',' if is_live }}
         {%- if is_live %}
         -- the base has lost this row since; its state at the load is the before image
-        load is not null
-        and kind in ('U', 'X')
+        _load is not null
+        and _kind in ('U', 'X')
         and before is not null
-        and coalesce(previous_seq < load.change_seq, true) as is_lost_row
-        {%- else %}
-        false as is_lost_row
+        and coalesce(_previous_seq < _load.change_seq, true) as _is_lost_row
         {%- endif %}
     from neighbours
 ),
 
 rewound as (
+    {%- if is_live %}
     select
         {{ _listed(key) }},
-        side as kind,
-        case when side = 'L' then 1 else touch_rank end as touch_rank,
-        case when is_lost_row and side = 'L' then load.change_seq else change_seq end as change_seq,
+        _side as _kind,
+        case when _side = 'L' then 1 else _touch_rank end as _touch_rank,
+        case when _is_lost_row and _side = 'L' then _load.change_seq else change_seq end as change_seq,
         case
-            when is_lost_row and side = 'L' then coalesce(load.changed_at, {{ beginning }})
+            when _is_lost_row and _side = 'L' then coalesce(_load.changed_at, {{ beginning }})
             else changed_at
         end as changed_at,
-        case when is_lost_row and side = 'L' then null else transaction_id end as transaction_id,
-        {%- if is_live %}
+        case when _is_lost_row and _side = 'L' then null else transaction_id end as transaction_id,
         case
-            when is_lost_row and side = 'L' then before_known_columns
-            when first_change in ('U', 'X') and next_before is null then array({{ _texts(key) }})
-            when first_change in ('U', 'X') then next_before_known_columns
+            when _is_lost_row and _side = 'L' then before_known_columns
+            when _first_change in ('U', 'X') and _next_before is null then array({{ _texts(key) }})
+            when _first_change in ('U', 'X') then _next_before_known_columns
             else known_columns
         end as known_columns,
         {%- if carried and given.has_moves %}
@@ -194,75 +192,68 @@ rewound as (
         {%- endif %}
         {%- for name in _without(columns, key) %}
         case
-            when is_lost_row and side = 'L' then before.{{ _quoted(name) }}
-            when first_change in ('U', 'X') then next_before.{{ _quoted(name) }}
+            when _is_lost_row and _side = 'L' then before.{{ _quoted(name) }}
+            when _first_change in ('U', 'X') then _next_before.{{ _quoted(name) }}
             else {{ _quoted(name) }}
         end as {{ _quoted(name) }}{{ ',' if not loop.last }}
         {%- endfor %}
-        {%- else %}
-        known_columns,
-        {%- if carried and given.has_moves %}
-        before,
-        before_known_columns,
-        {%- endif %}
-        {{ _listed(_without(columns, key)) }}
-        {%- endif %}
     from first_changes
     lateral view explode(
-        case when is_lost_row then array('L', kind) else array(kind) end
-    ) sides as side
-    {%- if is_live %}
-    where coalesce(first_change not in ('I', 'K'), true)
+        case when _is_lost_row then array('L', _kind) else array(_kind) end
+    ) sides as _side
+    where coalesce(_first_change not in ('I', 'K'), true)
     {%- else %}
-    where coalesce(first_change <> 'I', true)
+    select * except (_previous_seq, _next_seq, _next_kind, _load, _next_load, _truncates, _first_change)
+    from first_changes
+    where coalesce(_first_change <> 'I', true)
     {%- endif %}
 ),
 {%- set touches = 'rewound' %}
 {%- endif %}
-{%- if given.has_closers %}
+{%- if given.has_ends %}
 
 -- the first truncate, or load without this key, after a touch and before the next one
 neighbouring_touches as (
     select
         {{ touches }}.*,
-        lead(change_seq) over by_key as next_touch_seq,
-        lead(kind) over by_key as next_touch_kind
+        lead(change_seq) over by_key as _next_touch_seq,
+        lead(_kind) over by_key as _next_touch_kind
     from {{ touches }}
-    window by_key as (partition by {{ partition }} order by change_seq, touch_rank)
+    window by_key as (partition by {{ partition }} order by change_seq, _touch_rank)
 ),
 
 ends as (
     select
         neighbouring_touches.*,
         case
-            when kind in {{ upserts }}
+            when _kind in {{ upserts }}
                 then element_at(
                     filter(
-                        closers.closers,
-                        closer -> closer.change_seq > neighbouring_touches.change_seq
+                        _closers._closers,
+                        _closer -> _closer.change_seq > neighbouring_touches.change_seq
                         and (
-                            next_touch_seq is null
-                            or closer.change_seq < next_touch_seq
+                            _next_touch_seq is null
+                            or _closer.change_seq < _next_touch_seq
                             or (
-                                closer.change_seq = next_touch_seq
-                                and not (closer.change_oper = 'L' and next_touch_kind = 'L')
+                                _closer.change_seq = _next_touch_seq
+                                and not (_closer.change_oper = 'L' and _next_touch_kind = 'L')
                             )
                         )
                     ),
                     1
                 )
-        end as closer
+        end as _closer
     from neighbouring_touches
-    cross join closers
+    cross join _closers
 ),
 
 closed_touches as (
     select
         {{ _listed(key) }},
-        case when is_end then if(closer.change_oper = 'T', 'T', 'R') else kind end as kind,
-        case when is_end then 0 else touch_rank end as touch_rank,
-        case when is_end then closer.change_seq else change_seq end as change_seq,
-        case when is_end then closer.changed_at else changed_at end as changed_at,
+        case when _is_end then if(_closer.change_oper = 'T', 'T', 'R') else _kind end as _kind,
+        case when _is_end then 0 else _touch_rank end as _touch_rank,
+        case when _is_end then _closer.change_seq else change_seq end as change_seq,
+        case when _is_end then _closer.changed_at else changed_at end as changed_at,
         transaction_id,
         known_columns,
         {%- if carried and given.has_moves %}
@@ -272,8 +263,8 @@ closed_touches as (
         {{ _listed(_without(columns, key)) }}
     from ends
     lateral view explode(
-        case when closer is null then array(false) else array(false, true) end
-    ) sides as is_end
+        case when _closer is null then array(false) else array(false, true) end
+    ) sides as _is_end
 ),
 {%- set touches = 'closed_touches' %}
 {%- endif %}
@@ -283,24 +274,34 @@ closed_touches as (
 move_touches as (
     select
         {{ touches }}.*,
-        coalesce(transaction_id, concat('at ', changed_at)) as move_group
+        coalesce(transaction_id, concat('at ', changed_at)) as _move_group
     from {{ touches }}
 ),
 
-permuted_keys as (
-    select distinct {{ partition }}
+-- the touches of a key, only where it was left and arrived at; a fold over them finds the departures
+permutations as (
+    select
+        move_touches.*,
+        case
+            when
+                _kind = 'X'
+                and count_if(_kind = 'K') over (partition by {{ partition }}) > 0
+                then collect_list(struct(change_seq, _touch_rank, _kind, _move_group)) over (
+                    partition by {{ partition }} order by change_seq, _touch_rank
+                    rows between unbounded preceding and unbounded following
+                )
+        end as _key_touches
     from move_touches
-    where kind in ('K', 'X')
-    group by {{ partition }}, move_group
-    having count(distinct kind) = 2
 ),
 
-skipped as (
-    select
-        {{ partition }},
-        explode(
+kept_touches as (
+    select * except (_key_touches)
+    from permutations
+    where
+        _key_touches is null
+        or not array_contains(
             aggregate(
-                array_sort(collect_list(struct(change_seq, touch_rank, kind, move_group))),
+                _key_touches,
                 named_struct(
                     'is_open', false,
                     'move_group', cast(null as string),
@@ -309,44 +310,39 @@ skipped as (
                 ),
                 (state, touch) -> named_struct(
                     'is_open',
-                    touch.kind in {{ upserts }}
-                    or touch.kind = 'X'
-                    and state.is_open
-                    and state.displaced > 0
-                    and state.move_group <=> touch.move_group,
-                    'move_group', if(touch.kind = 'K', touch.move_group, state.move_group),
+                    touch._kind in {{ upserts }}
+                    or (
+                        touch._kind = 'X'
+                        and state.is_open
+                        and state.displaced > 0
+                        and state.move_group <=> touch._move_group
+                    ),
+                    'move_group', if(touch._kind = 'K', touch._move_group, state.move_group),
                     'displaced',
                     case
-                        when touch.kind = 'K'
-                            then if(state.move_group <=> touch.move_group, state.displaced, 0)
-                                + if(state.is_open, 1, 0)
-                        when touch.kind = 'X' and state.displaced > 0 and state.move_group <=> touch.move_group
+                        when touch._kind = 'K' and state.move_group <=> touch._move_group
+                            then state.displaced + if(state.is_open, 1, 0)
+                        when touch._kind = 'K' then if(state.is_open, 1, 0)
+                        when
+                            touch._kind = 'X'
+                            and state.displaced > 0
+                            and state.move_group <=> touch._move_group
                             then state.displaced - 1
                         else state.displaced
                     end,
                     'skipped',
                     if(
-                        touch.kind = 'X' and state.displaced > 0 and state.move_group <=> touch.move_group,
+                        touch._kind = 'X'
+                        and state.displaced > 0
+                        and state.move_group <=> touch._move_group,
                         concat(state.skipped, array(touch.change_seq)),
                         state.skipped
                     )
                 ),
                 state -> state.skipped
-            )
-        ) as change_seq
-    from move_touches
-    left semi join permuted_keys using ({{ partition }})
-    group by {{ partition }}
-),
-
-kept_touches as (
-    select {{ touches }}.*
-    from {{ touches }}
-    left anti join skipped
-        on
-            {{ _equal(key, touches, 'skipped', '=') }}
-            and {{ touches }}.change_seq = skipped.change_seq
-            and {{ touches }}.kind = 'X'
+            ),
+            change_seq
+        )
 ),
 {%- set touches = 'kept_touches' %}
 {%- endif %}
@@ -355,15 +351,15 @@ kept_touches as (
 effective as (
     select
         *,
-        lead(change_seq) over by_key as next_seq
+        lead(change_seq) over by_key as _next_seq
     from {{ touches }}
-    window by_key as (partition by {{ partition }} order by change_seq, touch_rank)
+    window by_key as (partition by {{ partition }} order by change_seq, _touch_rank)
 ),
 
 remaining as (
     select *
     from effective
-    where kind not in {{ upserts }} or next_seq is null or next_seq <> change_seq
+    where _kind not in {{ upserts }} or _next_seq is null or _next_seq <> change_seq
 ),
 {%- set touches = 'remaining' %}
 {%- if carried %}
@@ -373,16 +369,16 @@ segments as (
     select
         *,
         coalesce(
-            sum(case when kind not in {{ upserts }} then 1 else 0 end) over (
-                partition by {{ partition }} order by change_seq, touch_rank
+            sum(case when _kind not in {{ upserts }} then 1 else 0 end) over (
+                partition by {{ partition }} order by change_seq, _touch_rank
                 rows between unbounded preceding and 1 preceding
             ),
             0
         )
-        + sum(case when kind = 'K' then 1 else 0 end) over (
-            partition by {{ partition }} order by change_seq, touch_rank
+        + sum(case when _kind = 'K' then 1 else 0 end) over (
+            partition by {{ partition }} order by change_seq, _touch_rank
             rows between unbounded preceding and current row
-        ) as segment
+        ) as _segment
     from remaining
 ),
 
@@ -392,11 +388,11 @@ carried as (
         {%- for name in carried %}
         last_value(
             case
-                when kind not in {{ upserts }} then null
+                when _kind not in {{ upserts }} then null
                 when known_columns is null or array_contains(known_columns, '{{ name }}')
                     then struct({{ _quoted(name) }} as value)
                 {%- if given.has_moves %}
-                when kind = 'K' and (before_known_columns is null or array_contains(before_known_columns, '{{ name }}'))
+                when _kind = 'K' and (before_known_columns is null or array_contains(before_known_columns, '{{ name }}'))
                     then struct(before.{{ _quoted(name) }} as value)
                 {%- endif %}
             end,
@@ -405,7 +401,7 @@ carried as (
         {%- endfor %}
     from segments
     window by_segment as (
-        partition by {{ partition }}, segment order by change_seq, touch_rank
+        partition by {{ partition }}, _segment order by change_seq, _touch_rank
         rows between unbounded preceding and current row
     )
 ),
@@ -432,29 +428,29 @@ filled as (
 compared as (
     select
         *,
-        (lag(kind) over by_key) in {{ upserts }} as was_open,
+        (lag(_kind) over by_key) in {{ upserts }} as _was_open,
         {%- if carried %}
-        lag(unknown_columns) over by_key as previous_unknown_columns,
+        lag(unknown_columns) over by_key as _previous_unknown_columns,
         {%- endif %}
-        lag(struct({{ _listed(tracked) | replace('\n        ', ' ') }})) over by_key as previous
+        lag(struct({{ _listed(tracked) | replace('\n        ', ' ') }})) over by_key as _previous
     from {{ touches }}
-    window by_key as (partition by {{ partition }} order by change_seq, touch_rank)
+    window by_key as (partition by {{ partition }} order by change_seq, _touch_rank)
 ),
 
 boundaries as (
     select
         *,
-        kind in {{ upserts }}
+        _kind in {{ upserts }}
         and (
-            not coalesce(was_open, false)
-            or kind = 'K'
+            not coalesce(_was_open, false)
+            or _kind = 'K'
             {%- if carried %}
             or {{ _differs_somewhere(tracked, carried) }}
             {%- else %}
-            or not (previous <=> struct({{ _listed(tracked) | replace('\n        ', ' ') }}))
+            or not (_previous <=> struct({{ _listed(tracked) | replace('\n        ', ' ') }}))
             {%- endif %}
-        ) as is_opening,
-        kind not in {{ upserts }} and coalesce(was_open, false) as is_closing
+        ) as _is_opening,
+        _kind not in {{ upserts }} and coalesce(_was_open, false) as _is_closing
     from compared
 ),
 {%- set touches = 'boundaries' %}
@@ -463,9 +459,9 @@ boundaries as (
 numbered as (
     select
         *,
-        sum(if(is_opening, 1, 0)) over (
-            partition by {{ partition }} order by change_seq, touch_rank
-        ) as version_number
+        sum(if(_is_opening, 1, 0)) over (
+            partition by {{ partition }} order by change_seq, _touch_rank
+        ) as _version_number
     from boundaries
 ),
 
@@ -475,17 +471,17 @@ updated as (
         * except ({{ _listed(untracked + (['unknown_columns'] if carried else [])) | replace('\n        ', ' ') }}),
         last_value(
             case
-                when kind in {{ upserts }}
+                when _kind in {{ upserts }}
                     then struct(
                         {{ _listed(untracked + (['unknown_columns'] if carried else []), indent=24) }}
                     )
             end,
             true
         ) over (
-            partition by {{ partition }}, version_number order by change_seq, touch_rank
+            partition by {{ partition }}, _version_number order by change_seq, _touch_rank
             rows between unbounded preceding and unbounded following
-        ) as latest,
-        struct({{ _listed(untracked + (['unknown_columns'] if carried else [])) | replace('\n        ', ' ') }}) as own
+        ) as _latest,
+        struct({{ _listed(untracked + (['unknown_columns'] if carried else [])) | replace('\n        ', ' ') }}) as _own
     from numbered
 ),
 {%- set touches = 'updated' %}
@@ -497,59 +493,59 @@ timed as (
         *,
         coalesce(
             max(changed_at) over (
-                partition by {{ partition }} order by change_seq, touch_rank
+                partition by {{ partition }} order by change_seq, _touch_rank
                 rows between unbounded preceding and current row
             ),
             {{ beginning }}
-        ) as boundary_at
+        ) as _boundary_at
     from {{ touches }}
-    where is_opening or is_closing
+    where _is_opening or _is_closing
 ),
 
 intervals as (
     select
         *,
-        lead(boundary_at) over by_key as valid_to,
+        lead(_boundary_at) over by_key as valid_to,
         lead(change_seq) over by_key as valid_to_seq,
-        lead(kind) over by_key as closing_kind
+        lead(_kind) over by_key as _closing_kind
     from timed
-    window by_key as (partition by {{ partition }} order by change_seq, touch_rank)
+    window by_key as (partition by {{ partition }} order by change_seq, _touch_rank)
 ),
 
 versions as (
     select
-        {{ _history_id(key) }} as history_id,
+        {{ _history_id(key) }} as _version_id,
         {{ _listed(key) }},
-        boundary_at as valid_from,
+        _boundary_at as valid_from,
         valid_to,
         change_seq as valid_from_seq,
         valid_to_seq,
         valid_to_seq is null as is_current,
-        kind as opened_by,
+        _kind as opened_by,
         case
-            when closing_kind in ('I', 'L', 'U') then 'U'
-            when closing_kind in ('K', 'X') then 'K'
-            else closing_kind
+            when _closing_kind in ('I', 'L', 'U') then 'U'
+            when _closing_kind in ('K', 'X') then 'K'
+            else _closing_kind
         end as closed_by,
         transaction_id,
         case
-            when was_open
+            when _was_open
                 then array_compact(array(
                     {%- for name in tracked %}
-                    case when not (previous.{{ _quoted(name) }} <=> {{ _quoted(name) if name not in untracked else 'own.' ~ _quoted(name) }}) then '{{ name }}' end{{ ',' if not loop.last }}
+                    case when not (_previous.{{ _quoted(name) }} <=> {{ _quoted(name) if name not in untracked else '_own.' ~ _quoted(name) }}) then '{{ name }}' end{{ ',' if not loop.last }}
                     {%- endfor %}
                 ))
         end as changed_columns,
-        {{ 'latest.unknown_columns' if carried else 'cast(null as array<string>)' }} as unknown_columns,
+        {{ '_latest.unknown_columns' if carried else 'cast(null as array<string>)' }} as unknown_columns,
         {%- for name in _without(columns, key) %}
-        {{ 'latest.' if name in untracked }}{{ _quoted(name) }}{{ ' as ' ~ _quoted(name) if name in untracked }},
+        {{ '_latest.' if name in untracked }}{{ _quoted(name) }}{{ ' as ' ~ _quoted(name) if name in untracked }},
         {%- endfor %}
         {%- if given.seeds %}
-        {{ "not (own <=> latest)" if untracked else 'false' }} as is_updated_in_place,
+        {{ "not (_own <=> _latest)" if untracked else 'false' }} as _is_updated_in_place,
         {%- endif %}
-        kind = 'S' as is_seed
+        _kind = 'S' as _is_seed
     from intervals
-    where is_opening
+    where _is_opening
 )
 {%- endmacro %}
 

@@ -441,6 +441,8 @@ def state_at_load(
     """
     first: dict[Key, LogRow] = {}
     for row in later:
+        if row.change_oper == "T" or _is_marker(row):
+            break  # it concerns every key: what comes after says nothing about the load
         for key in _keys_named_by(row, options):
             first.setdefault(key, row)
 

@@ -1,0 +1,63 @@
+{# Casts of raw columns to their declared types. A failed cast is a reject reason, never an error and never a silent NULL. #}
+
+{# A Spark type in one spelling, so that types can be compared as text. #}
+{% macro _normal_type(data_type) %}
+    {%- set type = data_type | lower | replace(' ', '') -%}
+    {%- set spellings = {
+        'integer': 'int', 'long': 'bigint', 'short': 'smallint', 'byte': 'tinyint', 'real': 'float',
+        'timestamp_ltz': 'timestamp', 'decimal': 'decimal(10,0)', 'dec': 'decimal(10,0)', 'numeric': 'decimal(10,0)',
+    } -%}
+    {%- if type.startswith(('varchar', 'char')) -%}
+        {{ return('string') }}
+    {%- endif -%}
+    {{ return(spellings.get(type, type | replace('numeric(', 'decimal(') | replace('dec(', 'decimal('))) }}
+{% endmacro %}
+
+
+{# A raw column as its declared type. Text becomes binary by its hex digits, as replication tools write it. #}
+{% macro _cast_column(column) %}
+    {%- if not column.is_cast -%}
+        {{ return(_quoted(column.raw_name)) }}
+    {%- elif column.is_text and column.data_type == 'binary' -%}
+        {{ return(_hex_to_binary(_quoted(column.raw_name))) }}
+    {%- endif -%}
+    {{ return("try_cast(" ~ _quoted(column.raw_name) ~ " as " ~ column.data_type ~ ")") }}
+{% endmacro %}
+
+
+{#
+    Condition: a raw column that is not NULL has a value that its declared type cannot hold.
+    Spark rounds to fit a decimal's scale, and cuts a number to fit an integer, without a word: these count too.
+    A floating-point number is inexact anyway, it may be rounded.
+#}
+{% macro _is_uncastable(column) %}
+    {%- set raw = _quoted(column.raw_name) -%}
+    {%- set value = _cast_column(column) -%}
+    {%- set failed = raw ~ " is not null and " ~ value ~ " is null" -%}
+    {%- set decimal = modules.re.match('decimal\\((\\d+),(\\d+)\\)', column.data_type) -%}
+    {%- set is_exact = column.is_text or column.raw_type.startswith('decimal') -%}
+    {%- if decimal and is_exact -%}
+        {#- as many digits behind the point as fit beside the same number before it #}
+        {%- set scale = 38 - decimal.group(1) | int + decimal.group(2) | int -%}
+        {{ return(failed ~ " or " ~ value ~ " <> try_cast(" ~ raw ~ " as decimal(38," ~ scale ~ "))") }}
+    {%- elif column.data_type in ('tinyint', 'smallint', 'int', 'bigint')
+        and column.raw_type.startswith(('decimal', 'float', 'double')) -%}
+        {{ return(failed ~ " or " ~ value ~ " <> " ~ raw) }}
+    {%- endif -%}
+    {{ return(failed) }}
+{% endmacro %}
+
+
+{# A column's description for the macros above: its raw name and type, and the type that it shall have. #}
+{% macro _typed_column(name, raw, data_type) %}
+    {%- set raw_type = _normal_type(raw.data_type) -%}
+    {%- set target = _normal_type(data_type or raw.data_type) -%}
+    {{ return({
+        'name': name,
+        'raw_name': raw.name,
+        'raw_type': raw_type,
+        'data_type': target,
+        'is_text': raw_type == 'string',
+        'is_cast': raw_type != target,
+    }) }}
+{% endmacro %}

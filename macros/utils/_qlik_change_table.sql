@@ -1,0 +1,129 @@
+{#
+    What the columns of a Qlik change table are, told from their names, and where their bits stand in the change mask.
+    Sources: the vendor's page "Change Tables"; any subset of the header columns may be stored.
+
+    Arguments: name of the macro and of the table for errors, the raw columns [{name, data_type}] in their order,
+    the settings. Returns a dict:
+      headers   header's name without its prefix -> raw column {name, data_type}; absent ones are not in it
+      data      data columns as _typed_column gives them
+      mask      none without a mask column, else {column, type, columns, first_data_bit} for the macros on masks
+#}
+{% macro _qlik_change_table(macro, table, raw_columns, settings) %}
+    {%- set prefix = settings.header_prefix | lower -%}
+    {%- set known = [
+        'change_seq', 'change_oper', 'change_mask', 'stream_position', 'operation', 'transaction_id', 'timestamp',
+        'partition_name',
+    ] -%}
+    {%- set types = {} -%}
+    {%- for column in settings.declared_columns -%}
+        {%- do types.update({column.name | lower: column.data_type}) -%}
+    {%- endfor -%}
+    {%- set headers = {} -%}
+    {%- for column in raw_columns if column.name | lower != 'partition_name' or not prefix -%}
+        {%- set name = column.name | lower -%}
+        {%- if name.startswith(prefix) and (prefix or name in known) -%}
+            {%- do headers.update({name[prefix | length:]: column}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {#- some loaders write the partition's name without the prefix #}
+    {%- for column in raw_columns if column.name | lower == 'partition_name' and 'partition_name' not in headers -%}
+        {%- do headers.update({'partition_name': column}) -%}
+    {%- endfor -%}
+    {%- for name in ['change_seq', 'change_oper'] if name not in headers -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: table " ~ table ~ " has no column `" ~ settings.header_prefix ~ name ~ "`. Of the header columns"
+            ~ " change_seq and change_oper must be stored. Its columns: " ~ raw_columns | map(attribute='name') | join(', ')
+            ~ ". Cure: let the replication task store the column, or set `header_prefix` (now '" ~ settings.header_prefix
+            ~ "') in the table's `meta.afterimage`."
+        ) }}
+    {%- endfor -%}
+
+    {%- set header_names = headers.values() | map(attribute='name') | list -%}
+    {%- set data = [] -%}
+    {%- for column in raw_columns if column.name not in header_names -%}
+        {%- do data.append(_typed_column(column.name, column, types.get(column.name | lower))) -%}
+    {%- endfor -%}
+    {%- if not data -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: table " ~ table ~ " has header columns only. Cure: check `header_prefix` (now '"
+            ~ settings.header_prefix ~ "') in its `meta.afterimage`."
+        ) }}
+    {%- endif -%}
+    {%- set lobs = _columns_of_setting(macro, table, 'lob_columns', settings.lob_columns, data) -%}
+
+    {%- set mask = none -%}
+    {%- if 'change_mask' in headers -%}
+        {%- set layout = _qlik_mask_layout(macro, table, raw_columns, header_names, data, lobs, settings) -%}
+        {%- set mask = {
+            'column': headers.change_mask.name,
+            'type': headers.change_mask.data_type,
+            'columns': layout.columns,
+            'first_data_bit': layout.first_data_bit,
+        } -%}
+    {%- endif -%}
+    {{ return({'headers': headers, 'data': data, 'lobs': lobs, 'mask': mask}) }}
+{% endmacro %}
+
+
+{#
+    Which column each bit of the mask belongs to, from `first_data_bit` on.
+
+    A bit is a column's place in the table (vendor's page "Change Tables"), so by default the columns are taken as they
+    stand: with h columns before the first data column that one is bit h, and a header column further behind, as the
+    partition column often is, holds the place of its own bit. `mask_columns` lists the places where DDL has moved them;
+    a name in it that the table no longer has holds its place. `mask_first_data_bit` wins over the count.
+#}
+{% macro _qlik_mask_layout(macro, table, raw_columns, header_names, data, lobs, settings) %}
+    {%- set names = data | map(attribute='name') | list -%}
+    {%- set places = [] -%}
+    {%- for column in raw_columns -%}
+        {%- do places.append(none if column.name in header_names else column.name) -%}
+    {%- endfor -%}
+    {%- set before = places.index(names[0]) -%}
+    {%- set first = before if settings.mask_first_data_bit == 'auto' else settings.mask_first_data_bit -%}
+
+    {%- if settings.mask_columns -%}
+        {%- set columns = [] -%}
+        {%- for listed in settings.mask_columns -%}
+            {%- set found = names | select('equalto', _same_name(listed, names)) | list -%}
+            {%- do columns.append(found[0] if found else none) -%}
+        {%- endfor -%}
+        {%- for name in names if name not in columns and name not in lobs -%}
+            {{ exceptions.raise_compiler_error(
+                "`" ~ macro ~ "`: `mask_columns` of table " ~ table ~ " leaves out `" ~ name ~ "`; it must list every data"
+                ~ " column that is not in `lob_columns`, in the order of the mask's bits. Cure: add the column."
+            ) }}
+        {%- endfor -%}
+        {{ return({'columns': columns, 'first_data_bit': first}) }}
+    {%- elif settings.mask_first_data_bit == 'auto' -%}
+        {{ return({'columns': places[before:], 'first_data_bit': first}) }}
+    {%- endif -%}
+    {{ return({'columns': names, 'first_data_bit': first}) }}
+{% endmacro %}
+
+
+{# The columns that a setting names, as the table spells them; stops at a name that it does not have. #}
+{% macro _columns_of_setting(macro, table, setting, listed, data) %}
+    {%- set names = data | map(attribute='name') | list -%}
+    {%- set found = [] -%}
+    {%- for name in listed -%}
+        {%- set column = _same_name(name, names) -%}
+        {%- if column is none -%}
+            {{ exceptions.raise_compiler_error(
+                "`" ~ macro ~ "`: `" ~ setting ~ "` of table " ~ table ~ " names `" ~ name ~ "`, which is none of its data"
+                ~ " columns: " ~ names | join(', ') ~ ". Cure: correct the name."
+            ) }}
+        {%- endif -%}
+        {%- do found.append(column) -%}
+    {%- endfor -%}
+    {{ return(found) }}
+{% endmacro %}
+
+
+{# The name in a list that is the same for Spark, which does not look at upper and lower case; none if there is none. #}
+{% macro _same_name(name, names) %}
+    {%- for other in names if other | lower == name | lower -%}
+        {{ return(other) }}
+    {%- endfor -%}
+    {{ return(none) }}
+{% endmacro %}

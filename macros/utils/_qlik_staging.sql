@@ -1,0 +1,179 @@
+{# Parts of stage_qlik_change_table. #}
+
+{# Stops when the call and the settings disagree on the base table: the change log would take one for an empty load. #}
+{% macro _check_base(macro, table, base, settings) %}
+    {%- if base and not settings.base -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: `base='" ~ base ~ "'` is given, and the settings of table " ~ table ~ " have no `base`."
+            ~ " Cure: add `base: {kind: frozen}` (or `live`) to its `meta.afterimage`, or take the argument out."
+        ) }}
+    {%- elif settings.base and not base -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: the settings of table " ~ table ~ " have a `base`, and the staging model names no base table."
+            ~ " Cure: add the argument, for example `base='orders'`, or take `base` out of its `meta.afterimage`."
+        ) }}
+    {%- endif -%}
+{% endmacro %}
+
+
+{# A header column as text, NULL where it is not stored. #}
+{% macro _header_as_text(headers, name) %}
+    {%- if name not in headers -%}
+        {{ return('cast(null as string)') }}
+    {%- elif _normal_type(headers[name].data_type) == 'string' -%}
+        {{ return(_quoted(headers[name].name)) }}
+    {%- endif -%}
+    {{ return('cast(' ~ _quoted(headers[name].name) ~ ' as string)') }}
+{% endmacro %}
+
+
+{#
+    known_columns of a change table: NULL (all are known), but for updates and before images in which a LOB is NULL with
+    its mask bit clear. The source sends a LOB only when it was changed, so there it is unknown and not NULL.
+#}
+{% macro _qlik_known_columns(found, words, byte_order) %}
+    {%- if not found.lobs -%}
+        {{ return('cast(null as array<string>)') }}
+    {%- endif -%}
+    {%- set unknown = [] -%}
+    {%- for lob in found.lobs -%}
+        {%- set condition = _quoted(lob) ~ ' is null' -%}
+        {%- if found.mask and lob in found.mask.columns -%}
+            {%- set bit = found.mask.first_data_bit + found.mask.columns.index(lob) -%}
+            {%- set form = _change_mask('_qlik_known_columns', found.mask.columns, byte_order, 0, found.mask.type) -%}
+            {#- without a mask the source does not say, and the bit counts as clear #}
+            {%- set condition = condition ~ ' and coalesce(getbit(' ~ words[bit // 64] ~ ', '
+                ~ _change_mask_position(bit, form.byte_order) ~ '), 0) = 0' -%}
+        {%- endif -%}
+        {%- do unknown.append({'name': lob, 'condition': condition}) -%}
+    {%- endfor -%}
+case
+    when
+        _change_oper in ('U', 'B')
+        and (
+            {%- for lob in unknown %}
+            {{ 'or ' if not loop.first }}{{ lob.condition }}
+            {%- endfor %}
+        )
+        then array_except(
+            array(
+                {%- for column in found.data %}
+                {{ _text(column.name) }}{{ ',' if not loop.last }}
+                {%- endfor %}
+            ),
+            array(
+                {%- for lob in unknown %}
+                if({{ lob.condition }}, {{ _text(lob.name) }}, ''){{ ',' if not loop.last }}
+                {%- endfor %}
+            )
+        )
+end
+{%- endmacro %}
+
+
+{# `when` branches of a case: the reject reason of the first raw column whose value its declared type cannot hold. #}
+{% macro _when_uncastable(columns) %}
+    {%- for column in columns if column.is_cast %}
+when
+    {{ _is_uncastable(column) }}
+    then {{ _text('uncastable_value:' ~ column.raw_name) }}
+    {%- endfor %}
+{%- endmacro %}
+
+
+{#
+    A hash of a raw record's content, by which it is recognised when it arrives again. xxhash64 skips NULLs, so that
+    (NULL, 1) and (1, NULL) would be equal: every column goes in with its null flag. The partition is left out: the
+    same record may arrive again in a later one.
+#}
+{% macro _record_hash(raw_columns, partition=none) %}
+xxhash64(
+    {%- for column in raw_columns if not partition or column.name != partition.name %}
+    {{ _quoted(column.name) }}, {{ _quoted(column.name) }} is null{{ ',' if not loop.last }}
+    {%- endfor %}
+)
+{%- endmacro %}
+
+
+{# The raw record as JSON. By default Spark would leave out NULLs, and cut timestamps to milliseconds. #}
+{% macro _raw_record(raw_columns) %}
+to_json(
+    struct(
+        {%- for column in raw_columns %}
+        {{ _quoted(column.name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    ),
+    map(
+        'ignoreNullFields', 'false',
+        'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX',
+        'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'
+    )
+)
+{%- endmacro %}
+
+
+{#
+    The rows of a base table as rows of a full load. A data column that the base table lacks is unknown in them; a
+    column that only the base table has is left out, for the change table says what the columns are.
+#}
+{% macro _qlik_base_rows(macro, source_name, base, relation, load, data) %}
+    {%- set raw_columns = _raw_columns(relation) or _settings(source_name, base).declared_columns -%}
+    {%- set raw_names = raw_columns | map(attribute='name') | list -%}
+    {%- set columns = [] -%}
+    {%- set missing = [] -%}
+    {%- for column in data -%}
+        {%- set raw_name = _same_name(column.name, raw_names) -%}
+        {%- if raw_name is none -%}
+            {%- do missing.append(column.name) -%}
+        {%- else -%}
+            {%- set raw = raw_columns[raw_names.index(raw_name)] -%}
+            {%- do columns.append(_typed_column(column.name, raw, column.data_type)) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if not columns -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: base table " ~ source_name ~ "." ~ base ~ " has none of the data columns of its change table."
+            ~ " Its columns: " ~ raw_names | join(', ') ~ ". Cure: correct the argument `base`."
+        ) }}
+    {%- endif -%}
+select
+    {{ _text(load.position) if load.position else 'cast(null as string)' }} as change_seq,
+    'L' as change_oper,
+    {{ "timestamp '" ~ load.loaded_at ~ "'" if load.loaded_at else 'cast(null as timestamp)' }} as changed_at,
+    cast(null as timestamp) as source_timestamp,
+    cast(null as string) as transaction_id,
+    cast(null as bigint) as transaction_event,
+    cast(null as array<string>) as declared_changed_columns,
+    {%- if missing %}
+    array(
+        {%- for column in columns %}
+        {{ _text(column.name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    ) as known_columns,
+    {%- else %}
+    cast(null as array<string>) as known_columns,
+    {%- endif %}
+    cast(null as map<string, string>) as truncate_scope,
+    {{ _text(load.load_id) }} as load_id,
+    cast(null as string) as arrival,
+    {%- if columns | selectattr('is_cast') | list %}
+    case
+        {{- _when_uncastable(columns) | indent(8) }}
+    end as reject_reason,
+    {%- else %}
+    cast(null as string) as reject_reason,
+    {%- endif %}
+    {{ _record_hash(raw_columns) | indent(4) }} as record_hash,
+    {{ _raw_record(raw_columns) | indent(4) }} as raw_record
+    {%- for column in data %},
+    {%- set present = columns | selectattr('name', 'equalto', column.name) | list %}
+    {%- if not present %}
+    cast(null as {{ column.data_type }}) as {{ _quoted(column.name) }}
+    {%- elif present[0].is_cast or present[0].raw_name != column.name %}
+    {{ _cast_column(present[0]) }} as {{ _quoted(column.name) }}
+    {%- else %}
+    {{ _quoted(column.name) }}
+    {%- endif %}
+    {%- endfor %}
+from {{ relation }}
+{%- endmacro %}

@@ -1,0 +1,21 @@
+{# Columns of every staging model, in order; the data columns follow. src/dbt_afterimage/changes/contract.py lists them too. #}
+{% macro _staged_columns() %}
+    {{ return([
+        'change_seq', 'change_oper', 'changed_at', 'source_timestamp', 'transaction_id', 'transaction_event',
+        'declared_changed_columns', 'known_columns', 'truncate_scope', 'load_id', 'arrival', 'reject_reason',
+        'record_hash', 'raw_record',
+    ]) }}
+{% endmacro %}
+
+
+{# Stops when a data column has a name that the contract or the change log gives to a column of its own. #}
+{% macro _check_data_columns(macro, table, names, helpers=[]) %}
+    {%- set reserved = _staged_columns() + _log_columns() + helpers -%}
+    {%- for name in names if name | lower in reserved -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: table " ~ table ~ " has a data column `" ~ name ~ "`, and the change-event contract gives that"
+            ~ " name to a column of its own. Cure: put a view over the table that renames the column and keeps the order of"
+            ~ " the columns, and declare the view as the source table."
+        ) }}
+    {%- endfor -%}
+{% endmacro %}

@@ -1,0 +1,202 @@
+"""The demo, built in two batches, against the oracle and against the simulated database's truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dbt_afterimage.demo.generate import DemoData, generate
+from tests.functional.dbt_project import DbtProject
+from tests.functional.log_reader import read_log, read_rows
+from tests.oracle.current import build_current
+from tests.oracle.field_changes import build_field_changes
+from tests.oracle.history import LogRow, TableOptions, Version, build_history
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLES = ("customers", "products", "orders", "order_items", "shipments")
+KEYS = {
+    "customers": ["customer_id"],
+    "products": ["product_id"],
+    "orders": ["order_id"],
+    "order_items": ["order_id", "line_number"],
+    "shipments": ["shipment_id"],
+}
+BASES = {
+    "customers": "live",
+    "products": "frozen",
+    "orders": "frozen",
+    "order_items": "live",
+    "shipments": "frozen",
+}
+IGNORED = {"customers": {"replicated_at"}}
+# What Iceberg and Delta add to a table's files; the marts' own bookkeeping, not compared.
+NOT_COMPARED = {"recorded_at"}
+
+
+@pytest.fixture(scope="module")
+def data() -> DemoData:
+    return generate()
+
+
+@pytest.fixture(scope="module")
+def demo(make_dbt_project: Callable[..., DbtProject], spark: SparkSession) -> DbtProject:
+    """The demo after two batches, with a build after each, in a schema of its own."""
+    project = make_dbt_project(schema="demo", demo_raw_schema="demo_source")
+    for batch in (1, 2):
+        project("run-operation", "land_demo", "--args", f"{{batch: {batch}}}")
+        project("run")
+    return project
+
+
+def options(table: str, columns: list[str]) -> TableOptions:
+    tracked = [
+        name for name in columns if name not in IGNORED.get(table, ()) and name not in KEYS[table]
+    ]
+    return TableOptions(KEYS[table], columns, tracked, BASES[table])  # type: ignore[arg-type]
+
+
+def log_of(spark: SparkSession, demo: DbtProject, table: str) -> tuple[list[LogRow], TableOptions]:
+    log = read_log(spark.table(f"{demo.schema}.{table}_changes"))
+    columns = list(next(row.data for row in log if row.data is not None))
+    return log, options(table, columns)
+
+
+def comparable(rows: list[dict[str, Any]], *left_out: str) -> list[dict[str, Any]]:
+    kept = [
+        {name: value for name, value in row.items() if name not in {*NOT_COMPARED, *left_out}}
+        for row in rows
+    ]
+    return sorted(kept, key=lambda row: repr(sorted(row.items(), key=lambda item: item[0])))
+
+
+def expected_history(versions: list[Version]) -> list[dict[str, Any]]:
+    return [version.as_row() for version in versions]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_history_equals_the_oracles(spark: SparkSession, demo: DbtProject, table: str) -> None:
+    log, how = log_of(spark, demo, table)
+    actual = read_rows(spark.table(f"{demo.schema}.{table}_history"))
+    expected = expected_history(build_history(log, how))
+    assert comparable(actual, f"{table}_history_id") == comparable(expected)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_current_equals_the_oracles(spark: SparkSession, demo: DbtProject, table: str) -> None:
+    log, how = log_of(spark, demo, table)
+    actual = read_rows(spark.table(f"{demo.schema}.{table}_current"))
+    assert comparable(actual) == comparable(build_current(build_history(log, how)))
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_field_changes_equal_the_oracles(spark: SparkSession, demo: DbtProject, table: str) -> None:
+    log, how = log_of(spark, demo, table)
+    actual = read_rows(spark.table(f"{demo.schema}.{table}_field_changes"))
+    changes = build_field_changes(log, build_history(log, how), how)
+    expected = [
+        {
+            **dict(zip(KEYS[table], change.key, strict=True)),
+            "previous_key": None
+            if change.previous_key is None
+            else dict(zip(KEYS[table], change.previous_key, strict=True)),
+            "change_seq": change.change_seq,
+            "changed_at": change.changed_at,
+            "transaction_id": change.transaction_id,
+            "change_oper": change.change_oper,
+            "column_name": change.column_name,
+            "old_value": change.old_value,
+            "new_value": change.new_value,
+            "derived_from": change.derived_from,
+        }
+        for change in changes
+    ]
+    assert comparable(actual) == comparable(expected)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_current_is_the_state_of_the_source(
+    spark: SparkSession, demo: DbtProject, data: DemoData, table: str
+) -> None:
+    truth = data.truth[table][-1]
+    unknown = {
+        tuple(row[name] for name in KEYS[table]): set(row["unknown_columns"] or ())
+        for row in read_rows(spark.table(f"{demo.schema}.{table}_history").filter("is_current"))
+    }
+    actual = {
+        tuple(row[name] for name in KEYS[table]): row
+        for row in read_rows(spark.table(f"{demo.schema}.{table}_current"))
+    }
+    assert actual.keys() == truth.keys()
+    for key, row in truth.items():
+        known = {name: value for name, value in row.items() if name not in unknown[key]}
+        assert {name: actual[key][name] for name in known} == known
+
+
+def test_every_malformed_record_is_rejected_with_its_reason(
+    spark: SparkSession, demo: DbtProject, data: DemoData
+) -> None:
+    rejected = {
+        (table, row["change_seq"], row["reject_reason"])
+        for table in TABLES
+        for row in read_rows(spark.table(f"{demo.schema}.{table}_changes_rejected"))
+    }
+    expected = {
+        (reject.table, reject.change_seq, reject.reason) for reject in data.expected_rejects
+    }
+    assert rejected == expected
+
+
+def snapshots(spark: SparkSession, demo: DbtProject, table_format: str) -> dict[str, Any]:
+    """The last snapshot id or version of every table that the project writes."""
+    names = [
+        row["tableName"]
+        for row in spark.sql(f"show tables in {demo.schema}").collect()
+        if not row["tableName"].startswith("stg_") and not row["isTemporary"]
+    ]
+    if table_format == "delta":
+        return {
+            name: spark.sql(f"describe history {demo.schema}.{name} limit 1").first()["version"]
+            for name in names
+        }
+    return {
+        name: [
+            row["snapshot_id"]
+            for row in spark.sql(f"select snapshot_id from {demo.schema}.{name}.snapshots").collect()
+        ]
+        for name in names
+    }
+
+
+def test_a_build_without_new_data_commits_nothing(
+    spark: SparkSession, demo: DbtProject, table_format: str
+) -> None:
+    before = snapshots(spark, demo, table_format)
+    demo("run")
+    assert snapshots(spark, demo, table_format) == before
+    assert len(before) == 5 * 5 + 1
+
+
+def test_full_refresh_rebuilds_the_marts_and_leaves_the_log_alone(
+    spark: SparkSession, demo: DbtProject, table_format: str
+) -> None:
+    def marts() -> dict[str, Any]:
+        return {
+            f"{table}_{mart}": comparable(
+                read_rows(spark.table(f"{demo.schema}.{table}_{mart}"))
+            )
+            for table in TABLES
+            for mart in ("history", "current", "field_changes")
+        }
+
+    incremental = marts()
+    logs = {f"{table}_changes" for table in TABLES}
+    before = snapshots(spark, demo, table_format)
+    demo("run", "--full-refresh")
+    after = snapshots(spark, demo, table_format)
+    assert marts() == incremental
+    assert {name: after[name] for name in logs} == {name: before[name] for name in logs}
+    assert after["orders_history"] != before["orders_history"]
