@@ -114,7 +114,7 @@ lost as (
             false
         )
         {%- if while_landing %}
-        and coalesce(absent.change_seq <= horizon.last_seq, false)
+        and (absent.change_seq is null or absent.change_seq <= coalesce(horizon.last_seq, ''))
         {%- endif %}
 ),
 
