@@ -1,4 +1,4 @@
-"""Query the marts with SQL and without Spark or Java: PyIceberg reads the tables, DuckDB runs the query.
+"""Query the marts with SQL, without Spark or Java: PyIceberg reads the tables, DuckDB queries.
 
 Usage: python examples/query_marts.py "select * from orders_current limit 5"
 Works while dbt is running: readers see the last published state.

@@ -10,7 +10,7 @@ Here, for each file of the folder:
   override of dbt's own has the adapter's prefix (`spark__<name>`). Its other macros are private.
 - `_<name>.sql` defines private macros only, whose names start with `_`.
 - The file starts with a comment that says what it is for.
-- Lines have at most 120 columns, no tabs and no white space at their end.
+- Lines have at most 140 columns, no tabs and no white space at their end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LINE_LENGTH = 120
+LINE_LENGTH = 140
 DEFINITION = re.compile(r"\{%-?\s*(?:macro|test|materialization)\s+([A-Za-z_0-9]+)")
 ADAPTER_PREFIX = re.compile(r"^(?:spark|default)__")
 

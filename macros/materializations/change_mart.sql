@@ -82,7 +82,8 @@
 {# What a mart that is built anew will have applied. Read before the build: what is appended meanwhile comes next time. #}
 {% macro _mart_applied_by_rebuild(mart, inputs) %}
     {%- if mart == 'history' -%}
-        {%- set positions = "max(if(change_oper <> 'L', change_seq, null)), cast(max(if(change_oper <> 'L', changed_at, null)) as string)" -%}
+        {%- set positions = "max(if(change_oper <> 'L', change_seq, null)), "
+            ~ "cast(max(if(change_oper <> 'L', changed_at, null)) as string)" -%}
     {%- else -%}
         {%- set positions = "cast(null as string), cast(null as string)" -%}
     {%- endif -%}

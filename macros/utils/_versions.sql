@@ -532,7 +532,8 @@ versions as (
             when _was_open
                 then array_compact(array(
                     {%- for name in tracked %}
-                    case when not (_previous.{{ _quoted(name) }} <=> {{ _quoted(name) if name not in untracked else '_own.' ~ _quoted(name) }}) then '{{ name }}' end{{ ',' if not loop.last }}
+                    {%- set own = '_own.' ~ _quoted(name) if name in untracked else _quoted(name) %}
+                    case when not (_previous.{{ _quoted(name) }} <=> {{ own }}) then '{{ name }}' end{{ ',' if not loop.last }}
                     {%- endfor %}
                 ))
         end as changed_columns,
@@ -574,9 +575,9 @@ versions as (
 {% macro _differs_somewhere(tracked, carried) %}
     {%- set parts = ['false'] -%}
     {%- for name in tracked -%}
-        {%- set differs = "not (previous." ~ _quoted(name) ~ " <=> " ~ _quoted(name) ~ ")" -%}
+        {%- set differs = "not (_previous." ~ _quoted(name) ~ " <=> " ~ _quoted(name) ~ ")" -%}
         {%- if name in carried -%}
-            {%- set differs = differs ~ " and not coalesce(array_contains(previous_unknown_columns, '" ~ name ~ "'), false)" -%}
+            {%- set differs = differs ~ " and not coalesce(array_contains(_previous_unknown_columns, '" ~ name ~ "'), false)" -%}
         {%- endif -%}
         {%- do parts.append(differs) -%}
     {%- endfor -%}

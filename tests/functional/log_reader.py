@@ -1,4 +1,4 @@
-"""Reads what Spark holds into the plain rows of the oracle: timestamps in UTC, binaries as bytes."""
+"""Reads what Spark holds into the oracle's plain rows: timestamps in UTC, binaries as bytes."""
 
 from __future__ import annotations
 

@@ -159,13 +159,17 @@ def snapshots(spark: SparkSession, demo: DbtProject, table_format: str) -> dict[
     ]
     if table_format == "delta":
         return {
-            name: spark.sql(f"describe history {demo.schema}.{name} limit 1").first()["version"]
+            name: spark.sql(f"describe history {demo.schema}.{name} limit 1").collect()[0][
+                "version"
+            ]
             for name in names
         }
     return {
         name: [
             row["snapshot_id"]
-            for row in spark.sql(f"select snapshot_id from {demo.schema}.{name}.snapshots").collect()
+            for row in spark.sql(
+                f"select snapshot_id from {demo.schema}.{name}.snapshots"
+            ).collect()
         ]
         for name in names
     }
@@ -185,9 +189,7 @@ def test_full_refresh_rebuilds_the_marts_and_leaves_the_log_alone(
 ) -> None:
     def marts() -> dict[str, Any]:
         return {
-            f"{table}_{mart}": comparable(
-                read_rows(spark.table(f"{demo.schema}.{table}_{mart}"))
-            )
+            f"{table}_{mart}": comparable(read_rows(spark.table(f"{demo.schema}.{table}_{mart}")))
             for table in TABLES
             for mart in ("history", "current", "field_changes")
         }

@@ -42,7 +42,7 @@ class ChangeBatch:
         change_seq: greatest position in the log after this batch, None when it has none.
         changed_at: greatest commit time in the log after this batch, ISO text in UTC.
         recorded_at: the batch's identity, ISO text in UTC.
-        is_progress_behind: the log holds a batch that a killed run did not note in the progress table.
+        is_progress_behind: the log holds a batch that a killed run did not note as progress.
         counts: what became of the records.
         cached: what to release once the batch is written.
     """

@@ -1,11 +1,19 @@
-"""The full load: copied into the log once per load_id, with a marker row that holds its row count."""
+"""The full load: copied into the log once per load_id, with a marker row for its row count."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from dbt_afterimage.changes.pairing import ACCEPTED, DUPLICATE, REJECTED
+from dbt_afterimage.changes.pairing import (
+    ACCEPTED,
+    DUPLICATE,
+    REJECTED,
+    quoted,
+    with_null_key_first,
+)
+
+_IS_BAD = "_afterimage_is_bad"
 
 
 def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
@@ -19,28 +27,28 @@ def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
     Returns:
         The rows without `raw_record` and `arrival`, plus `outcome` and `reject_reason`.
     """
-    no_key = F.lit(False)
-    for column in key:
-        no_key = no_key | F.col(column).isNull()
-    by_key = Window.partitionBy(*key).orderBy("_is_bad", "record_hash")
+    reason = with_null_key_first(F.col("reject_reason"), F.lit(True), key)
     rows = (
         rows.drop("raw_record", "arrival")
         .withColumn("change_seq", F.coalesce("change_seq", F.lit(position)))
-        .withColumn("reject_reason", F.coalesce("reject_reason", F.when(no_key, F.lit("null_key"))))
-        .withColumn("_is_bad", F.col("reject_reason").isNotNull())
+        .withColumn("reject_reason", reason)
     )
-    first = F.first("record_hash").over(by_key) if key else F.col("record_hash")
-    order = F.row_number().over(by_key) if key else F.lit(1)
-    same = (order > 1) & (first == F.col("record_hash"))
+    is_bad = F.col("reject_reason").isNotNull()
+    if not key:
+        return rows.withColumn("outcome", F.when(is_bad, REJECTED).otherwise(ACCEPTED))
+
+    by_key = Window.partitionBy(*[quoted(column) for column in key]).orderBy(_IS_BAD, "record_hash")
+    is_copy = (F.lag("record_hash").over(by_key) == F.col("record_hash")) & (
+        F.lag(_IS_BAD).over(by_key) == F.col(_IS_BAD)
+    )
+    is_first = F.row_number().over(by_key) == 1
     return (
-        rows.withColumn("_order", order)
-        .withColumn("_same", same)
+        rows.withColumn(_IS_BAD, is_bad)
         .withColumn(
             "outcome",
-            F.when(F.col("_is_bad"), REJECTED)
-            .when(F.col("_same"), DUPLICATE)
-            .when(F.col("_order") > 1, REJECTED)
-            .otherwise(ACCEPTED),
+            F.when(is_copy, DUPLICATE)
+            .when(is_first & ~F.col(_IS_BAD), ACCEPTED)
+            .otherwise(REJECTED),
         )
         .withColumn(
             "reject_reason",
@@ -49,11 +57,11 @@ def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
                 F.when(F.col("outcome") == REJECTED, F.lit("conflicting_duplicate")),
             ),
         )
-        .drop("_is_bad", "_order", "_same")
+        .drop(_IS_BAD)
     )
 
 
-def marker(rows: DataFrame, position: str) -> DataFrame:
+def marker(rows: DataFrame, position: str, loaded_at: str | None = None) -> DataFrame:
     """The marker row of a load: `L`, no key, its position, time and row count.
 
     An empty table is a load too, so the marker is there even when ``rows`` is empty.
@@ -61,10 +69,11 @@ def marker(rows: DataFrame, position: str) -> DataFrame:
     Args:
         rows: the accepted rows of one load, with `load_id` on each; may be empty.
         position: the load's change_seq.
+        loaded_at: the load's time, UTC, which the rows of an empty load cannot tell.
     """
     return rows.agg(
         F.count(F.lit(1)).alias("load_rows"),
-        F.max("changed_at").alias("changed_at"),
+        F.coalesce(F.max("changed_at"), F.lit(loaded_at).cast("timestamp")).alias("changed_at"),
     ).withColumns(
         {
             "change_seq": F.lit(position),

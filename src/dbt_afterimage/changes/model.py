@@ -79,7 +79,9 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
 
     has_rows = bool(counts.accepted) or load_position is not None
     recorded_at = _next_recorded_at(done) if has_rows or counts.rejected else done.recorded_at or ""
-    new_rejects = _new_rejects(session, context, rejected, staged, recorded_at) if counts.rejected else None
+    new_rejects = (
+        _new_rejects(session, context, rejected, staged, recorded_at) if counts.rejected else None
+    )
     if new_rejects is not None and settings["on_reject"] == "fail":
         raise RejectedRecordsError(_describe_rejects(context, new_rejects))
     rows = _log_rows(accepted, staged, recorded_at, context["beginning_of_time"])
@@ -163,9 +165,12 @@ def _look(decided: DataFrame) -> Row:
     change = F.col("change_oper") != "L"
     row = decided.agg(
         F.max(F.when(ok & change, F.col("change_seq"))).alias("seen_seq"),
-        F.max(F.when((F.col("outcome") == ACCEPTED) & change, F.col("change_seq"))).alias("accepted_seq"),
+        F.max(F.when((F.col("outcome") == ACCEPTED) & change, F.col("change_seq"))).alias(
+            "accepted_seq"
+        ),
         F.date_format(
-            F.max(F.when((F.col("outcome") == ACCEPTED) & change, F.col("changed_at"))), ISO_TIMESTAMP
+            F.max(F.when((F.col("outcome") == ACCEPTED) & change, F.col("changed_at"))),
+            ISO_TIMESTAMP,
         ).alias("accepted_at"),
     ).first()
     assert row is not None  # an aggregate without keys has one row
@@ -179,7 +184,8 @@ def _split(decided: DataFrame, horizon: str) -> tuple[DataFrame, DataFrame]:
     )
     orphan = late & (F.col("change_oper") == "B")
     rejected = decided.filter((F.col("outcome") == REJECTED) | orphan).withColumn(
-        "reject_reason", F.when(orphan, F.lit("orphan_before_image")).otherwise(F.col("reject_reason"))
+        "reject_reason",
+        F.when(orphan, F.lit("orphan_before_image")).otherwise(F.col("reject_reason")),
     )
     return accepted, rejected
 
@@ -192,7 +198,8 @@ def _count(decided: DataFrame, horizon: str) -> BatchCounts:
         return sum(
             row["count"]
             for row in rows
-            if row["outcome"] in outcomes and all(row[name] == value for name, value in match.items())
+            if row["outcome"] in outcomes
+            and all(row[name] == value for name, value in match.items())
         )
 
     without = total(WAITING, change_oper="U", is_late=True)
@@ -262,8 +269,9 @@ def _describe_rejects(context: dict[str, Any], rejects: DataFrame) -> str:
     example = rejects.select("raw_record").first()
     return (
         f"{context['model']}: new records are rejected, and the table's `on_reject` is `fail`: "
-        f"{reasons}. One of them: {example['raw_record'] if example else None}. Nothing was written. "
-        "Cure: repair the records, or set `on_reject: quarantine` to keep them aside and go on."
+        f"{reasons}. One of them: {example['raw_record'] if example else None}. "
+        "Nothing was written. Cure: repair the records, or set `on_reject: quarantine` to keep "
+        "them aside and go on."
     )
 
 

@@ -71,15 +71,15 @@ def _append(
 
 
 def _fit_columns(session: SparkSession, table: str, rows: DataFrame) -> None:
-    """Add the columns that the table lacks; a changed type stops the run before anything is written."""
+    """Add the columns that the table lacks; a changed type stops the run before it writes."""
     old = {field.name: field.dataType for field in session.table(table).schema.fields}
     new = {field.name: field.dataType for field in rows.schema.fields}
     for name, kind in new.items():
         if name != "before" and name in old and old[name] != kind:
             raise ChangedTypeError(
                 f"{table}: the column `{name}` is {old[name].simpleString()} in the change log and "
-                f"{kind.simpleString()} in staging. Nothing was written. Cure: give the column its old "
-                "type in the source's `columns`, or rebuild the log with --vars '{rebuild_changes: true}'."
+                f"{kind.simpleString()} in staging. Nothing was written. Cure: give the column its "
+                "old type in the source's `columns`."
             )
     added = [name for name in new if name not in old]
     if added:

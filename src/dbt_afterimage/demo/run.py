@@ -1,4 +1,4 @@
-"""The demo from end to end, in one process, so that Spark starts once: land, build, land, build, docs."""
+"""The demo from end to end: land, build, land, build, docs; one process, so Spark starts once."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.descriptions import describe_columns
 from dbt_afterimage.settings import SettingsError, parse_settings
+from dbt_afterimage.spark_adapter.errors import without_plan
 
 
 def afterimage_settings(self: Any, source: Any) -> dict[str, Any]:
@@ -82,17 +83,21 @@ def afterimage_create_table(
         partition_by: columns.
         properties: table properties, the table's `comment` among them.
     """
+    from pyspark.errors import AnalysisException
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
     session = SparkSession.builder.getOrCreate()
-    rows = describe_columns(session.sql(select), descriptions)
-    writer = rows.writeTo(str(relation)).using(afterimage_table_format(self))
-    for name, value in properties.items():
-        writer = writer.tableProperty(name, value)
-    if partition_by:
-        writer = writer.partitionedBy(*[F.col(name) for name in partition_by])
-    writer.createOrReplace()
+    try:
+        rows = describe_columns(session.sql(select), descriptions)
+        writer = rows.writeTo(str(relation)).using(afterimage_table_format(self))
+        for name, value in properties.items():
+            writer = writer.tableProperty(name, value)
+        if partition_by:
+            writer = writer.partitionedBy(*[F.col(name) for name in partition_by])
+        writer.createOrReplace()
+    except AnalysisException as error:
+        raise DbtRuntimeError(without_plan(str(error))) from error
 
 
 def afterimage_land_demo(self: Any, batch: int, schema: str, scale: int, seed: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from dbt.adapters.base.impl import PythonJobHelper
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt_afterimage.spark_adapter.errors import without_plan
 from dbt_afterimage.spark_adapter.quiet_session import dbt_folder, live_session
 
 
@@ -105,7 +106,7 @@ def _describe(error: BaseException, name: str, file: str, end: int) -> str:
         numbers.append(error.lineno)
     where = f"{file}, line {numbers[-1]}" if numbers else file
     shown = "".join(traceback.format_exception(type(error), error, frames))
-    return f"Python model {name} failed at {where}\n{shown}"
+    return f"Python model {name} failed at {where}\n{without_plan(shown)}"
 
 
 def _from_file(frames: TracebackType | None, file: str) -> TracebackType | None:

@@ -21,6 +21,8 @@ from dbt.adapters.spark import session as spark_session
 from dbt.flags import get_flags
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt_afterimage.spark_adapter.errors import without_plan
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -34,7 +36,10 @@ def start_sessions_quietly() -> None:
 
     def execute_quietly(self: Any, sql: str, *parameters: Any) -> None:
         _ensure_session(self.server_side_parameters)
-        execute(self, sql, *parameters)
+        try:
+            execute(self, sql, *parameters)
+        except DbtRuntimeError as error:
+            raise DbtRuntimeError(without_plan(str(error.msg))) from error
 
     spark_session.Cursor.execute = execute_quietly  # type: ignore[method-assign]
 
