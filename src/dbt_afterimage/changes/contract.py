@@ -20,8 +20,8 @@ STAGED_COLUMNS = (
     "raw_record",
 )
 
-# Columns of the change log besides the data columns and `before`, with their types. They stand first,
-# because table formats keep statistics for the first columns only, and every reader filters by them.
+# Columns of the change log besides the data columns and `before`, with their types. They stand
+# first: table formats keep statistics for the first columns only, and readers filter by these.
 LOG_COLUMNS = {
     "change_seq": "string",
     "change_oper": "string",
@@ -52,7 +52,26 @@ REJECTED_COLUMNS = {
 }
 
 
+# Added to staged rows on their way into the log.
+_ADDED_COLUMNS = ({*LOG_COLUMNS} - {*STAGED_COLUMNS}) | {"before", "outcome"}
+
+
+class ReservedColumnError(ValueError):
+    """A data column has a name that the change log needs for itself."""
+
+
 def data_columns(columns: list[str]) -> list[str]:
-    """The data columns among the columns of a staging model or a change log, in their order."""
-    reserved = {*STAGED_COLUMNS, *LOG_COLUMNS, "before"}
-    return [column for column in columns if column not in reserved]
+    """The data columns among the columns of a staging model, in their order.
+
+    Raises:
+        ReservedColumnError: one of them would be taken for a column of the change log, and be lost.
+    """
+    data = [column for column in columns if column not in STAGED_COLUMNS]
+    # Spark does not tell capitals from small letters
+    taken = [column for column in data if column.lower() in _ADDED_COLUMNS]
+    if taken:
+        raise ReservedColumnError(
+            f"A change log cannot hold the data column `{'`, `'.join(taken)}`: it has a column of "
+            "that name itself. Cure: read the change table through a view that renames the column."
+        )
+    return data

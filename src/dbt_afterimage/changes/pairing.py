@@ -22,6 +22,17 @@ FOLDED = "folded"
 
 _ROW_CHANGES = ("I", "U", "B", "D")
 
+# Columns that are gone in the end. A data column may have any name, so theirs are unlikely ones.
+_CLASS = "_afterimage_class"
+_PLACE = "_afterimage_place"
+_IS_RECORDED = "_afterimage_is_recorded"
+_IS_CANDIDATE = "_afterimage_is_candidate"
+_IMAGES = "_afterimage_images"
+_UPDATES = "_afterimage_updates"
+_OWN_KEY = "_afterimage_own_key"
+_PARTNER = "_afterimage_partner"
+_OWN_COLUMNS = (_CLASS, _PLACE, _IS_RECORDED, _IS_CANDIDATE, _IMAGES, _UPDATES, _OWN_KEY, _PARTNER)
+
 
 def pair(
     staged: DataFrame,
@@ -36,79 +47,87 @@ def pair(
         staged: rows of a staging model (change-event contract) in any order, without `L` and `N`.
         recorded: rows of the change log that may hold the same records, or None.
         key: key columns. Empty: records are paired by change_seq alone.
-        before_images: whether the source stores them; if not, no update waits for one.
+        before_images: whether the source stores them; if not, no update waits for one, and a
+            before image is rejected.
 
     Returns:
         The staged rows without `raw_record` and `arrival`, plus `outcome` (see the constants),
-        `reject_reason`, and for updates `before` (struct of all data columns), `before_known_columns`
-        and `before_record_hash`, NULL where there is no before image.
+        `reject_reason`, and for updates `before` (struct of all data columns),
+        `before_known_columns` and `before_record_hash`, NULL where there is no before image.
+
+    Raises:
+        ReservedColumnError: a data column has a name that the change log needs for itself.
     """
     data = data_columns(staged.columns)
-    rows = _classed(staged.drop("raw_record", "arrival"), key).withColumn("is_recorded", F.lit(False))
+    rows = _classed(staged.drop("raw_record", "arrival"), key).withColumn(
+        _IS_RECORDED, F.lit(False)
+    )
     if recorded is not None:
         rows = rows.unionByName(_identities(recorded, key), allowMissingColumns=True)
     # Records without a position are rejected; spreading them by content keeps them from one task.
     place = F.coalesce("change_seq", F.col("record_hash").cast("string"))
-    rows = rows.withColumn("place", place).repartition("place")
+    rows = rows.withColumn(_PLACE, place).repartition(_PLACE)
     rows = _deduplicate(rows, key)
-    rows = _collect_partners(rows, data, key)
-    return _decide(rows, bool(key), before_images).drop(
-        "place", "is_recorded", "class", "is_candidate", "images_before", "updates", "own_key"
-    )
+    rows = _collect_partners(rows, data, key, before_images)
+    return _decide(rows, bool(key), before_images).drop(*_OWN_COLUMNS)
+
+
+def quoted(column: str) -> Column:
+    """A data column, which may have any name."""
+    return F.col(f"`{column}`")
+
+
+def with_null_key_first(reason: Column, is_keyed: Column, key: list[str]) -> Column:
+    """`null_key`, the first of all reasons, where a record lacks its key; else ``reason``."""
+    is_null = F.lit(False)
+    for column in key:
+        is_null = is_null | quoted(column).isNull()
+    return F.when(is_keyed & is_null, F.lit("null_key")).otherwise(reason)
 
 
 def _classed(staged: DataFrame, key: list[str]) -> DataFrame:
-    """`class` is the operation, or X for a record that is rejected and takes part in nothing."""
-    reason = F.col("reject_reason")
-    if key:
-        is_null = F.lit(False)
-        for column in key:
-            is_null = is_null | F.col(column).isNull()
-        no_key = F.col("change_oper").isin(*_ROW_CHANGES) & is_null
-        reason = F.coalesce(reason, F.when(no_key, F.lit("null_key")))
+    """The class is the operation, or X for a record that is rejected and takes part in nothing."""
+    is_keyed = F.coalesce(F.col("change_oper").isin(*_ROW_CHANGES), F.lit(False))
+    reason = with_null_key_first(F.col("reject_reason"), is_keyed, key)
     return staged.withColumn("reject_reason", reason).withColumn(
-        "class", F.when(F.col("reject_reason").isNull(), F.col("change_oper")).otherwise("X")
+        _CLASS, F.when(F.col("reject_reason").isNull(), F.col("change_oper")).otherwise("X")
     )
 
 
 def _identities(recorded: DataFrame, key: list[str]) -> DataFrame:
     """One row per raw record that the log holds: a change, and the before image folded into it."""
     own = F.struct(
-        *[F.col(column).alias(column) for column in key],
-        F.col("change_oper").alias("class"),
+        *[quoted(column).alias(column) for column in key],
+        F.col("change_oper").alias(_CLASS),
         F.col("record_hash").alias("record_hash"),
     )
     image = F.struct(
         *[F.col("before")[column].alias(column) for column in key],
-        F.lit("B").alias("class"),
+        F.lit("B").alias(_CLASS),
         F.col("before_record_hash").alias("record_hash"),
     )
     both = F.when(F.col("before_record_hash").isNull(), F.array(own)).otherwise(F.array(own, image))
-    return recorded.select("change_seq", F.inline(both)).withColumn("is_recorded", F.lit(True))
+    return recorded.select("change_seq", F.inline(both)).withColumn(_IS_RECORDED, F.lit(True))
 
 
 def _deduplicate(rows: DataFrame, key: list[str]) -> DataFrame:
-    """Per identity (change_seq, key, operation): the log's copy stays, else the first by content."""
-    identity = Window.partitionBy("place", *key, "class").orderBy(
-        F.col("is_recorded").desc(), "record_hash"
+    """Of one identity (change_seq, key, operation) the log's copy stays, or the first copy."""
+    identity = Window.partitionBy(_PLACE, *[quoted(column) for column in key], _CLASS).orderBy(
+        F.col(_IS_RECORDED).desc(), "record_hash"
     )
-    first = F.first("record_hash").over(identity)
-    previous = F.lag("record_hash").over(identity)
+    is_rejected = F.col(_CLASS) == "X"
     is_first = F.row_number().over(identity) == 1
-    same = F.col("record_hash").eqNullSafe(
-        # rejected records have no identity beyond their content, and are sorted by it
-        F.when(F.col("class") == "X", previous).otherwise(first)
-    )
+    same_as_first = F.first("record_hash").over(identity) == F.col("record_hash")
+    # In the order by content, copies are neighbours.
+    same_as_previous = F.lag("record_hash").over(identity) == F.col("record_hash")
     return (
-        rows.withColumn("_first", is_first)
-        .withColumn("_same", same)
-        .withColumn("is_candidate", ~F.col("is_recorded") & F.col("_first") & (F.col("class") != "X"))
-        .withColumn(
+        rows.withColumn(
             "outcome",
-            F.when(F.col("class") == "X", F.when(~F.col("_first") & F.col("_same"), DUPLICATE).otherwise(REJECTED))
-            .when(~F.col("_first") & F.col("_same"), DUPLICATE)
-            .when(~F.col("_first"), REJECTED),
+            F.when(is_first, F.when(is_rejected, REJECTED))
+            .when(same_as_first | same_as_previous, DUPLICATE)
+            .otherwise(REJECTED),
         )
+        .withColumn(_IS_CANDIDATE, ~F.col(_IS_RECORDED) & F.col("outcome").isNull())
         .withColumn(
             "reject_reason",
             F.coalesce(
@@ -116,41 +135,43 @@ def _deduplicate(rows: DataFrame, key: list[str]) -> DataFrame:
                 F.when(F.col("outcome") == REJECTED, F.lit("conflicting_duplicate")),
             ),
         )
-        .drop("_first", "_same")
     )
 
 
-def _collect_partners(rows: DataFrame, data: list[str], key: list[str]) -> DataFrame:
+def _collect_partners(
+    rows: DataFrame, data: list[str], key: list[str], before_images: bool
+) -> DataFrame:
     """Puts the before images and the updates of a change_seq beside each of its rows.
 
     Both arrays hold one element in all but damaged input. The frame is the whole partition, so
     Spark builds them once per change_seq.
     """
-    same_place = Window.partitionBy("place")
-    own_key = F.struct(*[F.col(column) for column in key]) if key else F.lit(None).cast("string")
+    same_place = Window.partitionBy(_PLACE)
+    own_key = F.struct(*[quoted(column) for column in key]) if key else F.lit(None).cast("string")
     image = F.struct(
-        F.struct(*[F.col(column) for column in data]).alias("image"),
+        F.struct(*[quoted(column) for column in data]).alias("image"),
         own_key.alias("key"),
         F.col("known_columns").alias("known_columns"),
         F.col("record_hash").alias("record_hash"),
     )
-    is_image = F.col("is_candidate") & (F.col("class") == "B")
-    is_update = F.col("is_candidate") & (F.col("class") == "U")
+    is_image = F.lit(before_images) & F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "B")
+    is_update = F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "U")
+    update = F.struct(own_key.alias("key"))
     return (
-        rows.withColumn("own_key", own_key)
-        .withColumn("images_before", F.collect_list(F.when(is_image, image)).over(same_place))
-        .withColumn("updates", F.collect_list(F.when(is_update, F.struct(own_key.alias("key")))).over(same_place))
-        .filter(~F.col("is_recorded"))
+        rows.withColumn(_OWN_KEY, own_key)
+        .withColumn(_IMAGES, F.collect_list(F.when(is_image, image)).over(same_place))
+        .withColumn(_UPDATES, F.collect_list(F.when(is_update, update)).over(same_place))
+        .filter(~F.col(_IS_RECORDED))
     )
 
 
 def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
-    images, updates = F.col("images_before"), F.col("updates")
+    images, updates, own_key = F.col(_IMAGES), F.col(_UPDATES), F.col(_OWN_KEY)
     one_pair = (F.size(images) == 1) & (F.size(updates) == 1)
     # What remains of a change_seq once equal keys are paired: exactly one of each is a key change.
     if has_key:
-        own_images = F.filter(images, lambda b: b["key"].eqNullSafe(F.col("own_key")))
-        has_own_update = F.exists(updates, lambda u: u["key"].eqNullSafe(F.col("own_key")))
+        own_images = F.filter(images, lambda b: b["key"].eqNullSafe(own_key))
+        has_own_update = F.exists(updates, lambda u: u["key"].eqNullSafe(own_key))
         free_images = F.filter(
             images, lambda b: ~F.exists(updates, lambda u: u["key"].eqNullSafe(b["key"]))
         )
@@ -170,42 +191,42 @@ def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
         .when(F.size(own_images) > 0, own_images[0])
         .when(is_key_change, free_images[0])
     )
-    is_update = F.col("is_candidate") & (F.col("class") == "U")
-    is_image = F.col("is_candidate") & (F.col("class") == "B")
-    rows = rows.withColumn("partner", F.when(is_update, partner))
+    is_update = F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "U")
+    is_image = F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "B")
+    rows = rows.withColumn(_PARTNER, F.when(is_update, partner))
+    # Where the source stores no before images, nothing waits for one and none has a place.
     alone = WAITING if before_images else ACCEPTED
-    outcome = (
-        F.when(F.col("outcome").isNotNull(), F.col("outcome"))
-        .when(
-            is_update,
-            F.when(F.col("partner").isNotNull(), ACCEPTED)
-            .when(F.size(images) == 0, alone)
-            .when(is_ambiguous, REJECTED)
-            .otherwise(alone),
-        )
-        .when(
-            is_image,
+    of_image = F.lit(REJECTED)
+    if before_images:
+        of_image = (
             F.when(one_pair, FOLDED)
             .when(F.size(updates) == 0, WAITING)
             .when(has_own_update | is_key_change, FOLDED)
             .when(is_ambiguous, REJECTED)
-            .otherwise(WAITING),
+            .otherwise(WAITING)
         )
+    outcome = (
+        F.when(F.col("outcome").isNotNull(), F.col("outcome"))
+        .when(
+            is_update,
+            F.when(F.col(_PARTNER).isNotNull(), ACCEPTED)
+            .when(F.size(images) == 0, alone)
+            .when(is_ambiguous, REJECTED)
+            .otherwise(alone),
+        )
+        .when(is_image, of_image)
         .otherwise(ACCEPTED)
     )
-    return (
-        rows.withColumn("_decided", outcome)
-        .withColumn(
-            "reject_reason",
-            F.when(
-                F.col("outcome").isNull() & (F.col("_decided") == REJECTED), F.lit("ambiguous_pair")
-            ).otherwise(F.col("reject_reason")),
-        )
-        .withColumn("outcome", F.col("_decided"))
-        .withColumn("before", F.col("partner.image"))
-        .withColumn("before_known_columns", F.col("partner.known_columns"))
-        .withColumn("before_record_hash", F.col("partner.record_hash"))
-        .drop("_decided", "partner")
+    reason = "ambiguous_pair" if before_images else "orphan_before_image"
+    return rows.withColumn("outcome", outcome).withColumns(
+        {
+            "reject_reason": F.coalesce(
+                "reject_reason", F.when(F.col("outcome") == REJECTED, F.lit(reason))
+            ),
+            "before": F.col(_PARTNER)["image"],
+            "before_known_columns": F.col(_PARTNER)["known_columns"],
+            "before_record_hash": F.col(_PARTNER)["record_hash"],
+        }
     )
 
 
