@@ -459,6 +459,23 @@ def test_the_cause_of_an_error_is_shown(run_model: RunModel) -> None:
     assert "RuntimeError: cannot divide" in message
 
 
+def test_sparks_plan_is_left_out_and_nothing_after_it(run_model: RunModel) -> None:
+    text = """\
+    class AnalysisError(Exception):
+        pass
+
+    def model(dbt, session):
+        try:
+            raise AnalysisError("[UNRESOLVED] no x. SQLSTATE: 42703; line 1 pos 8;\\n'Project\\n+- R")
+        except AnalysisError as error:
+            raise RuntimeError("a hint of the user's") from error
+    """
+    message = error_of(run_model, textwrap.dedent(text))
+    assert "AnalysisError: [UNRESOLVED] no x. SQLSTATE: 42703; line 1 pos 8;" in message
+    assert "\n+- R" not in message
+    assert message.rstrip().endswith("RuntimeError: a hint of the user's")
+
+
 def test_a_syntax_error_shows_its_line(run_model: RunModel) -> None:
     message = error_of(run_model, "def model(dbt, session):\n    return (\n")
     assert "failed at models/orders.py, line 2" in message
