@@ -117,7 +117,8 @@ opened as (
 compared as (
     select
         {{ _listed(key, 'opened.') }},
-        cast(null as struct<{% for name in key %}{{ _quoted(name) }}: {{ (columns | selectattr('name', 'equalto', name) | first).data_type }}{{ ', ' if not loop.last }}{% endfor %}>) as previous_key,
+        -- without before images a key change cannot be seen
+        if(false, struct({{ _listed(key, 'opened.') | replace('\n        ', ' ') }}), null) as previous_key,
         opened.valid_from_seq as change_seq,
         opened.valid_from as changed_at,
         opened.transaction_id,

@@ -8,7 +8,8 @@
     {%- if adapter.afterimage_connection_method() != 'session' -%}
         {{ exceptions.raise_compiler_error(
             "Model " ~ model.name ~ " is Python, and under `method: " ~ adapter.afterimage_connection_method()
-            ~ "` there is no Spark in the dbt process to run it. Use a target with `method: session` (profiles.yml.example has one for a cluster)."
+            ~ "` there is no Spark in the dbt process to run it. Use a target with `method: session`;"
+            ~ " profiles.yml.example has one for a cluster."
         ) }}
     {%- endif -%}
     {{ run_hooks(pre_hooks) }}

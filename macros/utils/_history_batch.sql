@@ -98,22 +98,26 @@
 
 {# Narrow, wide or all, and why. #}
 {% macro _history_path(target_relation, table, applied, found, is_new) %}
+    {%- set why = none -%}
     {%- if found.loads -%}
         {{ return({'path': 'all', 'why': 'the batch has a full load'}) }}
     {%- elif applied.change_seq is none -%}
         {{ return({'path': 'all', 'why': 'what was applied before is not known, a run was cut off'}) }}
-    {%- elif found.first_seq <= applied.change_seq and found.truncates -%}
-        {{ return({'path': 'all', 'why': 'the batch has late changes and a truncate'}) }}
     {%- elif found.first_seq <= applied.change_seq -%}
-        {{ return({'path': 'wide', 'why': 'the batch has late changes'}) }}
+        {%- set why = 'the batch has late changes' -%}
     {%- elif applied.changed_at and found.first_changed_at and found.first_changed_at < applied.changed_at -%}
-        {{ return({'path': 'wide', 'why': 'clocks ran back'}) }}
+        {%- set why = 'clocks ran back' -%}
     {%- elif var('force_wide_path') -%}
-        {{ return({'path': 'wide', 'why': 'force_wide_path is set'}) }}
+        {%- set why = 'force_wide_path is set' -%}
     {%- elif table.settings.base and _history_rewinds(target_relation, table, found, is_new) -%}
-        {{ return({'path': 'wide', 'why': 'a change shows that the base table was ahead of the load'}) }}
+        {%- set why = 'a change shows that the base table was ahead of the load' -%}
     {%- endif -%}
-    {{ return({'path': 'narrow', 'why': 'all changes are newer than what was applied'}) }}
+    {%- if why is none -%}
+        {{ return({'path': 'narrow', 'why': 'all changes are newer than what was applied'}) }}
+    {%- elif found.truncates -%}
+        {{ return({'path': 'all', 'why': why ~ ', and a truncate, which concerns every key'}) }}
+    {%- endif -%}
+    {{ return({'path': 'wide', 'why': why}) }}
 {% endmacro %}
 
 
@@ -155,6 +159,12 @@
             on {{ _equal(key, 'touched', 'opened', '=') }}
         where
             touched.touch_number = 1
+            {%- if found.truncates %}
+            -- a truncate before it is the first change of every key
+            and touched.change_seq < (
+                select min(change_seq) from {{ table.changes }} where {{ is_new }} and change_oper = 'T'
+            )
+            {%- endif %}
             {%- if is_live %}
             and (
                 opened.opened_by = 'L' and touched.kind in ('I', 'K')

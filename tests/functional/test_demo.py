@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from dbt_afterimage.demo.generate import DemoData, generate
 from tests.functional.dbt_project import DbtProject
-from tests.functional.log_reader import read_log, read_rows
+from tests.functional.log_reader import plain, read_log, read_rows
 from tests.oracle.current import build_current
 from tests.oracle.field_changes import build_field_changes
 from tests.oracle.history import LogRow, TableOptions, Version, build_history
@@ -67,10 +68,21 @@ def log_of(spark: SparkSession, demo: DbtProject, table: str) -> tuple[list[LogR
 
 def comparable(rows: list[dict[str, Any]], *left_out: str) -> list[dict[str, Any]]:
     kept = [
-        {name: value for name, value in row.items() if name not in {*NOT_COMPARED, *left_out}}
+        {name: row[name] for name in sorted(row) if name not in {*NOT_COMPARED, *left_out}}
         for row in rows
     ]
-    return sorted(kept, key=lambda row: repr(sorted(row.items(), key=lambda item: item[0])))
+    return sorted(kept, key=repr)
+
+
+def assert_same(actual: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    """Equal as bags of rows; the message shows the first rows that only one side has."""
+    left, right = Counter(map(repr, actual)), Counter(map(repr, expected))
+    surplus, missing = left - right, right - left
+    shown = "\n".join(
+        [f"only in the table: {row}" for row in sorted(surplus)[:3]]
+        + [f"only expected:     {row}" for row in sorted(missing)[:3]]
+    )
+    assert not surplus and not missing, f"{len(surplus)} surplus, {len(missing)} missing\n{shown}"
 
 
 def expected_history(versions: list[Version]) -> list[dict[str, Any]]:
@@ -82,14 +94,14 @@ def test_history_equals_the_oracles(spark: SparkSession, demo: DbtProject, table
     log, how = log_of(spark, demo, table)
     actual = read_rows(spark.table(f"{demo.schema}.{table}_history"))
     expected = expected_history(build_history(log, how))
-    assert comparable(actual, f"{table}_history_id") == comparable(expected)
+    assert_same(comparable(actual, f"{table}_history_id"), comparable(expected))
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_current_equals_the_oracles(spark: SparkSession, demo: DbtProject, table: str) -> None:
     log, how = log_of(spark, demo, table)
     actual = read_rows(spark.table(f"{demo.schema}.{table}_current"))
-    assert comparable(actual) == comparable(build_current(build_history(log, how)))
+    assert_same(comparable(actual), comparable(build_current(build_history(log, how))))
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -114,7 +126,7 @@ def test_field_changes_equal_the_oracles(spark: SparkSession, demo: DbtProject, 
         }
         for change in changes
     ]
-    assert comparable(actual) == comparable(expected)
+    assert_same(comparable(actual), comparable(expected))
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -132,7 +144,7 @@ def test_current_is_the_state_of_the_source(
     }
     assert actual.keys() == truth.keys()
     for key, row in truth.items():
-        known = {name: value for name, value in row.items() if name not in unknown[key]}
+        known = {name: plain(value) for name, value in row.items() if name not in unknown[key]}
         assert {name: actual[key][name] for name in known} == known
 
 
@@ -199,6 +211,8 @@ def test_full_refresh_rebuilds_the_marts_and_leaves_the_log_alone(
     before = snapshots(spark, demo, table_format)
     demo("run", "--full-refresh")
     after = snapshots(spark, demo, table_format)
-    assert marts() == incremental
+    rebuilt = marts()
+    for name, rows in incremental.items():
+        assert_same(rebuilt[name], rows)
     assert {name: after[name] for name in logs} == {name: before[name] for name in logs}
     assert after["orders_history"] != before["orders_history"]
