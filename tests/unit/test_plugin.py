@@ -466,12 +466,12 @@ def test_sparks_plan_is_left_out_and_nothing_after_it(run_model: RunModel) -> No
 
     def model(dbt, session):
         try:
-            raise AnalysisError("[UNRESOLVED] no x. SQLSTATE: 42703; line 1 pos 8;\\n'Project\\n+- R")
+            raise AnalysisError("[NO] no x. SQLSTATE: 42703; line 1 pos 8;\\n'Project\\n+- R")
         except AnalysisError as error:
             raise RuntimeError("a hint of the user's") from error
     """
     message = error_of(run_model, textwrap.dedent(text))
-    assert "AnalysisError: [UNRESOLVED] no x. SQLSTATE: 42703; line 1 pos 8;" in message
+    assert "AnalysisError: [NO] no x. SQLSTATE: 42703; line 1 pos 8;" in message
     assert "\n+- R" not in message
     assert message.rstrip().endswith("RuntimeError: a hint of the user's")
 
