@@ -16,41 +16,40 @@
     {%- endif -%}
     {%- if first_data_bit is not integer or first_data_bit < 0 -%}
         {{ exceptions.raise_compiler_error(
-            "`" ~ macro ~ "`: `first_data_bit` is '" ~ first_data_bit ~ "'; allowed: a number from 0, the number of columns"
-            ~ " that stand before the first data column."
+            "`" ~ macro ~ "`: `first_data_bit` is '" ~ first_data_bit ~ "'; allowed: a number from 0, usually the number of"
+            ~ " columns that stand before the first data column."
         ) }}
     {%- endif -%}
     {%- if not data_columns -%}
         {{ exceptions.raise_compiler_error("`" ~ macro ~ "`: `data_columns` is empty; a mask needs at least one column.") }}
     {%- endif -%}
-    {%- set form = _change_mask_form(macro, mask_type) -%}
+    {%- set type = mask_type | lower -%}
+    {%- set is_text = type == 'string' or type.startswith(('string ', 'varchar', 'char')) -%}
+    {%- if not is_text and type != 'binary' -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: `mask_type` is '" ~ mask_type ~ "'; allowed: string (hex text), binary."
+        ) }}
+    {%- endif -%}
     {%- set width = first_data_bit + data_columns | length -%}
     {{ return({
-        'form': form,
-        'byte_order': byte_order if byte_order != 'auto' else ('msb_first' if form == 'text' else 'lsb_first'),
+        'is_text': is_text,
+        'byte_order': byte_order if byte_order != 'auto' else ('msb_first' if is_text else 'lsb_first'),
         'width': width,
         'words': (width + 63) // 64,
     }) }}
 {% endmacro %}
 
 
-{# `text` or `binary`, by the mask's Spark type. #}
-{% macro _change_mask_form(macro, mask_type) %}
-    {%- set type = mask_type | lower -%}
-    {%- if type == 'binary' -%}
-        {{ return('binary') }}
-    {%- elif type == 'string' or type.startswith(('string ', 'varchar', 'char')) -%}
-        {{ return('text') }}
-    {%- endif -%}
-    {{ exceptions.raise_compiler_error(
-        "`" ~ macro ~ "`: a change mask of type '" ~ mask_type ~ "' cannot be read; allowed: string (hex text), binary."
-    ) }}
+{# The mask's bytes, as stored; NULL when it is text that is not hex. unhex puts the lost zero before an odd length. #}
+{% macro _change_mask_bytes(mask, form) %}
+    {{- return(_hex_to_binary(mask) if form.is_text else mask) -}}
 {% endmacro %}
 
 
-{# The mask's bytes, as stored; NULL when it is text that is not hex. unhex puts the lost zero before an odd length. #}
-{% macro _change_mask_bytes(mask, form) %}
-    {{- return(mask if form == 'binary' else _hex_to_binary(mask)) -}}
+{# The word that holds a bit: the name of the selected part, or its expression. #}
+{% macro _change_mask_word(parts, bit, has_parts) %}
+    {%- set name = '_mask_word_' ~ (bit // 64 + 1) -%}
+    {{ return(name if has_parts else parts[name]) }}
 {% endmacro %}
 
 
@@ -75,4 +74,16 @@
     {%- endfor -%}
     {#- a bigint has a sign in its 64th bit; it is never alone here, so the literal is one that Spark can read #}
     {{ return(word ~ " & " ~ (bits.sum if bits.sum < 2 ** 63 else bits.sum - 2 ** 64) ~ "L <> 0") }}
+{% endmacro %}
+
+
+{#
+    An element of concat() that adds nothing, and keeps the projection it is in out of Spark's whole-stage code generation.
+
+    That puts the expressions of all columns into one Java method. Beyond 8,000 bytes of code the JVM never compiles it,
+    and beyond 64 KB Spark cannot generate it: masks of 75 columns took 3 to 10 times as long to read inside.
+    Outside, Spark makes many methods of them, whatever the number of columns; a lambda, as here, leads it there.
+#}
+{% macro _no_whole_stage_codegen() %}
+    {{- return('filter(array(), name -> true)') -}}
 {% endmacro %}

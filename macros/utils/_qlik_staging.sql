@@ -31,7 +31,7 @@
     known_columns of a change table: NULL (all are known), but for updates and before images in which a LOB is NULL with
     its mask bit clear. The source sends a LOB only when it was changed, so there it is unknown and not NULL.
 #}
-{% macro _qlik_known_columns(found, words, byte_order) %}
+{% macro _qlik_known_columns(found, byte_order) -%}
     {%- if not found.lobs -%}
         {{ return('cast(null as array<string>)') }}
     {%- endif -%}
@@ -41,8 +41,9 @@
         {%- if found.mask and lob in found.mask.columns -%}
             {%- set bit = found.mask.first_data_bit + found.mask.columns.index(lob) -%}
             {%- set form = _change_mask('_qlik_known_columns', found.mask.columns, byte_order, 0, found.mask.type) -%}
+            {%- set word = _change_mask_word({}, bit, has_parts=true) -%}
             {#- without a mask the source does not say, and the bit counts as clear #}
-            {%- set condition = condition ~ ' and coalesce(getbit(' ~ words[bit // 64] ~ ', '
+            {%- set condition = condition ~ ' and coalesce(getbit(' ~ word ~ ', '
                 ~ _change_mask_position(bit, form.byte_order) ~ '), 0) = 0' -%}
         {%- endif -%}
         {%- do unknown.append({'name': lob, 'condition': condition}) -%}
@@ -86,7 +87,7 @@ when
     (NULL, 1) and (1, NULL) would be equal: every column goes in with its null flag. The partition is left out: the
     same record may arrive again in a later one.
 #}
-{% macro _record_hash(raw_columns, partition=none) %}
+{% macro _record_hash(raw_columns, partition=none) -%}
 xxhash64(
     {%- for column in raw_columns if not partition or column.name != partition.name %}
     {{ _quoted(column.name) }}, {{ _quoted(column.name) }} is null{{ ',' if not loop.last }}
@@ -96,7 +97,7 @@ xxhash64(
 
 
 {# The raw record as JSON. By default Spark would leave out NULLs, and cut timestamps to milliseconds. #}
-{% macro _raw_record(raw_columns) %}
+{% macro _raw_record(raw_columns) -%}
 to_json(
     struct(
         {%- for column in raw_columns %}

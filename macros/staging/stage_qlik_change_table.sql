@@ -1,0 +1,133 @@
+{#
+    A Qlik change table `<table>__ct` in the change-event contract: one row per raw record, nothing filtered.
+    With `base` the rows of that table of the same source follow, as rows of a full load (change_oper L).
+
+    What a record shows by itself is decided here: its operation, time, declared changed columns, unknown columns and
+    most reject reasons. What takes other records, such as pairs and duplicates, is left to the change log.
+#}
+{% macro stage_qlik_change_table(source_name, table_name, base=none) %}
+    {%- set relation = source(source_name, table_name) -%}
+    {%- set base_relation = source(source_name, base) if base else none -%}
+    {%- set settings = _settings(source_name, table_name) -%}
+    {%- set raw_columns = _raw_columns(relation) or settings.get('declared_columns', []) -%}
+    {%- if not raw_columns -%}
+        {#- while dbt parses, neither tables nor settings are known #}
+        {{- return('select * from ' ~ relation) -}}
+    {%- endif -%}
+    {%- set macro_name = 'stage_qlik_change_table' -%}
+    {%- set table = source_name ~ '.' ~ table_name -%}
+    {%- do _check_base(macro_name, table, base, settings) -%}
+    {%- set found = _qlik_change_table(macro_name, table, raw_columns, settings) -%}
+    {%- set headers = found.headers -%}
+    {%- set mask = found.mask -%}
+    {%- set names = found.data | map(attribute='name') | list -%}
+
+    {#- what is read many times is selected first, under names of its own #}
+    {%- set parts = {} -%}
+    {%- if mask -%}
+        {%- set mask_arguments = {
+            'mask': _quoted(mask.column),
+            'data_columns': mask.columns,
+            'byte_order': settings.mask_byte_order,
+            'first_data_bit': mask.first_data_bit,
+            'mask_type': mask.type,
+        } -%}
+        {%- set parts = change_mask_parts(**mask_arguments) -%}
+    {%- endif -%}
+    {%- do _check_data_columns(macro_name, table, names, ['_change_oper', '_changed_at'] + parts | list) -%}
+    {%- set change_seq = _quoted(headers.change_seq.name) -%}
+    {%- if _normal_type(headers.change_seq.data_type) != 'string' -%}
+        {%- set change_seq = 'cast(' ~ change_seq ~ ' as string)' -%}
+    {%- endif -%}
+    {%- set operation = _quoted(headers.operation.name) if 'operation' in headers else none -%}
+    {%- set timestamp = _typed_column('timestamp', headers.timestamp, 'timestamp') if 'timestamp' in headers else none -%}
+    {%- set casts = ([timestamp] if timestamp else []) + found.data -%}
+with
+
+source as (
+    select
+        *,
+        {{ qlik_change_operation(_quoted(headers.change_oper.name), operation) | indent(8) }} as _change_oper,
+        {{ change_seq_to_timestamp(change_seq) | indent(8) }} as _changed_at
+        {%- for name, expression in parts.items() %},
+        {{ expression }} as {{ name }}
+        {%- endfor %}
+    from {{ relation }}
+),
+
+decoded as (
+    select
+        {{ change_seq }} as change_seq,
+        _change_oper as change_oper,
+        _changed_at as changed_at,
+        {{ _cast_column(timestamp) if timestamp else 'cast(null as timestamp)' }} as source_timestamp,
+        {{ _header_as_text(headers, 'transaction_id') }} as transaction_id,
+        cast(null as bigint) as transaction_event,
+        {%- if mask %}
+        case
+            when _change_oper in ('I', 'U', 'D')
+                then
+                    {{ change_mask_columns(has_parts=true, **mask_arguments) | indent(20) }}
+        end as declared_changed_columns,
+        {%- else %}
+        cast(null as array<string>) as declared_changed_columns,
+        {%- endif %}
+        {{ _qlik_known_columns(found, settings.mask_byte_order) | indent(8) }} as known_columns,
+        cast(null as map<string, string>) as truncate_scope,
+        cast(null as string) as load_id,
+        {{ _header_as_text(headers, 'partition_name') }} as arrival,
+        coalesce(
+            case
+                when {{ change_seq }} is null then 'null_change_seq'
+                when
+                    {{ change_seq_is_malformed(change_seq, '_changed_at') | indent(20) }}
+                    then 'malformed_change_seq'
+                when
+                    _changed_at > current_timestamp() + interval 1 day
+                    then 'future_change_seq'
+                when _change_oper is null then 'unknown_operation'
+            end
+            {%- if mask %},
+            {{ change_mask_error(has_parts=true, **mask_arguments) | indent(12) }}
+            {%- endif %}
+            {%- if casts | selectattr('is_cast') | list %},
+            case
+                {%- if operation %}
+                {#- what a truncate holds besides is not documented #}
+                when _change_oper = 'T' then null
+                {%- endif %}
+                {{- _when_uncastable(casts) | indent(16) }}
+            end
+            {%- endif %}
+        ) as reject_reason,
+        {{ _record_hash(raw_columns, headers.get('partition_name')) | indent(8) }} as record_hash,
+        {{ _raw_record(raw_columns) | indent(8) }} as raw_record
+        {%- for column in found.data %},
+        {%- if operation %}
+        if(_change_oper = 'T', null, {{ _cast_column(column) }}) as {{ _quoted(column.name) }}
+        {%- else %}
+        {{ _cast_column(column) }}{{ ' as ' ~ _quoted(column.name) if column.is_cast }}
+        {%- endif %}
+        {%- endfor %}
+    from source
+),
+{%- if base %}
+
+base_rows as (
+    {{ _qlik_base_rows(macro_name, source_name, base, base_relation, settings.base, found.data) | indent }}
+),
+
+final as (
+    select * from decoded
+    union all
+    select * from base_rows
+)
+{%- else %}
+
+final as (
+    select * from decoded
+)
+{%- endif %}
+
+select * from final
+{%- endmacro %}

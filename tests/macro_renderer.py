@@ -1,0 +1,115 @@
+"""Renders the project's macros to text in milliseconds: without dbt, without Spark, without a JVM.
+
+dbt's own Jinja needs a project that was parsed. Here the files of `macros/` are loaded with plain
+Jinja, and what dbt provides (`source`, `var`, `exceptions`, `return`, ...) is a few stubs. Any of
+them, and any macro, can be replaced:
+
+    render = MacroRenderer(_raw_columns=lambda relation: [{"name": "id", "data_type": "int"}])
+    render("qlik_change_operation", "oper")                    # the macro's text
+    normalised(render("change_seq_to_timestamp", "seq"))       # in one line, to compare with
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+from jinja2 import Environment, StrictUndefined
+
+MACROS = Path(__file__).parents[1] / "macros"
+
+# dbt puts a prefix before the name as well: Jinja exports no name that begins with `_`.
+_PREFIX = "dbt_macro__"
+_DEFINITION = re.compile(r"(\{%-?\s*)(macro|test)\s+([A-Za-z_0-9]+)")
+
+
+class CompilationError(Exception):
+    """A macro called `exceptions.raise_compiler_error`; the text is what the user would see."""
+
+
+class MacroRenderer:
+    """All macros and generic tests of a folder, called by name.
+
+    Args:
+        folder: is searched for `*.sql`, at any depth. Materializations are left out.
+        replacements: things that macros find by name, dbt's or macros, instead of the real ones.
+    """
+
+    def __init__(self, folder: Path = MACROS, **replacements: Any) -> None:
+        environment = Environment(extensions=["jinja2.ext.do"], undefined=StrictUndefined)
+        files = {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.sql"))}
+        texts = {path: text for path, text in files.items() if "endmaterialization" not in text}
+        self._macros: dict[str, Callable[..., str]] = {}
+        # Macros call each other by name whatever file they are in, so all names come first.
+        environment.globals.update(_dbt())
+        for text in texts.values():
+            for _, kind, name in _DEFINITION.findall(text):
+                full_name = f"test_{name}" if kind == "test" else name
+                environment.globals[full_name] = self._caller(full_name)
+        environment.globals.update(replacements)
+        for text in texts.values():
+            module = environment.from_string(_as_plain_jinja(text)).module
+            for name, macro in vars(module).items():
+                if name.startswith(_PREFIX):
+                    self._macros[name.removeprefix(_PREFIX)] = macro
+
+    def __call__(self, name: str, *arguments: Any, **keywords: Any) -> Any:
+        """What a macro returns, or else the text that it renders, without white space around it.
+
+        Raises:
+            CompilationError: the macro refuses its arguments.
+        """
+        value = self._caller(name)(*arguments, **keywords)
+        return value.strip() if isinstance(value, str) else value
+
+    def _caller(self, name: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            try:
+                return self._macros[name](*arguments, **keywords)
+            except _ReturnedError as returned:
+                return returned.value
+
+        return call
+
+
+def normalised(sql: str) -> str:
+    """SQL in one line, with one space where there was white space, and none inside brackets."""
+    return re.sub(r"(?<=\() | (?=\))", "", " ".join(sql.split()))
+
+
+class _ReturnedError(Exception):
+    """Carries what a macro hands to `return`, which ends it."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+def _as_plain_jinja(text: str) -> str:
+    text = _DEFINITION.sub(
+        lambda found: f"{found[1]}macro {_PREFIX}{'test_' * (found[2] == 'test')}{found[3]}", text
+    )
+    return text.replace("endtest", "endmacro")
+
+
+def _dbt() -> dict[str, Any]:
+    """What dbt provides to macros, as far as the project's macros use it in tests."""
+
+    def return_(value: Any = None) -> NoReturn:
+        raise _ReturnedError(value)
+
+    def raise_compiler_error(message: str) -> NoReturn:
+        raise CompilationError(message)
+
+    return {
+        "execute": True,
+        "exceptions": SimpleNamespace(raise_compiler_error=raise_compiler_error),
+        "modules": SimpleNamespace(re=re),
+        "return": return_,
+        "source": lambda source_name, table_name: f"{source_name}.{table_name}",
+        "ref": lambda name: name,
+        "var": lambda name, default=None: default,
+    }
