@@ -37,8 +37,7 @@ where is_current
     or go when they have none. Applying a batch again writes the same rows.
 #}
 {% macro _current_batch(target_relation, history) %}
-    {%- set applied = _read_progress(target_relation.identifier) -%}
-    {%- set is_new = "recorded_at > timestamp'" ~ applied.recorded_at ~ "'" if applied.recorded_at else 'true' -%}
+    {%- set is_new = _recorded_after(_read_progress(target_relation.identifier).recorded_at) -%}
     {%- set found = run_query(
         "select count(*), cast(max(recorded_at) as string) from " ~ history ~ " where " ~ is_new
     ).rows[0] -%}
@@ -88,18 +87,20 @@ using (
 ) as source
     on {{ _equal(key, 'target', 'source', '=') }}
 when matched and source.is_gone then delete
-when matched then update set
-    {%- for name in columns if name not in key %}
-    target.{{ _quoted(name) }} = source.{{ _quoted(name) }}{{ ',' if not loop.last }}
-    {%- endfor %}
-when not matched and not source.is_gone then insert ({{ _listed(columns) | replace('\n        ', ' ') }})
+when matched then
+    update set
+        {%- for name in columns if name not in key %}
+        target.{{ _quoted(name) }} = source.{{ _quoted(name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+when not matched and not source.is_gone then
+    insert ({{ _listed(columns) | replace('\n        ', ' ') }})
     values ({{ _listed(columns, 'source.') | replace('\n        ', ' ') }})
     {%- endset -%}
     {{ return({
         'path': 'narrow',
         'why': 'keys of the batch only',
         'changes': found[0] | int,
-        'applied': {'recorded_at': found[1], 'change_seq': none, 'changed_at': none},
+        'applied': {'recorded_at': found[1], 'change_seq': none, 'changed_at': none, 'path': 'narrow'},
         'statement': statement,
     }) }}
 {% endmacro %}

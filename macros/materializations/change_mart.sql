@@ -81,16 +81,21 @@
 
 {# What a mart that is built anew will have applied. Read before the build: what is appended meanwhile comes next time. #}
 {% macro _mart_applied_by_rebuild(mart, inputs) %}
-    {%- if mart == 'history' -%}
-        {%- set positions = "max(if(change_oper <> 'L', change_seq, null)), "
-            ~ "cast(max(if(change_oper <> 'L', changed_at, null)) as string)" -%}
+    {%- if mart == 'field_changes' and inputs | length > 1 -%}
+        {#- old values come from history: what it has applied #}
+        {%- set applied = _read_progress(inputs[1].identifier) -%}
     {%- else -%}
-        {%- set positions = "cast(null as string), cast(null as string)" -%}
+        {%- set positions = ["null", "null"] if mart != 'history' else [
+            "max(if(change_oper <> 'L', change_seq, null))",
+            "cast(max(if(change_oper <> 'L', changed_at, null)) as string)",
+        ] -%}
+        {%- set found = run_query(
+            "select cast(max(recorded_at) as string), " ~ positions | join(', ') ~ " from " ~ inputs[0]
+        ).rows[0] -%}
+        {%- set applied = {'recorded_at': found[0], 'change_seq': found[1], 'changed_at': found[2]} -%}
     {%- endif -%}
-    {%- set found = run_query(
-        "select cast(max(recorded_at) as string), " ~ positions ~ " from " ~ inputs[-1]
-    ).rows[0] -%}
-    {{ return({'recorded_at': found[0], 'change_seq': found[1], 'changed_at': found[2]}) }}
+    {%- do applied.update({'path': 'rebuild'}) -%}
+    {{ return(applied) }}
 {% endmacro %}
 
 

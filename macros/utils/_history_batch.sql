@@ -8,7 +8,7 @@
 {% macro _history_batch(target_relation, changes) %}
     {%- set table = _history_table(changes) -%}
     {%- set applied = _history_applied(target_relation) -%}
-    {%- set is_new = "recorded_at > timestamp'" ~ applied.recorded_at ~ "'" if applied.recorded_at else 'true' -%}
+    {%- set is_new = _recorded_after(applied.recorded_at) -%}
     {%- set found = _history_look(table, is_new) -%}
     {%- if not found.changes -%}
         {{ return(none) }}
@@ -39,6 +39,7 @@
             'recorded_at': found.recorded_at,
             'change_seq': [found.change_seq, applied.change_seq] | select | max if found.change_seq or applied.change_seq else none,
             'changed_at': [found.changed_at, applied.changed_at] | select | max if found.changed_at or applied.changed_at else none,
+            'path': decision.path,
         },
         'statement': _history_merge(target_relation, table, source, decision.path),
     }) }}
@@ -48,10 +49,7 @@
 {# What the table holds already: its progress row, or more where a run was killed before it wrote one. #}
 {% macro _history_applied(target_relation) %}
     {%- set applied = _read_progress(target_relation.identifier) -%}
-    {%- set condition = "recorded_at > timestamp'" ~ applied.recorded_at ~ "'" if applied.recorded_at else 'true' -%}
-    {%- set published = run_query(
-        "select cast(max(recorded_at) as string) from " ~ target_relation ~ " where " ~ condition
-    ).rows[0][0] -%}
+    {%- set published = _newest_batch(target_relation, _recorded_after(applied.recorded_at)) -%}
     {%- if published -%}
         {{ return({'recorded_at': applied.recorded_at, 'change_seq': none, 'changed_at': none, 'published': published}) }}
     {%- endif -%}
@@ -172,8 +170,14 @@
                 or opened.opened_by = 'L' and touched.kind in ('U', 'X') and (
                     touched.before is null
                     {%- for name in _without(table.columns, key) %}
-                    or not (touched.before.{{ _quoted(name) }} <=> opened.{{ _quoted(name) }})
-                    and (touched.before_known_columns is null or array_contains(touched.before_known_columns, '{{ name }}'))
+                    or (
+                        touched.before_known_columns is null
+                        or array_contains(touched.before_known_columns, {{ _text(name) }})
+                    )
+                    and (
+                        not (touched.before.{{ _quoted(name) }} <=> opened.{{ _quoted(name) }})
+                        or coalesce(array_contains(opened.unknown_columns, {{ _text(name) }}), false)
+                    )
                     {%- endfor %}
                 )
             )
@@ -289,7 +293,7 @@ with
 select
     _version_id as {{ model.alias }}_id,
     {{ _listed(_history_columns(table)[1:] | reject('equalto', 'recorded_at') | list, indent=4) }},
-    timestamp'{{ found.recorded_at }}' as recorded_at,
+    timestamp '{{ found.recorded_at }}' as recorded_at,
     if(_is_seed, 'update', 'insert') as _write_action
 from versions
 where not _is_seed or valid_to_seq is not null or _is_updated_in_place
@@ -316,7 +320,7 @@ stored as (
 select
     coalesce(versions._version_id, stored.{{ id }}) as {{ id }},
     {{ _listed(values, 'versions.', indent=4) }},
-    timestamp'{{ found.recorded_at }}' as recorded_at,
+    timestamp '{{ found.recorded_at }}' as recorded_at,
     case
         when versions._version_id is null then 'delete'
         when stored.{{ id }} is null then 'insert'
@@ -352,11 +356,13 @@ using (
 {%- if path != 'narrow' %}
 when matched and source._write_action = 'delete' then delete
 {%- endif %}
-when matched then update set
-    {%- for name in columns if name not in table.settings.key and name != id
-        and not (path == 'narrow' and name in ('opened_by', 'valid_from', 'valid_from_seq', 'transaction_id', 'changed_columns')) %}
-    target.{{ _quoted(name) }} = source.{{ _quoted(name) }}{{ ',' if not loop.last }}
-    {%- endfor %}
-when not matched then insert ({{ _listed(columns) | replace('\n        ', ' ') }})
+when matched then
+    update set
+        {%- for name in columns if name not in table.settings.key and name != id
+            and not (path == 'narrow' and name in ('opened_by', 'valid_from', 'valid_from_seq', 'transaction_id', 'changed_columns')) %}
+        target.{{ _quoted(name) }} = source.{{ _quoted(name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+when not matched then
+    insert ({{ _listed(columns) | replace('\n        ', ' ') }})
     values ({{ _listed(columns, 'source.') | replace('\n        ', ' ') }})
 {%- endmacro %}

@@ -12,7 +12,8 @@
             model string comment 'name of the model that published',
             recorded_at timestamp comment 'the last batch of the change log that it has applied',
             change_seq string comment 'greatest change_seq that it has applied',
-            changed_at timestamp comment 'greatest changed_at that it has applied'
+            changed_at timestamp comment 'greatest changed_at that it has applied',
+            path string comment 'how it did so: narrow, wide, all, or rebuild; NULL for change logs'
         )
         using {{ adapter.afterimage_table_format() }}
         comment 'One row per publication of a model: what it had applied by then'
@@ -31,14 +32,34 @@
 {% endmacro %}
 
 
+{# The distinct paths by which a model published, of the publications that a condition on recorded_at selects. #}
+{% macro _progress_paths(model_name, is_new) %}
+    {{ return(run_query(
+        "select distinct path from " ~ _progress_relation() ~ " where model = '" ~ model_name ~ "' and " ~ is_new
+    ).columns[0].values() | list) }}
+{% endmacro %}
+
+
+{# Condition: recorded in a batch after this one; true when there is none. #}
+{% macro _recorded_after(recorded_at) %}
+    {{- return("recorded_at > timestamp '" ~ recorded_at ~ "'" if recorded_at else 'true') -}}
+{% endmacro %}
+
+
+{# The newest batch that a relation holds, of those that a condition on recorded_at selects; none when it holds none. #}
+{% macro _newest_batch(relation, is_new) %}
+    {{ return(run_query("select cast(max(recorded_at) as string) from " ~ relation ~ " where " ~ is_new).rows[0][0]) }}
+{% endmacro %}
+
+
 {# Appends what a model has just published. #}
 {% macro _write_progress(model_name, progress) %}
     {%- set texts = [] -%}
-    {%- for name in ('recorded_at', 'change_seq', 'changed_at') -%}
+    {%- for name in ('recorded_at', 'change_seq', 'changed_at', 'path') -%}
         {%- do texts.append("'" ~ progress[name] ~ "'" if progress[name] is not none else 'null') -%}
     {%- endfor -%}
     {%- do run_query(
         "insert into " ~ _progress_relation() ~ " values ('" ~ model_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
-        ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp))"
+        ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp), " ~ texts[3] ~ ")"
     ) -%}
 {% endmacro %}

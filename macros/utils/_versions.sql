@@ -31,7 +31,7 @@
 {%- endfor -%}
 {%- set partition = _listed(key) | replace('\n        ', ' ') -%}
 {%- set upserts = "('S', 'L', 'I', 'U', 'K')" -%}
-{%- set beginning = "timestamp'" ~ var('beginning_of_time') ~ "'" -%}
+{%- set beginning = "timestamp '" ~ var('beginning_of_time') ~ "'" -%}
 {%- set is_live = given.base and given.base.kind == 'live' -%}
 changes as (
     select *
@@ -183,7 +183,9 @@ rewound as (
         case
             when _is_lost_row and _side = 'L' then before_known_columns
             when _first_change in ('U', 'X') and _next_before is null then array({{ _texts(key) }})
-            when _first_change in ('U', 'X') then _next_before_known_columns
+            when _first_change in ('U', 'X') and _next_before_known_columns is not null
+                then array_union(known_columns, _next_before_known_columns)
+            when _first_change in ('U', 'X') then null
             else known_columns
         end as known_columns,
         {%- if carried and given.has_moves %}
@@ -193,7 +195,16 @@ rewound as (
         {%- for name in _without(columns, key) %}
         case
             when _is_lost_row and _side = 'L' then before.{{ _quoted(name) }}
-            when _first_change in ('U', 'X') then _next_before.{{ _quoted(name) }}
+            when
+                _first_change in ('U', 'X')
+                {%- if name in carried %}
+                {#- what the before image does not know is taken from the base row (decision 7) #}
+                and (
+                    _next_before_known_columns is null
+                    or array_contains(_next_before_known_columns, {{ _text(name) }})
+                )
+                {%- endif %}
+                then _next_before.{{ _quoted(name) }}
             else {{ _quoted(name) }}
         end as {{ _quoted(name) }}{{ ',' if not loop.last }}
         {%- endfor %}
@@ -389,10 +400,10 @@ carried as (
         last_value(
             case
                 when _kind not in {{ upserts }} then null
-                when known_columns is null or array_contains(known_columns, '{{ name }}')
+                when known_columns is null or array_contains(known_columns, {{ _text(name) }})
                     then struct({{ _quoted(name) }} as value)
                 {%- if given.has_moves %}
-                when _kind = 'K' and (before_known_columns is null or array_contains(before_known_columns, '{{ name }}'))
+                when _kind = 'K' and (before_known_columns is null or array_contains(before_known_columns, {{ _text(name) }}))
                     then struct(before.{{ _quoted(name) }} as value)
                 {%- endif %}
             end,
@@ -415,7 +426,7 @@ filled as (
         nullif(
             array_compact(array(
                 {%- for name in carried %}
-                case when carried_{{ loop.index }} is null then '{{ name }}' end{{ ',' if not loop.last }}
+                case when carried_{{ loop.index }} is null then {{ _text(name) }} end{{ ',' if not loop.last }}
                 {%- endfor %}
             )),
             array()
@@ -533,7 +544,7 @@ versions as (
                 then array_compact(array(
                     {%- for name in tracked %}
                     {%- set own = '_own.' ~ _quoted(name) if name in untracked else _quoted(name) %}
-                    case when not (_previous.{{ _quoted(name) }} <=> {{ own }}) then '{{ name }}' end{{ ',' if not loop.last }}
+                    case when not (_previous.{{ _quoted(name) }} <=> {{ own }}) then {{ _text(name) }} end{{ ',' if not loop.last }}
                     {%- endfor %}
                 ))
         end as changed_columns,
@@ -565,7 +576,7 @@ versions as (
 {% macro _texts(names) %}
     {%- set parts = [] -%}
     {%- for name in names -%}
-        {%- do parts.append("'" ~ name | replace("\\", "\\\\") | replace("'", "\\'") ~ "'") -%}
+        {%- do parts.append(_text(name)) -%}
     {%- endfor -%}
     {{ return(parts | join(', ')) }}
 {% endmacro %}
@@ -577,7 +588,7 @@ versions as (
     {%- for name in tracked -%}
         {%- set differs = "not (_previous." ~ _quoted(name) ~ " <=> " ~ _quoted(name) ~ ")" -%}
         {%- if name in carried -%}
-            {%- set differs = differs ~ " and not coalesce(array_contains(_previous_unknown_columns, '" ~ name ~ "'), false)" -%}
+            {%- set differs = differs ~ " and not coalesce(array_contains(_previous_unknown_columns, " ~ _text(name) ~ "), false)" -%}
         {%- endif -%}
         {%- do parts.append(differs) -%}
     {%- endfor -%}

@@ -1,4 +1,4 @@
-"""The SQL of macros/decode, run by Spark, against a few lines of Python that read a mask another way."""
+"""The SQL of macros/decode, run by Spark, against a few lines of Python that read masks another way."""
 
 from __future__ import annotations
 

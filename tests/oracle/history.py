@@ -468,8 +468,11 @@ def _rewound(key: Key, first: LogRow, loaded: Image | None, options: TableOption
         return None
     if previous_key_of(first, options) not in (None, key):
         return None  # a key change brought the row here
-    # the before image; without one only the key is known
-    return {**known_before(first), **dict(zip(options.key, key, strict=True))}
+    named = dict(zip(options.key, key, strict=True))
+    if first.before is None:
+        return named  # nothing else is known
+    # the before image; what it does not know is as it was loaded
+    return {**(loaded or {}), **known_before(first), **named}
 
 
 def _keys_named_by(row: LogRow, options: TableOptions) -> Iterator[Key]:

@@ -45,4 +45,5 @@ def write_progress(session: SparkSession, table: str, model: str, progress: Prog
         F.lit(progress.recorded_at).cast("timestamp").alias("recorded_at"),
         F.lit(progress.change_seq).cast("string").alias("change_seq"),
         F.lit(progress.changed_at).cast("timestamp").alias("changed_at"),
+        F.lit(None).cast("string").alias("path"),
     ).writeTo(table).append()

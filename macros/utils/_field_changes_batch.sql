@@ -1,0 +1,129 @@
+{#
+    What a run does to an existing field-changes table: {path, why, changes, applied, statement}, or none when nothing
+    is new. From before images: the rows of new batches are added. From history: those of new versions are added, or,
+    when history took its wide path, the keys that it wrote are compared anew, for a late change falsifies old values.
+#}
+{% macro _field_changes_batch(target_relation, changes, history) %}
+    {%- set settings = _settings_of(model) -%}
+    {%- if settings.before_images -%}
+        {{ return(_field_changes_batch_by_images(target_relation, changes, settings)) }}
+    {%- endif -%}
+    {{ return(_field_changes_batch_by_versions(target_relation, changes, history, settings)) }}
+{% endmacro %}
+
+
+{% macro _field_changes_batch_by_images(target_relation, changes, settings) %}
+    {%- set is_new = _recorded_after(_read_progress(target_relation.identifier).recorded_at) -%}
+    {%- set found = run_query(
+        "select count(*), cast(max(recorded_at) as string) from " ~ changes ~ " where " ~ is_new
+    ).rows[0] -%}
+    {%- if not found[0] | int -%}
+        {{ return(none) }}
+    {%- endif -%}
+    {#- a run that was killed before it noted its progress has published already; a batch is whole or absent -#}
+    {%- set published = _newest_batch(target_relation, is_new) -%}
+    {%- set columns = _data_columns(changes, settings) -%}
+    {{ return({
+        'path': 'narrow',
+        'why': 'changes of new batches only',
+        'changes': found[0] | int,
+        'applied': {'recorded_at': found[1], 'change_seq': none, 'changed_at': none, 'path': 'narrow'},
+        'statement': "insert into " ~ target_relation ~ " by name\n" ~ _field_changes_by_images(
+            changes, settings, columns, _recorded_after(published) if published else is_new
+        ),
+    }) }}
+{% endmacro %}
+
+
+{% macro _field_changes_batch_by_versions(target_relation, changes, history, settings) %}
+    {%- set applied = _read_progress(target_relation.identifier) -%}
+    {%- set current = _read_progress(history.identifier) -%}
+    {%- set is_new = _recorded_after(applied.recorded_at) -%}
+    {%- set written = run_query("select count(*) from " ~ history ~ " where " ~ is_new).rows[0][0] | int -%}
+    {%- if not written -%}
+        {{ return(none) }}
+    {%- endif -%}
+    {%- set columns = _data_columns(changes, settings) -%}
+    {%- set why = none -%}
+    {%- if not applied.change_seq -%}
+        {%- set why = 'what was applied before is not known' -%}
+    {%- elif _newest_batch(target_relation, is_new) -%}
+        {%- set why = 'a run was cut off before it noted its progress' -%}
+    {%- elif _progress_paths(history.identifier, is_new) != ['narrow'] -%}
+        {%- set why = 'history did not take its narrow path' -%}
+    {%- endif -%}
+    {%- if why -%}
+        {%- set statement = _field_changes_merge(target_relation, history, settings, columns, is_new) -%}
+    {%- else -%}
+        {%- set statement = "insert into " ~ target_relation ~ " by name\n" ~ _field_changes_by_versions(
+            "select *\n    from " ~ history ~ "\n    where " ~ is_new, settings, columns, applied.change_seq
+        ) -%}
+    {%- endif -%}
+    {{ return({
+        'path': 'wide' if why else 'narrow',
+        'why': why or 'versions of new changes only',
+        'changes': written,
+        'applied': {
+            'recorded_at': current.recorded_at,
+            'change_seq': current.change_seq,
+            'changed_at': none,
+            'path': 'wide' if why else 'narrow',
+        },
+        'statement': statement,
+    }) }}
+{% endmacro %}
+
+
+{# Compares all versions of the keys that history wrote, and writes the difference to what is stored. #}
+{% macro _field_changes_merge(target_relation, history, settings, columns, is_new) -%}
+{%- set key = settings.key -%}
+{%- set names = _field_changes_columns(key) -%}
+{%- set identity = key + ['change_seq', 'column_name'] -%}
+{%- set values = _without(names, identity + ['recorded_at']) -%}
+{%- set touched = "(\n        select distinct " ~ _listed(key) | replace('\n        ', ' ')
+    ~ "\n        from " ~ history ~ "\n        where " ~ is_new ~ "\n    )" -%}
+{%- set rows = "select history_rows.*\n    from " ~ history ~ " as history_rows\n    left semi join " ~ touched
+    ~ " as touched\n        on " ~ _equal(key, 'history_rows', 'touched', '=') -%}
+merge into {{ target_relation }} as target
+using (
+    with
+
+    rebuilt as (
+        {{ _field_changes_by_versions(rows, settings, columns) | indent(8) }}
+    ),
+
+    stored as (
+        select stored_rows.*
+        from {{ target_relation }} as stored_rows
+        left semi join {{ touched | indent }} as touched
+            on {{ _equal(key, 'stored_rows', 'touched', '=') }}
+    )
+
+    select
+        {%- for name in identity %}
+        coalesce(rebuilt.{{ _quoted(name) }}, stored.{{ _quoted(name) }}) as {{ _quoted(name) }},
+        {%- endfor %}
+        {{ _listed(values + ['recorded_at'], 'rebuilt.') }},
+        rebuilt.change_seq is null as is_gone
+    from rebuilt
+    full outer join stored
+        on {{ _equal(identity, 'rebuilt', 'stored', '=') }}
+    where
+        rebuilt.change_seq is null
+        or stored.change_seq is null
+        or not (
+            struct({{ _listed(values, 'rebuilt.') | replace('\n        ', ' ') }})
+            <=> struct({{ _listed(values, 'stored.') | replace('\n        ', ' ') }})
+        )
+) as source
+    on {{ _equal(identity, 'target', 'source', '=') }}
+when matched and source.is_gone then delete
+when matched then
+    update set
+        {%- for name in values + ['recorded_at'] %}
+        target.{{ _quoted(name) }} = source.{{ _quoted(name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+when not matched then
+    insert ({{ _listed(names) | replace('\n        ', ' ') }})
+    values ({{ _listed(names, 'source.') | replace('\n        ', ' ') }})
+{%- endmacro %}
