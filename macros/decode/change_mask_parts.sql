@@ -14,7 +14,7 @@
     {%- set bytes = _change_mask_bytes(mask, form) -%}
     {%- set parts = {'_mask_bytes': bytes} if form.is_text else {} -%}
     {#- bytes that are not stored are zero #}
-    {%- set zeros = "x'" ~ '0' * (16 * form.words) ~ "'" -%}
+    {%- set zeros = "X'" ~ '0' * (16 * form.words) ~ "'" -%}
     {%- for number in range(1, form.words + 1) -%}
         {%- if form.byte_order == 'msb_first' -%}
             {%- set word = "substr(concat(" ~ zeros ~ ", " ~ bytes ~ "), " ~ -8 * number ~ ", 8)" -%}

@@ -7,7 +7,7 @@
     Masks that are rejected anyway are left out; so are updates that have several copies.
 
     When it fails, its rows say which settings read those masks how well: `is_set` marks the present ones, `fitting` counts.
-    At most 1,000 masks that do not fit are tried.
+    The bits are read another way than by change_mask_columns, which is compared with what the data shows.
 #}
 {% test change_mask_fits(model) %}
     {%- if not execute -%}
@@ -30,18 +30,21 @@
         ) }}
     {%- endif -%}
     {%- set layouts = _change_mask_layouts(found, settings) -%}
-    {%- set data = found.data | rejectattr('name', 'in', found.lobs) | map(attribute='name') | list -%}
+    {%- set compared = found.data | rejectattr('name', 'in', found.lobs) | map(attribute='name') | list -%}
+    {%- set key = _columns_of_setting('change_mask_fits', table, 'key', settings.key, found.data) -%}
     {%- set operation = _quoted(found.headers.operation.name) if 'operation' in found.headers else none -%}
     {%- set change_seq = _quoted(found.headers.change_seq.name) -%}
     {%- set mask = _quoted(found.mask.column) -%}
+    {%- set form = layouts[0].form -%}
+    {%- set width = found.mask.columns | length -%}
 with
 
 records as (
     select
         {{ change_seq }} as _change_seq,
         {{ qlik_change_operation(_quoted(found.headers.change_oper.name), operation) | indent(8) }} as _change_oper,
-        {{ mask }} as _mask,
-        {{ _listed(data) }}
+        {{ _change_mask_bytes(mask, form) }} as _mask,
+        {{ _listed(compared) }}
     from {{ relation }}
 ),
 
@@ -50,25 +53,31 @@ paired as (
         *,
         count(*) over (partition by _change_seq) = 2
         and count_if(_change_oper = 'B') over (partition by _change_seq) = 1 as _is_pair,
-        max_by(struct({{ _listed(data) | replace('\n        ', ' ') }}), _change_oper = 'B')
-            over (partition by _change_seq) as _before
+        max_by(
+            struct({{ _listed(compared) | replace('\n        ', ' ') }}), _change_oper = 'B'
+        ) over (partition by _change_seq) as _before
     from records
     where _change_oper in ('I', 'U', 'D', 'B')
 ),
 
-masks as (
+-- the places, from 0, of the data columns whose bit must be set
+expected as (
     select
         _change_seq,
         _change_oper,
         _mask,
         case
             when _change_oper = 'D'
-                then array({{ _texts(_columns_of_setting('change_mask_fits', table, 'key', settings.key, found.data)) }})
+                then array({% for name in key %}{{ found.mask.columns.index(name) }}{{ ', ' if not loop.last }}{% endfor %})
             when _change_oper = 'U' and _is_pair
                 then array_compact(
                     array(
-                        {%- for name in data %}
-                        if(_before.{{ _quoted(name) }} <=> {{ _quoted(name) }}, null, {{ _text(name) }}){{ ',' if not loop.last }}
+                        {%- for name in compared %}
+                        if(
+                            _before.{{ _quoted(name) }} <=> {{ _quoted(name) }},
+                            null,
+                            {{ found.mask.columns.index(name) }}
+                        ){{ ',' if not loop.last }}
                         {%- endfor %}
                     )
                 )
@@ -78,23 +87,58 @@ masks as (
     where _change_oper <> 'B' and _mask is not null
 ),
 
+-- the bits that are set, read in both byte orders
+masks as (
+    select
+        _change_seq,
+        _change_oper,
+        _expected,
+        {%- for byte_order in ['msb_first', 'lsb_first'] %}
+        case
+            when length(_mask) > 0
+                then filter(
+                    sequence(0, 8 * length(_mask) - 1),
+                    _bit -> getbit(
+                        cast(
+                            conv(
+                                hex(
+                                    substr(
+                                        _mask,
+                                        {{ 'length(_mask) - _bit div 8' if byte_order == 'msb_first' else '_bit div 8 + 1' }},
+                                        1
+                                    )
+                                ),
+                                16,
+                                10
+                            ) as int
+                        ),
+                        _bit % 8
+                    ) = 1
+                )
+            else array()
+        end as {{ byte_order }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    from expected
+),
+
 misfits as (
     select *
     from masks
     where
-        {{ change_mask_error('_mask', **layouts[0].arguments) | indent(8) }} is null
-        and not {{ _change_mask_fits(layouts[0]) | indent(8) }}
-    limit 1000
+        -- a bit beyond the last column is a reason to reject the record
+        coalesce(array_max({{ form.byte_order }}) < {{ layouts[0].first_data_bit + width }}, true)
+        and not {{ _change_mask_fits(layouts[0], width) | indent(8) }}
 )
-{%- for layout in layouts %}
-
-{{ 'union all' if not loop.first }}
+{% for layout in layouts %}
+{{ 'union all\n' if not loop.first -}}
 select
-    {{ _text(layout.arguments.byte_order) }} as mask_byte_order,
+    {{ _text(layout.byte_order) }} as mask_byte_order,
     {{ layout.first_data_bit }} as mask_first_data_bit,
     {{ 'true' if loop.first else 'false' }} as is_set,
     count(*) as misfits,
-    count_if({{ _change_mask_fits(layout) | indent(4) }}) as fitting,
+    count_if(
+        {{ _change_mask_fits(layout, width) | indent(8) }}
+    ) as fitting,
     min(_change_seq) as first_change_seq
 from misfits
 having count(*) > 0
@@ -102,55 +146,34 @@ having count(*) > 0
 {% endtest %}
 
 
-{# The layouts to try, the present one first: {first_data_bit, headers, arguments for the macros on masks}. #}
+{# The layouts to try, the present one first: {byte_order, first_data_bit, form}. #}
 {% macro _change_mask_layouts(found, settings) %}
     {%- set form = _change_mask('change_mask_fits', found.mask.columns, settings.mask_byte_order, 0, found.mask.type) -%}
-    {%- set others = ['msb_first', 'lsb_first'] | reject('equalto', form.byte_order) | list -%}
+    {%- set other = {'msb_first': 'lsb_first', 'lsb_first': 'msb_first'}[form.byte_order] -%}
     {%- set bits = [found.mask.first_data_bit] -%}
     {%- for bit in [0, found.headers | length] if bit not in bits -%}
         {%- do bits.append(bit) -%}
     {%- endfor -%}
     {%- set layouts = [] -%}
     {%- for bit in bits -%}
-        {%- for byte_order in [form.byte_order] + others -%}
-            {%- set headers = [] -%}
-            {%- for number in range(bit) -%}
-                {%- do headers.append('(bit ' ~ number ~ ')') -%}
-            {%- endfor -%}
-            {%- do layouts.append({
-                'first_data_bit': bit,
-                'headers': headers,
-                'arguments': {
-                    'data_columns': headers + found.mask.columns,
-                    'byte_order': byte_order,
-                    'mask_type': found.mask.type,
-                },
-            }) -%}
+        {%- for byte_order in [form.byte_order, other] -%}
+            {%- do layouts.append({'byte_order': byte_order, 'first_data_bit': bit, 'form': form}) -%}
         {%- endfor -%}
     {%- endfor -%}
     {{ return(layouts) }}
 {% endmacro %}
 
 
-{# Condition: a mask, read this way, declares what it must and no header column of an insert. #}
-{% macro _change_mask_fits(layout) -%}
-coalesce(
-    {{ change_mask_error('_mask', **layout.arguments) | indent }} is null
-    and size(
+{# Condition: read this way a mask has the bits that it must have, none beyond the last column, and on an insert none before the first. #}
+{% macro _change_mask_fits(layout, width) -%}
+(
+    size(
         array_except(
-            _expected,
-            {{ change_mask_columns('_mask', **layout.arguments) | indent(12) }}
+            transform(_expected, _place -> _place + {{ layout.first_data_bit }}),
+            {{ layout.byte_order }}
         )
     ) = 0
-    {%- if layout.headers %}
-    and (
-        _change_oper <> 'I'
-        or not arrays_overlap(
-            array({{ _texts(layout.headers) }}),
-            {{ change_mask_columns('_mask', **layout.arguments) | indent(12) }}
-        )
-    )
-    {%- endif %},
-    false
+    and coalesce(array_max({{ layout.byte_order }}) < {{ layout.first_data_bit + width }}, true)
+    and coalesce(_change_oper <> 'I' or array_min({{ layout.byte_order }}) >= {{ layout.first_data_bit }}, true)
 )
 {%- endmacro %}

@@ -67,10 +67,15 @@ using (
 
     -- closed in the batch, and open nowhere in history
     gone as (
-        select distinct
-            {{ _listed(key, indent=12) }}
+        select distinct{{ '\n            ' if key | length > 1 else ' ' }}{{ _listed(key, indent=12) }}
         from touched
         where not is_current
+    ),
+
+    still_open as (
+        select *
+        from {{ history }}
+        where is_current
     )
 
     select *
@@ -82,7 +87,7 @@ using (
         {%- endfor %}
         true as is_gone
     from gone
-    left anti join (select * from {{ history }} where is_current) as still_open
+    left anti join still_open
         on {{ _equal(key, 'gone', 'still_open', '=') }}
 ) as source
     on {{ _equal(key, 'target', 'source', '=') }}

@@ -102,7 +102,7 @@ select
     _version_id as {{ names[0] }},
     {%- for name in names[1:] %}
     {%- if name == 'recorded_at' %}
-    {{ "timestamp '" ~ given.recorded_at ~ "'" if given.recorded_at else '(select max(recorded_at) from changes)' }} as recorded_at
+    {{ "timestamp '" ~ given.recorded_at ~ "'" if given.recorded_at else '(select max(changes.recorded_at) from changes)' }} as recorded_at
     {%- else %}
     {{ _quoted(name) }}
     {%- endif %}{{ ',' if not loop.last }}

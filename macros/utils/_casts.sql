@@ -21,7 +21,7 @@
     {%- elif column.is_text and column.data_type == 'binary' -%}
         {{ return(_hex_to_binary(_quoted(column.raw_name))) }}
     {%- endif -%}
-    {{ return("try_cast(" ~ _quoted(column.raw_name) ~ " as " ~ column.data_type ~ ")") }}
+    {{ return("try_cast(" ~ _quoted(column.raw_name) ~ " as " ~ column.data_type | replace(',', ', ') ~ ")") }}
 {% endmacro %}
 
 
@@ -39,7 +39,7 @@
     {%- if decimal and is_exact -%}
         {#- as many digits behind the point as fit beside the same number before it #}
         {%- set scale = 38 - decimal.group(1) | int + decimal.group(2) | int -%}
-        {{ return(failed ~ " or " ~ value ~ " <> try_cast(" ~ raw ~ " as decimal(38," ~ scale ~ "))") }}
+        {{ return(failed ~ " or " ~ value ~ " <> try_cast(" ~ raw ~ " as decimal(38, " ~ scale ~ "))") }}
     {%- elif column.data_type in ('tinyint', 'smallint', 'int', 'bigint')
         and column.raw_type.startswith(('decimal', 'float', 'double')) -%}
         {{ return(failed ~ " or " ~ value ~ " <> " ~ raw) }}

@@ -21,7 +21,8 @@
             'base': none,
             'has_ends': found.truncates > 0,
             'has_moves': found.moves > 0,
-            'seeds': _history_open_rows(target_relation, table, is_new, found),
+            'affected_keys': none if found.truncates else _history_batch_keys(table, is_new, found),
+            'seeds': _history_open_rows(target_relation, table, found),
         }) -%}
         {%- set source = _history_narrow_source(given, table, found) -%}
     {%- else -%}
@@ -140,7 +141,7 @@
                 {%- endif %}
                 change_seq
             from {{ table.changes }} as changes
-            lateral view explode(case when {{ is_move }} then array('X', 'K') else array(change_oper) end) sides as kind
+                lateral view explode(case when {{ is_move }} then array('X', 'K') else array(change_oper) end) sides as kind
             where {{ is_new }} and change_oper not in ('T', 'L')
         ),
 
@@ -250,38 +251,38 @@
 
 
 {# Distinct keys that the batch names, old ones included. #}
-{% macro _history_batch_keys(table, is_new, found) %}
-    {%- set key = table.settings.key -%}
-    {%- set own = [] -%}
-    {%- set old = [] -%}
-    {%- for name in key -%}
-        {%- do own.append(_quoted(name) ~ ' as ' ~ _quoted(name)) -%}
-        {%- do old.append('before.' ~ _quoted(name) ~ ' as ' ~ _quoted(name)) -%}
-    {%- endfor -%}
-    {%- if found.moves -%}
-        {%- set rows = "inline(if(before is null, array(struct(" ~ own | join(', ') ~ ")), array(struct("
-            ~ own | join(', ') ~ "), struct(" ~ old | join(', ') ~ "))))" -%}
-    {%- else -%}
-        {%- set rows = own | join(', ') -%}
-    {%- endif -%}
-    {{ return(
-        "select distinct * from (select " ~ rows ~ " from " ~ table.changes ~ " where " ~ is_new
-        ~ " and change_oper <> 'T' and load_rows is null) as named"
-    ) }}
-{% endmacro %}
+{% macro _history_batch_keys(table, is_new, found) -%}
+select distinct
+        {%- set separator = '\n        ' if table.settings.key | length > 1 else ' ' %}
+        {%- for name in table.settings.key %}
+        {%- set old = 'if(_is_old, before.' ~ _quoted(name) ~ ', ' ~ _quoted(name) ~ ') as ' ~ _quoted(name) %}
+        {{- separator }}{{ old if found.moves else _quoted(name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    from {{ table.changes }}
+        {%- if found.moves %}
+        lateral view explode(if(before is null, array(false), array(false, true))) sides as _is_old
+        {%- endif %}
+    where
+        {{ is_new }}
+        and change_oper <> 'T'
+        and load_rows is null
+{%- endmacro %}
 
 
 {# Open versions of the batch's keys, or all of them when a truncate ends them all. #}
-{% macro _history_open_rows(target_relation, table, is_new, found) %}
+{% macro _history_open_rows(target_relation, table, found) -%}
     {%- if found.truncates -%}
-        {{ return("select * from " ~ target_relation ~ " where is_current") }}
+select *
+    from {{ target_relation }}
+    where is_current
+    {%- else -%}
+select opened.*
+    from {{ target_relation }} as opened
+    left semi join affected_keys
+        on {{ _equal(table.settings.key, 'opened', 'affected_keys', '=') }}
+    where opened.is_current
     {%- endif -%}
-    {{ return(
-        "select opened.* from " ~ target_relation ~ " as opened left semi join ("
-        ~ _history_batch_keys(table, is_new, found) ~ ") as named on "
-        ~ _equal(table.settings.key, 'opened', 'named', '=') ~ " where opened.is_current"
-    ) }}
-{% endmacro %}
+{%- endmacro %}
 
 
 {# Rows to write on the narrow path: new versions, and open ones that are closed or updated in place. #}
@@ -312,8 +313,8 @@ stored as (
     select stored_rows.*
     from {{ target_relation }} as stored_rows
     {%- if given.affected_keys %}
-    left semi join ({{ given.affected_keys }}) as named
-        on {{ _equal(table.settings.key, 'stored_rows', 'named', '=') }}
+    left semi join affected_keys
+        on {{ _equal(table.settings.key, 'stored_rows', 'affected_keys', '=') }}
     {%- endif %}
 )
 
@@ -345,7 +346,7 @@ where
 {%- set columns = _history_columns(table) -%}
 merge into {{ target_relation }} as target
 using (
-{{ source }}
+    {{ source | indent }}
 ) as source
     on
         target.{{ id }} = source.{{ id }}

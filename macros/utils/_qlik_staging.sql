@@ -169,7 +169,7 @@ select
     {%- for column in data %},
     {%- set present = columns | selectattr('name', 'equalto', column.name) | list %}
     {%- if not present %}
-    cast(null as {{ column.data_type }}) as {{ _quoted(column.name) }}
+    cast(null as {{ column.data_type | replace(',', ', ') }}) as {{ _quoted(column.name) }}
     {%- elif present[0].is_cast or present[0].raw_name != column.name %}
     {{ _cast_column(present[0]) }} as {{ _quoted(column.name) }}
     {%- else %}

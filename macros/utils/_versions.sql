@@ -11,8 +11,8 @@
     Arguments (a dict `given`):
       changes       relation or subquery of change log rows, markers and truncates included
       where         condition on them, or none
-      affected_keys subquery of the affected keys, or none for all
-      seeds         subquery of open history rows, or none
+      affected_keys select of the affected keys, or none for all
+      seeds         select of open history rows, or none; may read `affected_keys`
       columns       names of the data columns
       key, tracked  names of columns
       carried       columns that some change does not know (R9)
@@ -33,6 +33,18 @@
 {%- set upserts = "('S', 'L', 'I', 'U', 'K')" -%}
 {%- set beginning = "timestamp '" ~ var('beginning_of_time') ~ "'" -%}
 {%- set is_live = given.base and given.base.kind == 'live' -%}
+{%- if given.affected_keys -%}
+affected_keys as (
+    {{ given.affected_keys }}
+),
+
+{% endif -%}
+{%- if given.seeds -%}
+seeds as (
+    {{ given.seeds }}
+),
+
+{% endif -%}
 changes as (
     select *
     from {{ given.changes }}
@@ -68,9 +80,9 @@ touches as (
         {%- endif %}
         {{ _listed(_without(columns, key)) }}
     from moves
-    lateral view explode(
-        {{ "case when _is_move then array('X', 'K') else array(change_oper) end" if given.has_moves else "array(change_oper)" }}
-    ) sides as _kind
+        lateral view explode(
+            {{ "case when _is_move then array('X', 'K') else array(change_oper) end" if given.has_moves else "array(change_oper)" }}
+        ) sides as _kind
     {%- if given.seeds %}
     union all
     select
@@ -89,17 +101,17 @@ touches as (
         null as before_known_columns,
         {%- endif %}
         {{ _listed(_without(columns, key)) }}
-    from ({{ given.seeds }})
+    from seeds
     {%- endif %}
 ),
 {%- set touches = 'touches' %}
-{%- if given.affected_keys %}
+{%- if given.affected_keys and not given.seeds %}
 
 affected_touches as (
     select touches.*
     from touches
-    left semi join ({{ given.affected_keys }}) as affected
-        on {{ _equal(key, 'touches', 'affected', '=') }}
+    left semi join affected_keys
+        on {{ _equal(key, 'touches', 'affected_keys', '=') }}
 ),
 {%- set touches = 'affected_touches' %}
 {%- endif %}
@@ -128,19 +140,22 @@ _closers as (
 neighbours as (
     select
         {{ touches }}.*,
-        lag(change_seq) over by_key as _previous_seq,
-        lead(change_seq) over by_key as _next_seq,
-        lead(_kind) over by_key as _next_kind,
+        lag({{ touches }}.change_seq) over by_key as _previous_seq,
+        lead({{ touches }}.change_seq) over by_key as _next_seq,
+        lead({{ touches }}._kind) over by_key as _next_kind,
         {%- if is_live %}
-        lead(before) over by_key as _next_before,
-        lead(before_known_columns) over by_key as _next_before_known_columns,
+        lead({{ touches }}.before) over by_key as _next_before,
+        lead({{ touches }}.before_known_columns) over by_key as _next_before_known_columns,
         {%- endif %}
         element_at(filter(_closers._loads, _load -> _load.change_seq <= {{ touches }}.change_seq), -1) as _load,
         element_at(filter(_closers._loads, _load -> _load.change_seq > {{ touches }}.change_seq), 1) as _next_load,
         _closers._truncates
     from {{ touches }}
     cross join _closers
-    window by_key as (partition by {{ partition }} order by change_seq, _touch_rank)
+    window by_key as (
+        partition by {{ _listed(key, touches ~ '.') | replace('\n        ', ' ') }}
+        order by {{ touches }}.change_seq, {{ touches }}._touch_rank
+    )
 ),
 
 first_changes as (
@@ -209,9 +224,9 @@ rewound as (
         end as {{ _quoted(name) }}{{ ',' if not loop.last }}
         {%- endfor %}
     from first_changes
-    lateral view explode(
-        case when _is_lost_row then array('L', _kind) else array(_kind) end
-    ) sides as _side
+        lateral view explode(
+            case when _is_lost_row then array('L', _kind) else array(_kind) end
+        ) sides as _side
     where coalesce(_first_change not in ('I', 'K'), true)
     {%- else %}
     select * except (_previous_seq, _next_seq, _next_kind, _load, _next_load, _truncates, _first_change)
@@ -237,17 +252,17 @@ ends as (
     select
         neighbouring_touches.*,
         case
-            when _kind in {{ upserts }}
+            when neighbouring_touches._kind in {{ upserts }}
                 then element_at(
                     filter(
                         _closers._closers,
                         _closer -> _closer.change_seq > neighbouring_touches.change_seq
                         and (
-                            _next_touch_seq is null
-                            or _closer.change_seq < _next_touch_seq
+                            neighbouring_touches._next_touch_seq is null
+                            or _closer.change_seq < neighbouring_touches._next_touch_seq
                             or (
-                                _closer.change_seq = _next_touch_seq
-                                and not (_closer.change_oper = 'L' and _next_touch_kind = 'L')
+                                _closer.change_seq = neighbouring_touches._next_touch_seq
+                                and not (_closer.change_oper = 'L' and neighbouring_touches._next_touch_kind = 'L')
                             )
                         )
                     ),
@@ -273,9 +288,9 @@ closed_touches as (
         {%- endif %}
         {{ _listed(_without(columns, key)) }}
     from ends
-    lateral view explode(
-        case when _closer is null then array(false) else array(false, true) end
-    ) sides as _is_end
+        lateral view explode(
+            case when _closer is null then array(false) else array(false, true) end
+        ) sides as _is_end
 ),
 {%- set touches = 'closed_touches' %}
 {%- endif %}
@@ -548,12 +563,12 @@ versions as (
                     {%- endfor %}
                 ))
         end as changed_columns,
-        {{ '_latest.unknown_columns' if carried else 'cast(null as array<string>)' }} as unknown_columns,
+        {{ '_latest.unknown_columns' if carried else 'cast(null as array<string>) as unknown_columns' }},
         {%- for name in _without(columns, key) %}
-        {{ '_latest.' if name in untracked }}{{ _quoted(name) }}{{ ' as ' ~ _quoted(name) if name in untracked }},
+        {{ '_latest.' if name in untracked }}{{ _quoted(name) }},
         {%- endfor %}
         {%- if given.seeds %}
-        {{ "not (_own <=> _latest)" if untracked else 'false' }} as _is_updated_in_place,
+        {{ 'case when _own <=> _latest then false else true end' if untracked else 'false' }} as _is_updated_in_place,
         {%- endif %}
         _kind = 'S' as _is_seed
     from intervals

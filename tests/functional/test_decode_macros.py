@@ -1,4 +1,4 @@
-"""The SQL of macros/decode, run by Spark, against a few lines of Python that read masks another way."""
+"""The SQL of macros/decode, run by Spark, against a few lines of Python that read masks otherwise."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def stored(bits: set[int], width: int, byte_order: str, mask_type: str, form: in
 
 
 def evaluate(spark: SparkSession, expressions: Sequence[str], masks: Sequence[str]) -> list[Any]:
-    """Every expression over every mask; both are SQL. Spark folds it, so that nothing is compiled."""
+    """Every expression over every mask, both SQL. Spark folds it, so that nothing is compiled."""
     named = ", ".join(f"{text} as e{number}" for number, text in enumerate(expressions))
     values = ", ".join(f"({number}, {mask})" for number, mask in enumerate(masks))
     rows = spark.sql(f"select id, {named} from values {values} as masks (id, mask)").collect()
@@ -65,7 +65,7 @@ def ansi_mode(spark: SparkSession, value: str) -> Iterator[None]:
     try:
         yield
     finally:
-        spark.conf.set("spark.sql.ansi.enabled", before)
+        spark.conf.set("spark.sql.ansi.enabled", before or "true")
 
 
 @pytest.mark.parametrize("mask_type", TYPES)

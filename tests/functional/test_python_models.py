@@ -1,4 +1,4 @@
-"""Python models on open-source Spark: real dbt runs of a small project that uses this one's macros."""
+"""Python models on open-source Spark: dbt runs of a small project that uses this one's macros."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_model_reads_refs_and_sources_and_writes_a_table(
 
 def provider(spark: SparkSession, table: str) -> str:
     described = spark.sql(f"describe table extended {SCHEMA}.{table}").collect()
-    return next(row["data_type"] for row in described if row["col_name"] == "Provider").lower()
+    return str(next(row["data_type"] for row in described if row["col_name"] == "Provider")).lower()
 
 
 def test_dbt_runs_twice_in_one_process(project: DbtProject, spark: SparkSession) -> None:
