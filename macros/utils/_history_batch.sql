@@ -148,7 +148,9 @@
         numbered as (
             select
                 *,
-                row_number() over (partition by {{ key | map('string') | join(', ') }} order by change_seq) as touch_number
+                row_number() over (partition by {{ _listed(key) | replace('\n        ', ' ') }} order by change_seq)
+                    as touch_number,
+                count_if(kind = 'X') over (partition by {{ _listed(key) | replace('\n        ', ' ') }}) as departures
             from sides
         )
 
@@ -166,12 +168,16 @@
             {%- endif %}
             {%- if is_live %}
             and (
-                opened.opened_by = 'L' and touched.kind in ('I', 'K')
-                or opened.opened_by is null and touched.kind in ('U', 'X')
-                or opened.opened_by = 'L' and touched.kind in ('U', 'X') and (
-                    touched.before is null
+                opened.opened_by in ('L', 'K') and touched.kind in ('I', 'K')
+                -- the base may have lost the row since
+                or opened.opened_by is null and (
+                    touched.kind in ('U', 'X', 'D')
+                    or touched.kind = 'K' and touched.departures > 0
+                )
+                or opened.opened_by = 'L' and touched.kind in ('U', 'X', 'D') and (
+                    touched.kind = 'U' and touched.before is null
                     {%- for name in _without(table.columns, key) %}
-                    or (
+                    or touched.before is not null and (
                         touched.before_known_columns is null
                         or array_contains(touched.before_known_columns, {{ _text(name) }})
                     )

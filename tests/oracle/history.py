@@ -440,15 +440,23 @@ def state_at_load(
     `loaded`: the base table as it was read. `later`: the log after the load, in log order.
     """
     first: dict[Key, LogRow] = {}
+    until_end: list[LogRow] = []
     for row in later:
         if row.change_oper == "T" or _is_marker(row):
             break  # it concerns every key: what comes after says nothing about the load
+        until_end.append(row)
         for key in _keys_named_by(row, options):
             first.setdefault(key, row)
 
     state = dict(loaded)
     for key, row in first.items():
-        if options.base_kind == "frozen" and row.change_oper == "I":
+        if options.base_kind == "live" and previous_key_of(row, options) not in (None, key):
+            # a key change brought a row here: the key was empty, or held what moves on next
+            displaced = _displaced_row(key, row, until_end, key in loaded, options)
+            state.pop(key, None)
+            if displaced is not None:
+                state[key] = {**loaded.get(key, {}), **displaced}
+        elif options.base_kind == "frozen" and row.change_oper == "I":
             state.pop(key, None)
         elif options.base_kind == "live":
             image = _rewound(key, row, loaded.get(key), options)
@@ -458,16 +466,65 @@ def state_at_load(
     return state
 
 
+def _displaced_row(
+    key: Key, arrival: LogRow, log: Sequence[LogRow], is_loaded: bool, options: TableOptions
+) -> Image | None:
+    """R7, R8. Return the row that `arrival` displaced, known by the transaction moving it away.
+
+    What leaves the key may be a row that the transaction has brought. It is another one when it
+    differs from all of those, or when the key was not empty before: more rows left it than came,
+    or as many and it was not empty afterwards.
+    """
+    touches = [row for row in log if key in _keys_named_by(row, options)]
+    of_transaction = [row for row in touches if _same_transaction(row, arrival)]
+    brought: list[Image] = []
+    left: list[Image] = []
+    deleted = 0
+    for row in of_transaction:
+        if previous_key_of(row, options) == key:
+            image = {**known_before(row), **dict(zip(options.key, key, strict=True))}
+            if not any(_agree(image, other) for other in brought):
+                return image
+            left.append(image)
+        elif row.change_oper == "D":
+            deleted += 1
+        else:
+            brought.append(known_image(row, options))
+    came = sum(
+        row.change_oper == "I" or previous_key_of(row, options) not in (None, key)
+        for row in of_transaction
+    )
+    net = came - len(left) - deleted
+    if not left or net > 0:
+        return None
+    after = touches[touches.index(of_transaction[-1]) + 1 :]
+    if net < 0:
+        was_empty = False
+    elif not after:
+        was_empty = not is_loaded
+    else:
+        was_empty = after[0].change_oper == "I" or (
+            previous_key_of(after[0], options) not in (None, key)
+        )
+    return None if was_empty else left[0]
+
+
+def _agree(one: Image, other: Image) -> bool:
+    return all(same_value(one[column], other[column]) for column in one if column in other)
+
+
+def _same_transaction(one: LogRow, other: LogRow) -> bool:
+    if one.transaction_id is None or other.transaction_id is None:
+        return one.transaction_id is other.transaction_id and one.changed_at == other.changed_at
+    return one.transaction_id == other.transaction_id
+
+
 def _rewound(key: Key, first: LogRow, loaded: Image | None, options: TableOptions) -> Image | None:
     """R8. Return what `key` held before the first change that names it; None = nothing."""
     if first.change_oper == "I":
         return None
-    if first.change_oper == "D" and loaded is not None:
-        return loaded  # no earlier change named the key: the row is as it was loaded
     if first.change_oper == "D" and first.before is None:
-        return None
-    if previous_key_of(first, options) not in (None, key):
-        return None  # a key change brought the row here
+        return loaded  # no earlier change named the key: the row is as it was loaded
     named = dict(zip(options.key, key, strict=True))
     if first.before is None:
         return named  # nothing else is known

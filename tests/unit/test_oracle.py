@@ -551,6 +551,41 @@ def test_r8_live_rewinds_with_a_partial_before_image() -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["live", "frozen"])
+def test_r8_swap_of_keys_right_after_a_load(kind: Literal["frozen", "live"]) -> None:
+    rows = [(1, "Bea", "Oslo"), (2, "Ann", "Rome")]
+    if kind == "frozen":
+        rows = [(1, "Ann", "Rome"), (2, "Bea", "Oslo")]
+    log = [
+        *load("00", *rows),
+        change("10", "U", 2, "Ann", "Rome", before=(1, "Ann", "Rome"), transaction_id="t"),
+        change("11", "U", 1, "Bea", "Oslo", before=(2, "Bea", "Oslo"), transaction_id="t"),
+    ]
+    # at the load each key held what left it, though 2 was arrived at before it was left
+    assert brief(build_history(log, frozen_or_live(kind))) == [
+        "1 Ann Rome [00, 10) L K",
+        "1 Bea Oslo [11, ) K",
+        "2 Bea Oslo [00, 10) L K",
+        "2 Ann Rome [10, ) K",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["live", "frozen"])
+def test_r8_a_key_that_a_row_only_passes_was_empty_at_the_load(
+    kind: Literal["frozen", "live"],
+) -> None:
+    log = [
+        *load("00", (1, "Ann", "Rome")),
+        change("10", "U", 2, "Ann", "Rome", before=(1, "Ann", "Rome"), transaction_id="t"),
+        change("11", "U", 3, "Ann", "Rome", before=(2, "Ann", "Rome"), transaction_id="t"),
+    ]
+    assert brief(build_history(log, frozen_or_live(kind))) == [
+        "1 Ann Rome [00, 10) L K",
+        "2 Ann Rome [10, 11) K K",
+        "3 Ann Rome [11, ) K",
+    ]
+
+
 def test_r8_later_load_is_a_comparison() -> None:
     log = [
         *load("00", (1, "Ann", "Rome"), (2, "Bea", "Oslo"), (3, "Eve", "Bonn")),

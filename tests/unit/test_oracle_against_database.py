@@ -272,30 +272,16 @@ def test_frozen_base_table() -> None:
 
 
 def test_live_base_table() -> None:
-    """The base table is read at the end of any transaction after the load.
-
-    Left out: streams in which a loaded key is first named as the target of a move (by a
-    permutation), or by its delete and filled again later.
-    """
-    checked = 0
+    """The base table is read at the end of any transaction after the load."""
     for seed in SEEDS:
         writer = loaded_writer(seed)
         database = writer.database
-        loaded = set(database.rows)
         for _ in range(6):
             writer.transaction(*OPERATIONS)
-        created = created_keys(database.log, by_moves=True)
-        if any(
-            key in loaded and (how == "arrives" or (how == "D" and key in created))
-            for key, how in first_changes(database.log).items()
-        ):
-            continue
         for state in database.states:
             history = with_base_table(database.log, list(state.rows.values()), "live")
             assert_history_equals_states(history, database.states, OPTIONS)
             assert_well_formed(history, OPTIONS)
-        checked += 1
-    assert checked > len(SEEDS) / 8
 
 
 def _only(rows: dict[Key, Row], columns: tuple[str, ...]) -> dict[Key, Row]:
