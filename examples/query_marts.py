@@ -15,7 +15,7 @@ import duckdb
 from pyiceberg.catalog.sql import SqlCatalog
 
 WAREHOUSE = Path(os.environ.get("AFTERIMAGE_WAREHOUSE", "warehouse")).resolve()
-SCHEMA = "afterimage"
+SCHEMA = os.environ.get("AFTERIMAGE_SCHEMA", "afterimage")
 
 
 def open_catalog() -> SqlCatalog:

@@ -54,7 +54,7 @@ closed_touches as (
         before,
         before_known_columns,
         {%- endif %}
-        {{ _listed(_without(columns, key)) }}
+        {{ _listed(_without(given.columns, key)) }}
     from ends
         lateral view explode(
             case when _closer is null then array(false) else array(false, true) end

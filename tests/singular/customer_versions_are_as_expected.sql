@@ -21,7 +21,8 @@ expected as (
         valid_from,
         valid_to,
         opened_by,
-        closed_by
+        -- an empty text in a seed becomes 'None' on Spark
+        nullif(closed_by, 'None') as closed_by
     from {{ ref('expected_customer_versions') }}
 ),
 

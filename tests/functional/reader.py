@@ -1,0 +1,68 @@
+"""A program of its own that reads a table again and again, as an analyst would beside a build.
+
+    python -m tests.functional.reader pyiceberg SCHEMA TABLE
+    python -m tests.functional.reader spark SCHEMA TABLE
+
+Prints one line per reading, `rows open newest`: how many rows, how many of them are open, and the
+newest batch. Reads AFTERIMAGE_WAREHOUSE and READER_SPARK_CONF (JSON); ends when its input ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+
+READINGS = "count(*), count(case when is_current then 1 end), max(recorded_at)"
+
+
+def pyiceberg_reader(schema: str, table: str) -> Callable[[], tuple[object, ...]]:
+    """The program that the README recommends, without Spark or Java."""
+    os.environ["AFTERIMAGE_SCHEMA"] = schema
+    from examples.query_marts import query
+
+    def read() -> tuple[object, ...]:
+        row = query(f"select {READINGS} from {table}").fetchone()
+        assert row is not None
+        return row
+
+    return read
+
+
+def spark_reader(schema: str, table: str) -> Callable[[], tuple[object, ...]]:
+    """A Spark that shares nothing with the one that builds but the files."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[1]")
+    for name, value in json.loads(os.environ["READER_SPARK_CONF"]).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    by_path = os.path.join(os.environ["AFTERIMAGE_WAREHOUSE"], "delta", f"{schema}.db", table)
+    is_delta = os.path.isdir(os.path.join(by_path, "_delta_log"))
+
+    def read() -> tuple[object, ...]:
+        # the embedded metastore of the Delta target admits one process: others read by path
+        name = f"delta.`{by_path}`" if is_delta else f"{schema}.{table}"
+        if not is_delta:
+            session.sql(f"refresh table {name}")
+        return tuple(session.sql(f"select {READINGS} from {name}").collect()[0])
+
+    return read
+
+
+def main() -> None:
+    """Read until the standard input is closed."""
+    kind, schema, table = sys.argv[1:]
+    read = {"pyiceberg": pyiceberg_reader, "spark": spark_reader}[kind](schema, table)
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    while not ended.is_set():
+        print(*read(), sep="\t", flush=True)
+        ended.wait(0.2)
+
+
+if __name__ == "__main__":
+    main()

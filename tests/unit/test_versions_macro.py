@@ -1,0 +1,94 @@
+"""The chain of CTEs that makes versions, in all its forms: nothing undefined, nothing hanging."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.macro_renderer import MacroRenderer
+
+BASES: tuple[dict[str, str] | None, ...] = (None, {"kind": "frozen"}, {"kind": "live"})
+FORMS = list(product(BASES, (False, True), (False, True), ([], ["note"], ["name", "note"])))
+
+
+@pytest.fixture(scope="module")
+def render() -> Callable[..., Any]:
+    return MacroRenderer(var=lambda name: "1900-01-01 00:00:00")
+
+
+def given(**others: Any) -> dict[str, Any]:
+    return {
+        "changes": "people_changes",
+        "where": None,
+        "affected_keys": None,
+        "seeds": None,
+        "columns": ["id", "name", "a note's end", "note"],
+        "key": ["id"],
+        "tracked": ["name", "note"],
+        "carried": [],
+        "base": None,
+        "has_ends": False,
+        "has_moves": False,
+        **others,
+    }
+
+
+def ctes(sql: str) -> list[str]:
+    return re.findall(r"^(\w+) as \($", sql, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(("base", "has_ends", "has_moves", "carried"), FORMS)
+@pytest.mark.parametrize("path", ["narrow", "wide", "all"])
+def test_every_form_is_whole(
+    render: Callable[..., Any],
+    base: dict[str, str] | None,
+    has_ends: bool,
+    has_moves: bool,
+    carried: list[str],
+    path: str,
+) -> None:
+    sql = render(
+        "_versions",
+        given(
+            # a load never takes the narrow path
+            base=None if path == "narrow" else base,
+            has_ends=has_ends,
+            has_moves=has_moves,
+            carried=carried,
+            where="recorded_at > x" if path == "narrow" else None,
+            affected_keys=None if path == "all" else "select id\n    from batch",
+            seeds="select *\n    from people_history\n    left semi join affected_keys"
+            if path == "narrow"
+            else None,
+        ),
+    )
+    sql = re.sub(r"--.*", "", sql)
+    names = ctes(sql)
+    assert len(set(names)) == len(names), "a CTE is there twice"
+    assert names[-1] == "versions"
+    # every CTE but the first is read by one after it, and none is read that is not there
+    for name in names[:-1]:
+        assert re.search(rf"\b(from|join) {name}\b", sql), f"nobody reads {name}"
+    read = set(re.findall(r"\b(?:from|join) ([a-z_]+)\b", sql))
+    assert read <= {*names, "people_changes", "people_history", "batch"}
+    assert not re.search(r",\s*(from|\)|,)", sql), "a comma too many"
+    assert sql.count("(") == sql.count(")")
+    # a name with a quote in it, as a text and as a column
+    if carried:
+        assert "'note'" in sql
+    assert "`a note's end`" in sql
+
+
+def test_steps_are_left_out_for_what_the_log_does_not_hold(render: Callable[..., Any]) -> None:
+    plain = ctes(render("_versions", given()))
+    whole = ctes(
+        render(
+            "_versions",
+            given(has_ends=True, has_moves=True, carried=["note"], base={"kind": "live"}),
+        )
+    )
+    assert {"rewound", "closed_touches", "kept_touches", "filled"} <= set(whole) - set(plain)
