@@ -17,7 +17,7 @@
 {%- set values = _without(given.columns, key) -%}
 {%- set partition = _listed(key) | replace('\n        ', ' ') -%}
 {%- set has_displaced = is_live and given.has_moves -%}
-{%- if has_displaced %}
+{%- if has_displaced -%}
 {%- set compared = _without(values, carried) -%}
 {%- set image = 'struct(' ~ (_listed(compared) | replace('\n        ', ' ') if compared else 'true') ~ ')' -%}
 {%- set before_image = 'struct(' ~ (_listed(compared, 'before.') | replace('\n        ', ' ') if compared else 'true') ~ ')' -%}
@@ -66,9 +66,9 @@ displacements as (
         end as _displaced
     from transactions
 ),
-{%- set touches = 'displacements' %}
-{%- endif %}
 
+{% set touches = 'displacements' -%}
+{%- endif -%}
 neighbours as (
     select
         {{ touches }}.*,

@@ -273,7 +273,7 @@ versions as (
         {{ '_latest.' if name in untracked }}{{ _quoted(name) }},
         {%- endfor %}
         {%- if given.seeds %}
-        {{ 'case when _own <=> _latest then false else true end' if untracked else 'false' }} as _is_updated_in_place,
+        {{ 'if(_own <=> _latest, false, true)' if untracked else 'false' }} as _is_updated_in_place,
         {%- endif %}
         _kind = 'S' as _is_seed
     from intervals

@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 READINGS = "count(*), count(case when is_current then 1 end), max(recorded_at)"
 
@@ -24,9 +25,8 @@ def pyiceberg_reader(schema: str, table: str) -> Callable[[], tuple[object, ...]
     from examples.query_marts import query
 
     def read() -> tuple[object, ...]:
-        row = query(f"select {READINGS} from {table}").fetchone()
-        assert row is not None
-        return row
+        rows: list[tuple[object, ...]] = query(f"select {READINGS} from {table}").fetchall()
+        return rows[0]
 
     return read
 
@@ -40,8 +40,8 @@ def spark_reader(schema: str, table: str) -> Callable[[], tuple[object, ...]]:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
-    by_path = os.path.join(os.environ["AFTERIMAGE_WAREHOUSE"], "delta", f"{schema}.db", table)
-    is_delta = os.path.isdir(os.path.join(by_path, "_delta_log"))
+    by_path = Path(os.environ["AFTERIMAGE_WAREHOUSE"]) / "delta" / f"{schema}.db" / table
+    is_delta = (by_path / "_delta_log").is_dir()
 
     def read() -> tuple[object, ...]:
         # the embedded metastore of the Delta target admits one process: others read by path
@@ -58,7 +58,12 @@ def main() -> None:
     kind, schema, table = sys.argv[1:]
     read = {"pyiceberg": pyiceberg_reader, "spark": spark_reader}[kind](schema, table)
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def wait_for_the_end() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
     while not ended.is_set():
         print(*read(), sep="\t", flush=True)
         ended.wait(0.2)
