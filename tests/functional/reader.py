@@ -3,8 +3,8 @@
     python -m tests.functional.reader pyiceberg SCHEMA TABLE
     python -m tests.functional.reader spark SCHEMA TABLE
 
-Prints one line per reading, `rows open newest`: how many rows, how many of them are open, and the
-newest batch. Reads AFTERIMAGE_WAREHOUSE and READER_SPARK_CONF (JSON); ends when its input ends.
+Prints one line per reading: how many versions, how many of them are open, the greatest change_seq.
+Reads AFTERIMAGE_WAREHOUSE and READER_SPARK_CONF (JSON); ends when its input ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-READINGS = "count(*), count(case when is_current then 1 end), max(recorded_at)"
+READINGS = "count(*), count(case when is_current then 1 end), max(valid_from_seq)"
 
 
 def pyiceberg_reader(schema: str, table: str) -> Callable[[], tuple[object, ...]]:
