@@ -87,13 +87,19 @@ decoded as (
                     then 'future_change_seq'
                 when _change_oper is null then 'unknown_operation'
             end
-            {%- if mask %},
+            {#- what a truncate holds besides is not documented: neither its mask nor its values are a reason #}
+            {%- if mask and operation %},
+            if(
+                _change_oper = 'T',
+                null,
+                {{ change_mask_error(has_parts=true, **mask_arguments) | indent(16) }}
+            )
+            {%- elif mask %},
             {{ change_mask_error(has_parts=true, **mask_arguments) | indent(12) }}
             {%- endif %}
             {%- if casts | selectattr('is_cast') | list %},
             case
                 {%- if operation %}
-                {#- what a truncate holds besides is not documented #}
                 when _change_oper = 'T' then null
                 {%- endif %}
                 {{- _when_uncastable(casts) | indent(16) }}

@@ -53,6 +53,13 @@
 
     {%- set mask = none -%}
     {%- if 'change_mask' in headers -%}
+        {%- if _normal_type(headers.change_mask.data_type) not in ['string', 'binary'] -%}
+            {{ exceptions.raise_compiler_error(
+                "`" ~ macro ~ "`: `" ~ headers.change_mask.name ~ "` of table " ~ table ~ " is of type "
+                ~ headers.change_mask.data_type ~ "; allowed: string (hex text), binary. Cure: let the loader store the mask"
+                ~ " so, or put a view over the table that casts it, and declare the view as the source table."
+            ) }}
+        {%- endif -%}
         {%- set layout = _qlik_mask_layout(macro, table, raw_columns, header_names, data, lobs, settings) -%}
         {%- set mask = {
             'column': headers.change_mask.name,
