@@ -48,7 +48,7 @@
     {%- endfor -%}
     {%- if not columns -%}
         {%- for column in settings.get('declared_columns', []) -%}
-            {%- if not column.name.startswith(settings.header_prefix) and column.name != 'partition_name' -%}
+            {%- if not _is_qlik_header(column.name, settings.header_prefix) -%}
                 {%- do columns.append(column) -%}
             {%- endif -%}
         {%- endfor -%}

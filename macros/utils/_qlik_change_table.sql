@@ -10,10 +10,6 @@
 #}
 {% macro _qlik_change_table(macro, table, raw_columns, settings) %}
     {%- set prefix = settings.header_prefix | lower -%}
-    {%- set known = [
-        'change_seq', 'change_oper', 'change_mask', 'stream_position', 'operation', 'transaction_id', 'timestamp',
-        'partition_name',
-    ] -%}
     {%- set types = {} -%}
     {%- for column in settings.declared_columns -%}
         {%- do types.update({column.name | lower: column.data_type}) -%}
@@ -21,7 +17,7 @@
     {%- set headers = {} -%}
     {%- for column in raw_columns if column.name | lower != 'partition_name' or not prefix -%}
         {%- set name = column.name | lower -%}
-        {%- if name.startswith(prefix) and (prefix or name in known) -%}
+        {%- if _is_qlik_header(name, prefix) and name.startswith(prefix) -%}
             {%- do headers.update({name[prefix | length:]: column}) -%}
         {%- endif -%}
     {%- endfor -%}
@@ -69,6 +65,20 @@
         } -%}
     {%- endif -%}
     {{ return({'headers': headers, 'data': data, 'lobs': lobs, 'mask': mask}) }}
+{% endmacro %}
+
+
+{# Whether a column of a change table is one of the tool's own; without a prefix the tool's names tell. #}
+{% macro _is_qlik_header(name, prefix) %}
+    {%- set known = [
+        'change_seq', 'change_oper', 'change_mask', 'stream_position', 'operation', 'transaction_id', 'timestamp',
+        'partition_name',
+    ] -%}
+    {%- set name = name | lower -%}
+    {%- if prefix and name.startswith(prefix | lower) -%}
+        {{ return(true) }}
+    {%- endif -%}
+    {{ return(name == 'partition_name' or (not prefix and name in known)) }}
 {% endmacro %}
 
 

@@ -1,7 +1,7 @@
 """The settings of a source table: declared once, in the `meta` of its YAML entry, and checked here.
 
 dbt does not check `meta`, so a misspelt key would be silence. Every error names the table, the
-setting, what it got, what is allowed, and the cure. docs/settings.md lists the settings.
+setting, what it got, what is allowed, and the cure. README.md lists the settings.
 """
 
 from __future__ import annotations
@@ -212,7 +212,8 @@ def _check_columns(table: str, settings: dict[str, Any]) -> None:
     declared = [column["name"] for column in settings["declared_columns"]]
     if not declared:
         return
-    for setting in ("key", "track", "ignore", "lob_columns", "mask_columns"):
+    # not `mask_columns`: a column that the table has no longer keeps its place there
+    for setting in ("key", "track", "ignore", "lob_columns"):
         for column in settings.get(setting, []):
             if column not in declared:
                 raise SettingsError(

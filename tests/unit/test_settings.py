@@ -340,7 +340,7 @@ def test_a_frozen_base_needs_no_before_images() -> None:
     assert parse("before_images: false\nbase: {kind: frozen}")["base"]["kind"] == "frozen"
 
 
-@pytest.mark.parametrize("setting", ["key", "track", "ignore", "lob_columns", "mask_columns"])
+@pytest.mark.parametrize("setting", ["key", "track", "ignore", "lob_columns"])
 def test_a_column_that_is_not_declared(setting: str) -> None:
     columns: dict[str, str | None] = {"order_id": "bigint", "status": "string"}
     message = error_of(f"{setting}: [statsu]", columns)
