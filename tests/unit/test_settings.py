@@ -347,6 +347,12 @@ def test_a_column_that_is_not_declared(setting: str) -> None:
     has_all(message, f"`{setting}`", "'statsu'", "Did you mean `status`?", "Cure: ")
 
 
+def test_mask_columns_may_name_a_column_that_is_gone() -> None:
+    columns: dict[str, str | None] = {"order_id": "bigint", "status": "string"}
+    settings = parse("mask_columns: [order_id, dropped, status]", columns)
+    assert settings["mask_columns"] == ["order_id", "dropped", "status"]
+
+
 def test_a_column_in_other_letters_is_told() -> None:
     message = error_of("key: [ORDER_ID]", {"order_id": "bigint"})
     has_all(message, "`key`", "'ORDER_ID'", "Did you mean `order_id`?")
