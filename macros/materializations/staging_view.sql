@@ -17,7 +17,7 @@
     {%- else -%}
         {%- call statement('main') -%}
             create or replace view {{ target_relation }} (
-                {{ get_persist_docs_column_list(model.columns, get_columns_in_query(sql)) }}
+                {{ get_persist_docs_column_list(_shortened(model.columns), get_columns_in_query(sql)) }}
             )
             comment '{{ model.description | replace("\\", "\\\\") | replace("'", "\\'") }}'
             tblproperties ('afterimage.definition' = '{{ definition }}')
@@ -29,6 +29,20 @@
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [target_relation]}) }}
 {% endmaterialization %}
+
+
+{#
+    Columns of a model with descriptions of 255 characters at most. A Hive metastore holds no longer comments: it tries ten
+    times in 20 seconds, and then the view is stored in a way that only Spark reads. dbt docs shows the whole text.
+#}
+{% macro _shortened(columns) %}
+    {%- set shortened = {} -%}
+    {%- for name, column in columns.items() -%}
+        {%- set text = column.description | trim -%}
+        {%- do shortened.update({name: dict(column, description=text if text | length <= 255 else text[:252] ~ '...')}) -%}
+    {%- endfor -%}
+    {{ return(shortened) }}
+{% endmacro %}
 
 
 {#

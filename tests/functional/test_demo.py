@@ -216,3 +216,25 @@ def test_full_refresh_rebuilds_the_marts_and_leaves_the_log_alone(
         assert_same(rebuilt[name], rows)
     assert {name: after[name] for name in logs} == {name: before[name] for name in logs}
     assert after["orders_history"] != before["orders_history"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "stg_qlik__customers",
+        "customers_changes",
+        "customers_history",
+        "customers_current",
+        "customers_field_changes",
+    ],
+)
+def test_descriptions_are_comments(spark: SparkSession, demo: DbtProject, model: str) -> None:
+    described = spark.sql(f"describe table extended {demo.schema}.{model}").collect()
+    end = next(number for number, row in enumerate(described) if not row["col_name"].strip())
+    without = [row["col_name"] for row in described[:end] if not row["comment"]]
+    assert without == []
+    # a Hive metastore holds no longer ones
+    assert all(len(row["comment"]) <= 255 for row in described[:end]) or model[:4] != "stg_"
+    about = {row["col_name"]: row["data_type"] for row in described[end:]}
+    comment = about.get("Comment") or about["Table Properties"]
+    assert "One row per" in comment
