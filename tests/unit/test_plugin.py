@@ -619,3 +619,13 @@ def test_a_jvm_that_does_not_start_shows_why(tmp_path: Path) -> None:
     # Spark's log stands beside dbt's own.
     assert (tmp_path / "elsewhere" / "spark.log").is_file()
     assert not (tmp_path / "logs").exists()
+
+
+def test_a_page_can_break_the_types_of_the_catalog() -> None:
+    class Adapter:
+        def _get_columns_for_catalog(self, relation: str) -> Iterator[dict[str, Any]]:
+            yield {"column_name": "before", "column_type": f"struct<{relation}:int,b:decimal(9,2)>"}
+
+    extension._space_types_in_catalog(Adapter)
+    (column,) = Adapter()._get_columns_for_catalog("a")
+    assert column == {"column_name": "before", "column_type": "struct<a:int, b:decimal(9, 2)>"}
