@@ -1,7 +1,8 @@
 """Query the marts with SQL, without Spark or Java: PyIceberg reads the tables, DuckDB queries.
 
 Usage: python examples/query_marts.py "select * from orders_current limit 5"
-Works while dbt is running: readers see the last published state.
+Works while dbt is running: readers see the last published state. AFTERIMAGE_WAREHOUSE and
+AFTERIMAGE_SCHEMA name another folder or schema than the default ones.
 """
 
 from __future__ import annotations
