@@ -76,10 +76,12 @@ def test_a_model_reads_refs_and_sources_and_writes_a_table(
 
         def model(dbt, session):
             dbt.config(materialized="table", tags=["daily"], factor=10)
+            # on a line of its own: dbt does not find the key inside an expression
+            factor = dbt.config.get("factor")
             rates = dbt.source("raw", "rates")
             return dbt.ref("numbers").join(rates, "id").select(
                 "id",
-                (F.col("rate") * dbt.config.get("factor")).alias("price"),
+                (F.col("rate") * factor).alias("price"),
                 F.lit(str(dbt.this)).alias("written_to"),
                 F.lit(session is spark).alias("is_the_session"),
             )
@@ -355,7 +357,7 @@ def test_a_project_on_another_adapter_is_untouched(tmp_path: Path) -> None:
     (adapter / "__version__.py").write_text('version = "1.11.0"\n', encoding="utf-8")
     include = tmp_path / "packages" / "dbt" / "include" / "stub"
     (include / "macros").mkdir(parents=True)
-    (include / "dbt_project.yml").write_text("name: dbt_stub\nversion: 1\n", encoding="utf-8")
+    (include / "dbt_project.yml").write_text("name: dbt_stub\nversion: 1.0.0\n", encoding="utf-8")
     folder = tmp_path / "other"
     (folder / "models").mkdir(parents=True)
     (folder / "dbt_project.yml").write_text("name: other\nprofile: other\n", encoding="utf-8")
