@@ -38,6 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="iceberg",
         help="the target of profiles.yml.example that functional tests run on",
     )
+    parser.addoption(
+        "--streams", type=int, default=40, help="random streams of each shape in test_streams.py"
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

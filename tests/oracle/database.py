@@ -41,9 +41,15 @@ class Database:
         self.rows: dict[Key, Row] = {}
         self.log: list[LogRow] = []
         self.states: list[State] = []
-        self._counter = 0
+        self._counter = -1
         self._transaction_id: str | None = None
         self._changed_at: datetime | None = None
+
+    def skip_to(self, position: int) -> None:
+        """Give the next change this position, so that several databases can share some."""
+        if position <= self._counter:
+            raise ValueError(f"position {position} is not after {self._counter}")
+        self._counter = position - 1
 
     def begin(self, transaction_id: str | None, changed_at: datetime | None) -> None:
         """Set what the changes up to the next `begin` carry."""

@@ -7,15 +7,13 @@ back, with or without transaction ids.
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
-from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Literal
 
 import pytest
 
-from tests.oracle.database import Database, State
+from tests.oracle.database import State
 from tests.oracle.history import (
     Key,
     LogRow,
@@ -29,72 +27,9 @@ from tests.oracle.history import (
     previous_key_of,
     same_value,
 )
+from tests.oracle.streams import OPERATIONS, OPTIONS, Writer, hide_unchanged_columns
 
-OPTIONS = TableOptions(key=["id"], columns=["id", "a", "b", "c"], tracked=["id", "a", "b", "c"])
-OPERATIONS = ["insert", "update", "delete", "move", "permute"]
-START = datetime(2024, 3, 1)
 SEEDS = range(500)
-
-
-class Writer:
-    """Writes random transactions into a database."""
-
-    def __init__(self, seed: int, with_transaction_ids: bool = True) -> None:
-        self.random = random.Random(seed)
-        self.database = Database(OPTIONS.key, OPTIONS.columns)
-        self.with_transaction_ids = with_transaction_ids
-        self.transactions = 0
-
-    def transaction(self, *operations: str) -> None:
-        """Write one transaction of one to six random operations out of `operations`."""
-        self.transactions += 1
-        moment = START + timedelta(seconds=self.random.choice([0, self.transactions, 5]))
-        name = f"t{self.transactions}" if self.with_transaction_ids else None
-        self.database.begin(name, self.random.choice([moment, moment, None]))
-        for _ in range(self.random.randint(1, 6)):
-            getattr(self, self.random.choice(operations))()
-        self.database.commit()
-
-    def insert(self) -> None:
-        free = self._free()
-        if free:
-            self.database.insert({"id": self.random.choice(free), **self._values()})
-
-    def update(self) -> None:
-        if self.database.rows:
-            self.database.update(self._some_key(), self._values())
-
-    def delete(self) -> None:
-        if self.database.rows:
-            self.database.delete(self._some_key())
-
-    def move(self) -> None:
-        """One key change onto a free key."""
-        free = self._free()
-        if free and self.database.rows:
-            self.database.change_keys({self._some_key(): (self.random.choice(free),)})
-
-    def permute(self) -> None:
-        """One statement over some keys: a permutation, or a shift where a free key takes part."""
-        keys = list(self.database.rows)
-        old = self.random.sample(keys, self.random.randint(0, len(keys)))
-        new = [*old, *((free,) for free in self._free()[:1])]
-        self.random.shuffle(new)
-        moves = {left: right for left, right in zip(old, new, strict=False) if left != right}
-        self.database.change_keys(moves)
-
-    def truncate(self) -> None:
-        if self.random.random() < 0.2:
-            self.database.truncate()
-
-    def _free(self) -> list[int]:
-        return [key for key in range(8) if (key,) not in self.database.rows]
-
-    def _some_key(self) -> Key:
-        return self.random.choice(list(self.database.rows))
-
-    def _values(self) -> Row:
-        return {column: self.random.choice([None, 1, 2]) for column in ("a", "b", "c")}
 
 
 def assert_history_equals_states(
@@ -127,36 +62,6 @@ def assert_well_formed(history: list[Version], options: TableOptions) -> None:
             assert any(
                 not same_value(old.get(column), new.get(column)) for column in options.tracked
             )
-
-
-def hide_unchanged_columns(log: list[LogRow], seed: int) -> list[LogRow]:
-    """Make unchanged columns of some updates unknown, in both images, and the values wrong.
-
-    Some updates that do not move their row lose their before image altogether; deletes keep their
-    key only.
-    """
-    chooser = random.Random(seed)
-    return [_with_less_known(row, chooser) for row in log]
-
-
-def _with_less_known(row: LogRow, chooser: random.Random) -> LogRow:
-    if row.data is None:
-        return row
-    if row.change_oper == "D":
-        return replace(row, data={"id": row.data["id"]}, known_columns={"id"}, before=None)
-    if row.change_oper != "U" or row.before is None:
-        return row
-    hidden = {
-        column
-        for column in ("a", "b", "c")
-        if row.data[column] == row.before[column] and chooser.random() < 0.5
-    }
-    known = set(OPTIONS.columns) - hidden
-    wrong = dict.fromkeys(hidden, "unknown")
-    partial = replace(row, data={**row.data, **wrong}, known_columns=known)
-    if previous_key_of(row, OPTIONS) is None and chooser.random() < 0.3:
-        return replace(partial, before=None)
-    return replace(partial, before={**row.before, **wrong}, before_known_columns=known)
 
 
 @pytest.mark.parametrize("with_transaction_ids", [True, False])
@@ -204,7 +109,7 @@ def test_load_repairs_what_was_lost() -> None:
 
 
 def loaded_writer(seed: int) -> Writer:
-    """A database with four rows, whose load at change_seq 1 has its rows yet to be written."""
+    """A database with four rows, whose load at change_seq 0 has its rows yet to be written."""
     writer = Writer(seed)
     for _ in range(4):
         writer.insert()
