@@ -137,12 +137,22 @@ affected_touches as (
 {{ _permuted_touches(given, touches) }}
 {%- set touches = 'kept_touches' %}
 {%- endif %}
+{%- if carried %}
 
--- of several touches at one change_seq the last one counts: no version is empty (R1)
+{{ _carried_touches(given, touches) }}
+{%- set touches = 'filled' %}
+{%- endif %}
+
+-- of several touches at one change_seq the last one counts, no version is empty; the first one tells what opened it (R1)
 effective as (
     select
         *,
-        lead(change_seq) over by_key as _next_seq
+        lead(change_seq) over by_key as _next_seq,
+        case
+            when lag(change_seq) over by_key = change_seq and lag(_kind) over by_key in {{ upserts }}
+                then lag(_kind) over by_key
+            else _kind
+        end as _first_kind
     from {{ touches }}
     window by_key as (partition by {{ partition }} order by change_seq, _touch_rank)
 ),
@@ -152,12 +162,6 @@ remaining as (
     from effective
     where _kind not in {{ upserts }} or _next_seq is null or _next_seq <> change_seq
 ),
-{%- set touches = 'remaining' %}
-{%- if carried %}
-
-{{ _carried_touches(given, touches) }}
-{%- set touches = 'filled' %}
-{%- endif %}
 
 compared as (
     select
@@ -167,7 +171,7 @@ compared as (
         lag(unknown_columns) over by_key as _previous_unknown_columns,
         {%- endif %}
         lag(struct({{ _listed(tracked) | replace('\n        ', ' ') }})) over by_key as _previous
-    from {{ touches }}
+    from remaining
     window by_key as (partition by {{ partition }} order by change_seq, _touch_rank)
 ),
 
@@ -255,7 +259,7 @@ versions as (
         change_seq as valid_from_seq,
         valid_to_seq,
         valid_to_seq is null as is_current,
-        _kind as opened_by,
+        _first_kind as opened_by,
         case
             when _closing_kind in ('I', 'L', 'U') then 'U'
             when _closing_kind in ('K', 'X') then 'K'

@@ -39,7 +39,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the target of profiles.yml.example that functional tests run on",
     )
     parser.addoption(
-        "--streams", type=int, default=40, help="random streams of each shape in test_streams.py"
+        "--streams", type=int, default=20, help="random streams of each shape in properties/"
+    )
+    parser.addoption(
+        "--all-shapes", action="store_true", help="build all shapes of streams with dbt, not a few"
     )
 
 

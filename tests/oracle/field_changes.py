@@ -38,7 +38,7 @@ from tests.oracle.history import (
 class FieldChange:
     """One changed column of one change. Keys are tuples in the order of the key columns.
 
-    `changed_at` is the change's own, not the boundary of a version.
+    `changed_at` is the change's own; of a `previous_version` it is where the next version begins.
     """
 
     key: Key
@@ -64,15 +64,28 @@ def build_field_changes(
 
     `history` is what `build_history` returns for the same log.
     """
+    history = list(history)
     closed_at = {
         (key_of(version.data, options), version.valid_to_seq): version for version in history
+    }
+    opened_at = {
+        (key_of(version.data, options), version.valid_from_seq): version for version in history
     }
     result = []
     for row in in_log_order(log, options):
         if row.data is None or row.change_oper not in ("IUD" if inserts_and_deletes else "U"):
             continue
         key = key_of(row.data, options)
-        old, derived_from = _old_image(row, closed_at.get((key, row.change_seq)))
+        opened = opened_at.get((key, row.change_seq))
+        closed = closed_at.get((key, row.change_seq))
+        if row.change_oper == "U" and (
+            options.before_images or opened is None or opened.opened_by != "U"
+        ):
+            closed = None
+        old, derived_from = _old_image(row, closed)
+        changed_at = row.changed_at
+        if derived_from == "previous_version" and opened is not None:
+            changed_at = opened.valid_from
         new = {} if row.change_oper == "D" else known_image(row, options)
         for column in options.columns:
             if row.change_oper == "U" and not (column in old and column in new):
@@ -84,7 +97,7 @@ def build_field_changes(
                     key=key,
                     previous_key=previous_key_of(row, options),
                     change_seq=row.change_seq,
-                    changed_at=row.changed_at,
+                    changed_at=changed_at,
                     transaction_id=row.transaction_id,
                     change_oper=row.change_oper,
                     column_name=column,

@@ -30,10 +30,10 @@ Readings of the rules that a reader may want to know
 ----------------------------------------------------
 - `changed_columns` is decided when a version opens, from the values as they are stored at that
   moment (unknown = NULL). Filling an unknown column in place later does not touch it.
-- An interval of change_seq is never empty. A change at the very change_seq that opened the open
-  version amends that opening: an upsert corrects it in place (`opened_by` and `transaction_id`
-  stay); if nothing tracked differs any more from the version before, or if a close comes, the
-  opening is taken back and the version before goes on, or is closed by the later change.
+- An interval of change_seq is never empty. An insert and an update of one key at one change_seq
+  are one upsert, of the insert's operation and with the update's values; with a delete they are
+  that delete. A load's row at the very change_seq of an upsert is amended by it in place. A close
+  at the change_seq of an opening takes the opening back; the version before is closed by it.
 - A displaced row that leaves (R7) carries its own unknown columns (R9), not those of the row that
   displaced it. Several rows displaced from one key leave in the order in which they were displaced.
 - Without transaction ids, key changes with one changed_at count as one transaction, also those
@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
@@ -86,12 +86,14 @@ class TableOptions:
 
     `key`: key columns. `columns`: all data columns in table order, the key included.
     `tracked`: the columns whose difference opens a version.
+    `before_images`: whether the source stores them; if not, history tells what a value was before.
     `base_kind`: how the rows of a load are put back to load time (R8); None = they are as loaded.
     """
 
     key: Sequence[str]
     columns: Sequence[str]
     tracked: Sequence[str]
+    before_images: bool = True
     base_kind: Literal["frozen", "live"] | None = None
     beginning_of_time: datetime = datetime(1900, 1, 1)
 
@@ -148,14 +150,30 @@ def build_history(log: Iterable[LogRow], options: TableOptions) -> list[Version]
             raise ValueError(f"load {row.load_id!r} has rows at {row.change_seq} but no marker row")
 
     fold = _Fold(options)
-    for position, row in enumerate(ordered):
+    for row in _joined(ordered, options):
         if _is_marker(row):
+            position = next(place for place, other in enumerate(ordered) if other is row)
             fold.load(row, ordered, later=ordered[position + 1 :])
         elif row.change_oper != "L":
             fold.change(row)
     return sorted(
         fold.versions, key=lambda version: (key_of(version.data, options), version.valid_from_seq)
     )
+
+
+def _joined(ordered: list[LogRow], options: TableOptions) -> list[LogRow]:
+    """R1. One change of an insert, an update and a delete of one key at one change_seq."""
+    joined: dict[object, LogRow] = {}
+    for number, row in enumerate(ordered):
+        is_single = row.change_oper in "TL" or previous_key_of(row, options) is not None
+        place = number if is_single else (row.change_seq, _data_key(row, options))
+        first = joined.pop(place, None)
+        if first is None or row.change_oper == "D":
+            joined[place] = row
+        else:
+            image = known_image(first, options) | known_image(row, options)
+            joined[place] = replace(first, data=image, known_columns=frozenset(image))
+    return list(joined.values())
 
 
 def as_of(history: Iterable[Version], change_seq: str, options: TableOptions) -> dict[Key, Row]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 
-from tests.oracle.database import Database
-from tests.oracle.history import Key, LogRow, Row, TableOptions, previous_key_of
+from tests.oracle.database import Database, State
+from tests.oracle.history import Key, LogRow, Row, TableOptions, key_of, previous_key_of
 
 OPTIONS = TableOptions(key=["id"], columns=["id", "a", "b", "c"], tracked=["id", "a", "b", "c"])
 OPERATIONS = ["insert", "update", "delete", "move", "permute"]
@@ -19,10 +20,15 @@ START = datetime(2024, 3, 1)
 
 
 class Writer:
-    """Writes random transactions into a database."""
+    """Writes random transactions into a database.
 
-    def __init__(self, seed: int, with_transaction_ids: bool = True) -> None:
-        self.random = random.Random(seed)
+    Args:
+        chooser: makes the choices; a seed, or hypothesis' own, which makes failing streams small.
+        with_transaction_ids: whether changes tell their transaction.
+    """
+
+    def __init__(self, chooser: int | random.Random, with_transaction_ids: bool = True) -> None:
+        self.random = random.Random(chooser) if isinstance(chooser, int) else chooser
         self.database = Database(OPTIONS.key, OPTIONS.columns)
         self.with_transaction_ids = with_transaction_ids
         self.transactions = 0
@@ -79,14 +85,38 @@ class Writer:
         return {column: self.random.choice([None, 1, 2]) for column in ("a", "b", "c")}
 
 
-def hide_unchanged_columns(log: list[LogRow], seed: int) -> list[LogRow]:
+def hide_unchanged_columns(log: list[LogRow], chooser: int | random.Random) -> list[LogRow]:
     """Make unchanged columns of some updates unknown, in both images, and the values wrong.
 
-    Some updates that do not move their row lose their before image altogether; deletes keep their
-    key only.
+    Most updates that move their row stay as they are. Some of the others lose their before image
+    altogether; deletes keep their key only.
     """
-    chooser = random.Random(seed)
+    chooser = random.Random(chooser) if isinstance(chooser, int) else chooser
     return [_with_less_known(row, chooser) for row in log]
+
+
+def share_positions(log: list[LogRow], states: list[State], chooser: random.Random) -> list[LogRow]:
+    """Give some changes the position of the change before, of the same key and transaction.
+
+    So `states`, the ends of transactions, stay true. At one position operations differ, and their
+    order is that of R1.
+    """
+    ends = {state.change_seq for state in states}
+    changed = log[:1]
+    for before, row in pairwise(log):
+        shared = (
+            before.change_seq not in ends
+            and (changed[-1].change_oper, row.change_oper) in (("I", "U"), ("I", "D"), ("U", "D"))
+            and _key(changed[-1]) == _key(row)
+            and previous_key_of(row, OPTIONS) is None
+            and chooser.random() < 0.5
+        )
+        changed.append(replace(row, change_seq=changed[-1].change_seq) if shared else row)
+    return changed
+
+
+def _key(row: LogRow) -> Key | None:
+    return None if row.data is None else key_of(row.data, OPTIONS)
 
 
 def _with_less_known(row: LogRow, chooser: random.Random) -> LogRow:
@@ -95,6 +125,8 @@ def _with_less_known(row: LogRow, chooser: random.Random) -> LogRow:
     if row.change_oper == "D":
         return replace(row, data={"id": row.data["id"]}, known_columns={"id"}, before=None)
     if row.change_oper != "U" or row.before is None:
+        return row
+    if previous_key_of(row, OPTIONS) is not None and chooser.random() < 0.6:
         return row
     hidden = {
         column

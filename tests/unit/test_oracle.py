@@ -858,7 +858,6 @@ def test_field_changes_follow_the_before_images() -> None:
     log = [*WORKED_EXAMPLE, LATE_CHANGE]
     assert field_changes(log) == [
         ("20", "city", "Rome", "Oslo", "before_image"),
-        ("22", "city", "Oslo", "Bari", "previous_version"),
         ("30", "id", "1", "7", "before_image"),
     ]
     last = build_field_changes(log, build_history(log, OPTIONS), OPTIONS)[-1]
@@ -874,6 +873,17 @@ def test_field_changes_follow_the_before_images() -> None:
         new_value="7",
         derived_from="before_image",
     )
+
+
+def test_field_changes_follow_history_where_before_images_are_off() -> None:
+    options = replace(OPTIONS, before_images=False)
+    log = [replace(row, before=None) for row in (*WORKED_EXAMPLE, LATE_CHANGE)]
+    rows = build_field_changes(log, build_history(log, options), options)
+    assert [(row.change_seq, row.old_value, row.new_value, row.derived_from) for row in rows] == [
+        ("20", "Rome", "Oslo", "previous_version"),
+        ("22", "Oslo", "Bari", "previous_version"),
+        ("25", "Bari", "Oslo", "previous_version"),
+    ]
 
 
 def test_field_changes_compare_only_where_both_are_known() -> None:

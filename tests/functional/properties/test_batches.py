@@ -1,0 +1,119 @@
+"""Random streams in four batches: the marts equal what the oracle makes of the whole log at once.
+
+So neither the cut into batches, nor late changes, nor the path that a run took may show (R11), and
+a batch that is applied again changes nothing (R12). A few of the shapes, which between them have
+everything; `--all-shapes` for the others, `--streams 600` for more streams of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.functional.dbt_project import DbtProject
+from tests.functional.log_reader import read_rows
+from tests.functional.properties.comparison import assert_equal, by_stream
+from tests.functional.properties.conftest import chosen_shapes
+from tests.functional.properties.stream_project import write_stream_project
+from tests.functional.properties.stream_tables import (
+    BATCHES,
+    LOG_SCHEMA,
+    SHAPES,
+    Shape,
+    StreamTable,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "streams"
+
+
+@pytest.fixture(scope="module")
+def tables(request: pytest.FixtureRequest) -> dict[str, StreamTable]:
+    count = int(request.config.getoption("--streams"))
+    return {
+        shape.name: StreamTable(shape, count, SHAPES.index(shape) + 1)
+        for shape in chosen_shapes(request.config, few=True)
+    }
+
+
+@pytest.fixture(scope="module")
+def project(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    table_format: str,
+    tables: dict[str, StreamTable],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> DbtProject:
+    """One change log and its marts for each shape, built batch by batch."""
+    folder = tmp_path_factory.mktemp("streams")
+    write_stream_project(folder, [table.shape for table in tables.values()])
+    project = make_dbt_project(folder, schema=SCHEMA)
+    spark.sql("create schema if not exists streams_logs")
+    for batch in range(1, BATCHES + 1):
+        for name, table in tables.items():
+            rows = spark.createDataFrame(list(table.rows(batch)), LOG_SCHEMA)
+            writer = rows.coalesce(1).writeTo(f"streams_logs.{name}")
+            if batch == 1:
+                writer.using(table_format).createOrReplace()
+            else:
+                writer.append()
+        project("run")
+    return project
+
+
+@pytest.fixture
+def table(tables: dict[str, StreamTable], shape: Shape, project: DbtProject) -> StreamTable:
+    """The streams of the test's shape, after the marts are built of them."""
+    return tables[shape.name]
+
+
+def rows_of(spark: SparkSession, table: StreamTable, mart: str) -> list[dict[str, Any]]:
+    return read_rows(spark.table(f"{SCHEMA}.{table.shape.name}_{mart}"))
+
+
+def test_r11_history_is_what_it_would_be_in_one_batch(
+    spark: SparkSession, table: StreamTable
+) -> None:
+    rows = rows_of(spark, table, "history")
+    expected = [row for stream in table.streams for row in table.expected_history(stream)]
+    identity = f"{table.shape.name}_history_id"
+    assert_equal(table, by_stream(rows, identity, "recorded_at"), by_stream(expected))
+    assert len({row[identity] for row in rows}) == len(rows)
+
+
+def test_r11_current_is_the_open_rows_of_history(spark: SparkSession, table: StreamTable) -> None:
+    rows = rows_of(spark, table, "current")
+    own = {name for row in rows[:1] for name in row}
+    expected = [
+        {column: row[column] for column in own}
+        for row in rows_of(spark, table, "history")
+        if row["is_current"]
+    ]
+    assert_equal(table, by_stream(rows), by_stream(expected))
+
+
+def test_r11_field_changes_are_what_they_would_be_in_one_batch(
+    spark: SparkSession, table: StreamTable
+) -> None:
+    rows = rows_of(spark, table, "field_changes")
+    expected = [row for stream in table.streams for row in table.expected_field_changes(stream)]
+    assert_equal(table, by_stream(rows, "recorded_at"), by_stream(expected))
+
+
+def test_r12_a_batch_that_is_applied_again_changes_nothing(
+    spark: SparkSession, project: DbtProject, tables: dict[str, StreamTable]
+) -> None:
+    """A run that was killed before it noted its batch finds it again."""
+    marts = [(table, mart) for table in tables.values() for mart in ("history", "field_changes")]
+    before = [sorted(map(repr, rows_of(spark, table, mart))) for table, mart in marts]
+    spark.sql(
+        f"delete from {SCHEMA}.afterimage_progress where recorded_at = "
+        f"(select max(recorded_at) from {SCHEMA}.afterimage_progress)"
+    )
+    project("run")
+    after = [sorted(map(repr, rows_of(spark, table, mart))) for table, mart in marts]
+    assert after == before

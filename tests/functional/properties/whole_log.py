@@ -1,0 +1,53 @@
+"""The history of many streams by the project's own SQL, from the whole log at once, without dbt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.functional.log_reader import read_rows
+from tests.functional.properties.stream_tables import (
+    BATCHES,
+    COLUMNS,
+    KEY,
+    LOG_SCHEMA,
+    StreamTable,
+)
+from tests.macro_renderer import MACROS, MacroRenderer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def history_sql(table: StreamTable, log: str, macros: Path = MACROS) -> str:
+    """The statement for a log, with the steps that the table's shape needs."""
+    shape = table.shape
+    render = MacroRenderer(macros, var=lambda name: "1900-01-01 00:00:00")
+    given = {
+        "changes": log,
+        "where": None,
+        "affected_keys": None,
+        "seeds": None,
+        "columns": COLUMNS,
+        "key": KEY,
+        "tracked": [name for name in COLUMNS if name not in (*KEY, *shape.ignores)],
+        "carried": [name for name in COLUMNS if name not in KEY] if shape.hides else [],
+        "base": {"kind": shape.base} if shape.base else None,
+        "has_ends": bool(shape.events),
+        "scopes": ["a"] if ("truncate some" in dict(shape.events).values()) else [],
+        "has_moves": True,
+        "has_blind_moves": shape.hides,
+    }
+    recursive = " recursive" if shape.hides else ""
+    return f"with{recursive}\n{render('_versions', given)}\nselect * from versions"
+
+
+def history_of_all(
+    spark: SparkSession, table: StreamTable, macros: Path = MACROS
+) -> list[dict[str, Any]]:
+    """The versions of all streams of a table."""
+    rows = [row for batch in range(1, BATCHES + 1) for row in table.rows(batch)]
+    log = f"log_of_{table.shape.name}"
+    spark.createDataFrame(rows, LOG_SCHEMA).createOrReplaceTempView(log)
+    versions = spark.sql(history_sql(table, log, macros)).drop("_version_id", "_is_seed")
+    return read_rows(versions)

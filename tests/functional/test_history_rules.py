@@ -1,0 +1,375 @@
+"""Each rule of history on a handful of changes, with versions worked out by hand.
+
+A log is written as one line per change: change_seq, operation, key, name, city, what is before it.
+Versions are read the same way: `1 Ann Rome [10, 20) I U` was opened by an insert at 10 and closed
+by an update at 20; an unknown value is a `?`. Late changes and batches: test_r11_... and
+test_r12_... in properties/test_batches.py; changed sources: test_r13_... in test_source_changes.py.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.functional.log_reader import read_rows
+from tests.macro_renderer import MacroRenderer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = ["id", "name", "city"]
+IMAGE = "id int, name string, city string"
+SCHEMA = (
+    f"{IMAGE}, change_seq string, change_oper string, changed_at timestamp, transaction_id string,"
+    " known_columns array<string>, before_known_columns array<string>,"
+    " truncate_scope map<string,string>, load_id string, load_rows bigint,"
+    " before struct<id: int, name: string, city: string>"
+)
+MIDNIGHT = datetime(2026, 3, 2)
+
+
+def change(line: str) -> tuple[Any, ...]:
+    """`20 U 7 Ann Oslo <- 1 Ann Rome at 15 in t1`; a value `?` is not known, `-` is NULL."""
+    line, _, transaction = line.partition(" in ")
+    line, _, second = line.partition(" at ")
+    line, _, old = line.partition(" <- ")
+    seq, oper, *image = line.split()
+    scope = None
+    if oper == "T" and image:
+        scope, image = dict([image[0].split("=")]), []
+    before, before_known = values(old.split())
+    data, known = values([*image, "-", "-"] if oper == "D" else image)
+    marks = oper == "L" and not image
+    return (
+        *(data or (None, None, None)),
+        seq,
+        oper,
+        MIDNIGHT + timedelta(seconds=int(second or seq)),
+        transaction or None,
+        known,
+        before_known,
+        scope,
+        "load" if oper == "L" else None,
+        0 if marks else None,
+        before,
+    )
+
+
+def values(words: list[str]) -> tuple[tuple[Any, ...] | None, list[str] | None]:
+    if not words:
+        return None, None
+    words = [*words, "?", "?"][: len(COLUMNS)]
+    known = [name for name, word in zip(COLUMNS, words, strict=True) if word != "?"]
+    data = [None if word in "?-" else word for word in words]
+    return (int(words[0]), *data[1:]), None if len(known) == len(COLUMNS) else known
+
+
+def versions(spark: SparkSession, lines: str, **settings: Any) -> list[str]:
+    return [brief(row) for row in history(spark, lines, **settings)]
+
+
+def history(spark: SparkSession, lines: str, **settings: Any) -> list[dict[str, Any]]:
+    rows = [change(line.strip()) for line in lines.strip().splitlines()]
+    spark.createDataFrame(rows, SCHEMA).createOrReplaceTempView("people_changes")
+    is_partial = any(row[7] or row[8] for row in rows) or settings.get("base") is not None
+    given = {
+        "changes": "people_changes",
+        "where": None,
+        "affected_keys": None,
+        "seeds": None,
+        "columns": COLUMNS,
+        "key": ["id"],
+        "tracked": ["name", "city"],
+        "carried": ["name", "city"] if is_partial else [],
+        "base": None,
+        "has_ends": True,
+        "scopes": ["city"],
+        "has_moves": True,
+        "has_blind_moves": is_partial,
+        **settings,
+    }
+    render = MacroRenderer(var=lambda name: "1900-01-01 00:00:00")
+    recursive = " recursive" if given["carried"] else ""
+    sql = f"with{recursive} {render('_versions', given)} select * from versions"
+    found = read_rows(spark.sql(sql))
+    return sorted(found, key=lambda row: (row["id"], row["valid_from_seq"]))
+
+
+def brief(row: dict[str, Any]) -> str:
+    unknown = row["unknown_columns"] or []
+    words = ["?" if name in unknown else row[name] or "-" for name in ("name", "city")]
+    assert row["is_current"] == (row["valid_to_seq"] is None)
+    interval = f"[{row['valid_from_seq']}, {row['valid_to_seq'] or ''})"
+    return f"{row['id']} {' '.join(words)} {interval} {row['opened_by']} {row['closed_by'] or ''}"
+
+
+def test_r1_at_one_change_seq_the_last_operation_counts(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann Rome
+        20 D 1
+        20 U 1 Ann Oslo
+        10 I 2 Bea Rome
+        10 U 2 Bea Bari
+    """
+    assert versions(spark, log) == [
+        "1 Ann Rome [10, 20) I D",
+        "2 Bea Bari [10, ) I ",
+    ]
+
+
+def test_r2_the_first_upsert_opens_a_version(spark: SparkSession) -> None:
+    log = """
+        10 U 1 Ann Rome
+        20 I 1 Ann Oslo
+    """
+    assert versions(spark, log) == ["1 Ann Rome [10, 20) U U", "1 Ann Oslo [20, ) I "]
+
+
+def test_r3_a_version_ends_where_a_tracked_column_differs(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann -
+        20 U 1 Ann Rome
+        30 U 1 Ann -
+        40 U 1 Bea -
+    """
+    assert versions(spark, log, tracked=["city"]) == [
+        "1 Ann - [10, 20) I U",
+        "1 Ann Rome [20, 30) U U",
+        # the name is not tracked: its last value stands
+        "1 Bea - [30, ) U ",
+    ]
+
+
+def test_r4_an_update_without_a_tracked_difference_opens_nothing(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann Rome
+        20 U 1 Ann Rome
+        30 U 1 Eva Rome
+        40 U 1 Eva Oslo
+    """
+    assert versions(spark, log, tracked=["city"]) == [
+        "1 Eva Rome [10, 40) I U",
+        "1 Eva Oslo [40, ) U ",
+    ]
+
+
+def test_r5_a_delete_closes_and_an_older_upsert_still_shows(spark: SparkSession) -> None:
+    log = """
+        10 D 1
+        20 I 1 Ann Rome
+        30 D 1
+        40 D 1
+        50 I 1 Ann Rome
+    """
+    assert versions(spark, log) == ["1 Ann Rome [20, 30) I D", "1 Ann Rome [50, ) I "]
+
+
+def test_r6_a_truncate_closes_what_is_open(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann Rome
+        10 I 2 Bea Oslo
+        20 D 2
+        30 T
+        40 I 2 Bea Oslo
+    """
+    assert versions(spark, log) == [
+        "1 Ann Rome [10, 30) I T",
+        "2 Bea Oslo [10, 20) I D",
+        "2 Bea Oslo [40, ) I ",
+    ]
+
+
+def test_r6_a_truncate_with_a_scope_closes_only_rows_in_it(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann Rome
+        10 I 2 Bea Oslo
+        20 U 2 Bea Rome
+        30 T city=Rome
+        40 T city=Oslo
+        10 I 3 Eva Oslo
+    """
+    assert versions(spark, log) == [
+        "1 Ann Rome [10, 30) I T",
+        "2 Bea Oslo [10, 20) I U",
+        "2 Bea Rome [20, 30) U T",
+        "3 Eva Oslo [10, 40) I T",
+    ]
+
+
+def test_r7_a_key_change_closes_the_old_key_and_what_it_displaces(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann Rome
+        10 I 2 Ann Rome
+        20 U 2 Ann Rome <- 1 Ann Rome
+        30 U 3 Ann Rome <- 2 Ann Rome
+    """
+    assert versions(spark, log) == [
+        "1 Ann Rome [10, 20) I K",
+        "2 Ann Rome [10, 20) I K",
+        "2 Ann Rome [20, 30) K K",
+        "3 Ann Rome [30, ) K ",
+    ]
+
+
+@pytest.mark.parametrize("transaction", ["at 20 in swap", "at 20"])
+def test_r7_two_keys_swap_in_one_transaction(spark: SparkSession, transaction: str) -> None:
+    log = f"""
+        10 I 1 Ann Rome
+        10 I 2 Bea Oslo
+        20 U 2 Ann Rome <- 1 Ann Rome {transaction}
+        21 U 1 Bea Oslo <- 2 Bea Oslo {transaction}
+    """
+    assert versions(spark, log) == [
+        "1 Ann Rome [10, 20) I K",
+        "1 Bea Oslo [21, ) K ",
+        "2 Bea Oslo [10, 20) I K",
+        "2 Ann Rome [20, ) K ",
+    ]
+
+
+def test_r7_add_one_to_every_key(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann Rome
+        10 I 2 Bea Oslo
+        10 I 3 Eva Bari
+        20 U 2 Ann Rome <- 1 Ann Rome in shift
+        21 U 3 Bea Oslo <- 2 Bea Oslo in shift
+        22 U 4 Eva Bari <- 3 Eva Bari in shift
+        30 T
+    """
+    assert versions(spark, log) == [
+        "1 Ann Rome [10, 20) I K",
+        "2 Bea Oslo [10, 20) I K",
+        "2 Ann Rome [20, 30) K T",
+        "3 Eva Bari [10, 21) I K",
+        "3 Bea Oslo [21, 30) K T",
+        "4 Eva Bari [22, 30) K T",
+    ]
+
+
+def test_r8_a_load_is_compared_with_what_is_open(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann Rome
+        10 I 2 Bea Oslo
+        10 I 3 Eva Bari
+        20 L
+        20 L 1 Ann Rome
+        20 L 2 Bea Pisa
+        20 L 4 Ida Pisa
+        30 L
+    """
+    assert versions(spark, log) == [
+        "1 Ann Rome [10, 30) I R",
+        "2 Bea Oslo [10, 20) I U",
+        "2 Bea Pisa [20, 30) L R",
+        "3 Eva Bari [10, 20) I R",
+        "4 Ida Pisa [20, 30) L R",
+    ]
+
+
+def test_r8_a_frozen_base_holds_rows_that_were_inserted_later(spark: SparkSession) -> None:
+    log = """
+        00 L
+        00 L 1 Ann Rome
+        00 L 2 Bea Oslo
+        10 I 2 Bea Oslo
+        20 U 1 Ann Oslo <- 1 Ann Rome
+    """
+    assert versions(spark, log, base={"kind": "frozen"}) == [
+        "1 Ann Rome [00, 20) L U",
+        "1 Ann Oslo [20, ) U ",
+        "2 Bea Oslo [10, ) I ",
+    ]
+
+
+def test_r8_a_live_base_is_taken_back_to_the_load(spark: SparkSession) -> None:
+    # read after 30: 1 is in Oslo already, 2 came later, 3 was deleted, 4 was 5
+    log = """
+        00 L
+        00 L 1 Ann Oslo
+        00 L 2 Bea Oslo
+        00 L 4 Ida Pisa
+        00 L 6 Lea Rome
+        10 I 2 Bea Oslo
+        20 U 1 Ann Oslo <- 1 Ann Rome
+        25 D 3 Eva Bari <- 3 Eva Bari
+        30 U 4 Ida Pisa <- 5 Ida Pisa
+    """
+    assert versions(spark, log, base={"kind": "live"}) == [
+        "1 Ann Rome [00, 20) L U",
+        "1 Ann Oslo [20, ) U ",
+        "2 Bea Oslo [10, ) I ",
+        "3 Eva Bari [00, 25) L D",
+        "4 Ida Pisa [30, ) K ",
+        "5 Ida Pisa [00, 30) L K",
+        "6 Lea Rome [00, ) L ",
+    ]
+
+
+def test_r9_what_is_not_known_stays_as_it_was_but_not_over_a_gap(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann Rome
+        20 U 1 Bea ?
+        30 D 1
+        40 U 1 Eva ?
+        50 U 1 Eva Bari
+    """
+    assert versions(spark, log) == [
+        "1 Ann Rome [10, 20) I U",
+        "1 Bea Rome [20, 30) U D",
+        # the city was not known at 40; at 50 it is, and fills the version
+        "1 Eva Bari [40, ) U ",
+    ]
+
+
+def test_r9_what_is_not_known_goes_along_with_the_row(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann Rome
+        20 U 2 Ann ? <- 1 Ann ?
+        30 U 3 Ann ? <- 2 Ann ?
+        40 U 4 Eva ? <- 3 Ann Bari
+        60 U 6 Ida ? <- 5 Ida ?
+    """
+    assert versions(spark, log) == [
+        "1 Ann Rome [10, 20) I K",
+        "2 Ann Rome [20, 30) K K",
+        "3 Ann Rome [30, 40) K K",
+        # the before image comes before the old key's version
+        "4 Eva Bari [40, ) K ",
+        "6 Ida ? [60, ) K ",
+    ]
+
+
+def test_r9_rows_that_swap_keys_take_their_own_values_along(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann Rome
+        10 I 2 Bea Oslo
+        20 U 2 Ann ? <- 1 Ann ? in swap
+        21 U 1 Bea ? <- 2 Bea ? in swap
+    """
+    assert versions(spark, log) == [
+        "1 Ann Rome [10, 20) I K",
+        "1 Bea Oslo [21, ) K ",
+        "2 Bea Oslo [10, 20) I K",
+        "2 Ann Rome [20, ) K ",
+    ]
+
+
+def test_r10_boundaries_never_run_back_though_clocks_do(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann Rome at 50
+        20 U 1 Ann Oslo at 40
+        30 U 1 Ann Bari at 60
+        40 D 1 at 45
+    """
+    times = [
+        (row["valid_from_seq"], seconds(row["valid_from"]), seconds(row["valid_to"]))
+        for row in history(spark, log)
+    ]
+    assert times == [("10", 50, 50), ("20", 50, 60), ("30", 60, 60)]
+
+
+def seconds(moment: datetime) -> float:
+    return (moment - MIDNIGHT).total_seconds()

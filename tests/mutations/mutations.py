@@ -1,0 +1,167 @@
+"""Deliberately broken variants of the project, at least one for each rule of history.
+
+Each replaces a piece of text in one file. The named tests must fail then: that shows that they
+would notice. `python -m tests.mutations.check` runs them, see there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+VERSIONS = "macros/utils/_versions.sql"
+BATCH = "macros/utils/_history_batch.sql"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """`breaks` is a rule and what goes wrong; `test` are arguments of pytest."""
+
+    breaks: str
+    path: str
+    old: str
+    new: str
+    test: str
+
+    @property
+    def rule(self) -> str:
+        """The rule, R1 to R13."""
+        return self.breaks.split()[0].rstrip(":")
+
+
+def _rules(shape: str) -> str:
+    return f"tests/functional/properties/test_rules.py -k random_streams[{shape}]"
+
+
+def _batches(test: str) -> str:
+    return f"tests/functional/properties/test_batches.py -k {test}"
+
+
+MUTATIONS = (
+    Mutation(
+        "R1: a delete does not win at its change_seq",
+        VERSIONS,
+        "when 'D' then 4",
+        "when 'D' then 0",
+        _rules("in_order"),
+    ),
+    Mutation(
+        "R1: the later of two touches at one change_seq tells what opened a version",
+        VERSIONS,
+        "_first_kind as opened_by",
+        "_kind as opened_by",
+        _rules("in_order"),
+    ),
+    Mutation(
+        "R2: an update does not open a version",
+        VERSIONS,
+        "not coalesce(_was_open, false)\n            or",
+        "(not coalesce(_was_open, false) and _kind <> 'U')\n            or",
+        _rules("no_before_images"),
+    ),
+    Mutation(
+        "R3: every update makes a version",
+        VERSIONS,
+        "or not (_previous <=> struct(",
+        "or true or not (_previous <=> struct(",
+        _rules("ignored"),
+    ),
+    Mutation(
+        "R4: untracked columns keep their first value",
+        VERSIONS,
+        "        last_value(\n            case\n",
+        "        first_value(\n            case\n",
+        _rules("ignored"),
+    ),
+    Mutation(
+        "R5: a delete closes nothing",
+        VERSIONS,
+        "_kind not in {{ upserts }} and coalesce(_was_open, false) as _is_closing",
+        "_kind not in {{ upserts }} and _kind <> 'D' and coalesce(_was_open, false) as _is_closing",
+        _rules("in_order"),
+    ),
+    Mutation(
+        "R6: a truncate after a departure that closes nothing is overlooked",
+        "macros/utils/_ended_touches.sql",
+        "\"('S', 'L', 'I', 'U', 'K', 'X')\"",
+        "\"('S', 'L', 'I', 'U', 'K')\"",
+        _rules("truncates_in_order"),
+    ),
+    Mutation(
+        "R6: the scope of a truncate is not looked at",
+        "macros/utils/_ended_touches.sql",
+        "not coalesce(map_contains_key(",
+        "true or not coalesce(map_contains_key(",
+        _rules("scoped"),
+    ),
+    Mutation(
+        "R7: a displaced row that leaves closes the row that arrived",
+        "macros/utils/_permuted_touches.sql",
+        "where not coalesce(_departure.is_displaced, false)",
+        "where true",
+        _rules("in_order"),
+    ),
+    Mutation(
+        "R7: an arrival on an equal row opens nothing",
+        VERSIONS,
+        "            or _kind = 'K'\n",
+        "",
+        _rules("in_order"),
+    ),
+    Mutation(
+        "R8: a frozen base keeps rows that were inserted after the load",
+        "macros/utils/_rewound_touches.sql",
+        "where coalesce(_first_change <> 'I', true)",
+        "where true",
+        _rules("frozen"),
+    ),
+    Mutation(
+        "R8: a live base is not taken back to the load",
+        "macros/utils/_rewound_touches.sql",
+        "when _first_change in ('U', 'X', 'D') and _next_before is not null",
+        "when false",
+        _rules("live"),
+    ),
+    Mutation(
+        "R8: a load closes nothing",
+        "macros/utils/_ended_touches.sql",
+        "_closer -> _closer.change_seq > neighbouring_touches.change_seq",
+        "_closer -> _closer.change_oper = 'T'"
+        " and _closer.change_seq > neighbouring_touches.change_seq",
+        _rules("lossy"),
+    ),
+    Mutation(
+        "R9: values are carried over gaps",
+        "macros/utils/_carried_touches.sql",
+        "order by change_seq, _touch_rank) not in {{ upserts }}, true",
+        "order by change_seq, _touch_rank) is null, true",
+        _rules("lossy"),
+    ),
+    Mutation(
+        "R9: values do not follow a row to its new key",
+        "macros/utils/_carried_touches.sql",
+        "{{ '_life' if follows_moves else",
+        "{{ partition ~ ', _life._began' if follows_moves else",
+        _rules("unknown_in_order"),
+    ),
+    Mutation(
+        "R10: the time of a boundary runs back with the clock",
+        VERSIONS,
+        "max(changed_at) over (\n",
+        "last_value(changed_at) over (\n",
+        _rules("in_order"),
+    ),
+    Mutation(
+        "R11: late changes take the narrow path",
+        BATCH,
+        "found.first_seq <= applied.change_seq",
+        "false",
+        _batches("r11_history"),
+    ),
+    Mutation(
+        "R12: a batch that is applied again is inserted again",
+        BATCH,
+        "    on versions._version_id = stored.{{ id }}\n",
+        "    on versions._version_id = concat(stored.{{ id }}, 'x')\n",
+        _batches("r12"),
+    ),
+)
