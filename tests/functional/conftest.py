@@ -41,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--streams", type=int, default=20, help="random streams of each shape in properties/"
     )
+    parser.addoption("--kills", type=int, default=2, help="how many runs test_kills.py kills")
     parser.addoption(
         "--all-shapes", action="store_true", help="build all shapes of streams with dbt, not a few"
     )
