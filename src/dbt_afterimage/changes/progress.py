@@ -7,8 +7,10 @@ one batch, and applying that batch again changes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import reduce
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
@@ -47,3 +49,36 @@ def write_progress(session: SparkSession, table: str, model: str, progress: Prog
         F.lit(progress.changed_at).cast("timestamp").alias("changed_at"),
         F.lit(None).cast("string").alias("path"),
     ).writeTo(table).append()
+
+
+def really_done(log: DataFrame | None, noted: Progress) -> Progress:
+    """What the log holds: more than was noted when a run was killed before it could note it."""
+    if log is None:
+        return noted
+    if noted.recorded_at is not None:
+        log = log.filter(F.col("recorded_at") > F.lit(noted.recorded_at).cast("timestamp"))
+    change = F.col("change_oper") != "L"
+    found = log.agg(
+        F.date_format(F.max("recorded_at"), ISO_TIMESTAMP),
+        F.max(F.when(change, F.col("change_seq"))),
+        F.date_format(F.max(F.when(change, F.col("changed_at"))), ISO_TIMESTAMP),
+    ).first()
+    if found is None or found[0] is None:
+        return noted
+    return Progress(
+        found[0], greatest(found[1], noted.change_seq), greatest(found[2], noted.changed_at)
+    )
+
+
+def next_recorded_at(done: Progress) -> str:
+    """Now, in UTC, but later than the last batch even when the clock ran back."""
+    now = datetime.now(timezone.utc).replace(tzinfo=None)
+    if done.recorded_at is not None:
+        now = max(now, datetime.fromisoformat(done.recorded_at) + timedelta(microseconds=1))
+    return now.isoformat(timespec="microseconds")
+
+
+def greatest(*values: str | None) -> str | None:
+    """The greatest of the values that are there; None when none is."""
+    given = [value for value in values if value is not None]
+    return reduce(max, given) if given else None
