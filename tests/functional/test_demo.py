@@ -218,6 +218,27 @@ def test_full_refresh_rebuilds_the_marts_and_leaves_the_log_alone(
     assert after["orders_history"] != before["orders_history"]
 
 
+def test_rebuilt_changes_give_the_same_log_and_marts(
+    spark: SparkSession, demo: DbtProject, table_format: str
+) -> None:
+    """A log with pairs, changed keys, a live base and rejected records; the marts notice it."""
+    log, rejected = f"{demo.schema}.customers_changes", f"{demo.schema}.customers_changes_rejected"
+    marts = [f"{demo.schema}.customers_{mart}" for mart in ("history", "current", "field_changes")]
+    before = {name: comparable(read_rows(spark.table(name))) for name in (log, *marts)}
+    rejects = comparable(read_rows(spark.table(rejected)))
+    last = spark.table(log).agg({"recorded_at": "max"}).first()
+    demo("run", "--select", "customers_changes+", rebuild_changes=True)
+    for name, rows in before.items():
+        spark.sql(f"refresh table {name}")
+        assert_same(comparable(read_rows(spark.table(name))), rows)
+        first = spark.table(name).agg({"recorded_at": "min"}).first()
+        assert last is not None and first is not None and first[0] > last[0]
+    assert_same(comparable(read_rows(spark.table(rejected))), rejects)
+    commits = snapshots(spark, demo, table_format)
+    demo("run", "--select", "customers_changes+")
+    assert snapshots(spark, demo, table_format) == commits
+
+
 @pytest.mark.parametrize(
     "model",
     [

@@ -29,11 +29,11 @@ def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
         position: the load's change_seq, for rows that have none.
 
     Returns:
-        The rows without `raw_record` and `arrival`, plus `outcome` and `reject_reason`.
+        The rows without `raw_record`, plus `outcome` and `reject_reason`.
     """
     reason = with_null_key_first(F.col("reject_reason"), F.lit(True), key)
     rows = (
-        rows.drop("raw_record", "arrival")
+        rows.drop("raw_record")
         .withColumn("change_seq", F.coalesce("change_seq", F.lit(position)))
         .withColumn("reject_reason", reason)
     )

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.batch import BatchCounts, ChangeBatch
 from dbt_afterimage.changes.contract import LOG_COLUMNS, REJECTED_COLUMNS, data_columns
+from dbt_afterimage.changes.gaps import check_gap
 from dbt_afterimage.changes.load import decide_load, load_position, marker
 from dbt_afterimage.changes.pairing import (
     ACCEPTED,
@@ -18,7 +19,7 @@ from dbt_afterimage.changes.pairing import (
     is_waiting_too_long,
     pair,
 )
-from dbt_afterimage.changes.positions import positions
+from dbt_afterimage.changes.positions import QlikPositions, positions
 from dbt_afterimage.changes.progress import (
     ISO_TIMESTAMP,
     Progress,
@@ -27,8 +28,14 @@ from dbt_afterimage.changes.progress import (
     read_progress,
     really_done,
 )
-from dbt_afterimage.changes.quarantine import RejectedRecordsError, describe_rejects, new_rejects
-from dbt_afterimage.changes.reading import floor_position, is_new_or_malformed
+from dbt_afterimage.changes.quarantine import (
+    RejectedRecordsError,
+    describe_rejects,
+    new_rejects,
+    repaired,
+)
+from dbt_afterimage.changes.reading import is_position, read
+from dbt_afterimage.changes.rebuild import check_rebuild
 
 
 def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeBatch:
@@ -44,6 +51,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
 
     Raises:
         RejectedRecordsError: records are rejected and `on_reject` is `fail`.
+        GapError: the raw table was purged before it was read, and `on_gap` is `fail`.
+        RebuildError: `rebuild_changes` is set, and the raw tables lack what the log holds.
     """
     context = dbt.config.get("afterimage")
     settings = context["settings"]
@@ -52,16 +61,14 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     log = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
     noted = read_progress(session, context["progress"], context["model"]) if log else Progress()
     done = really_done(log, noted)
+    is_rebuild = log is not None and context["rebuild_changes"]
+    if log is not None and is_rebuild:
+        check_rebuild(context, where, staged, log)
+        # as in a first run, but for the batch's time: it is later than what the marts know
+        log, done = None, Progress(recorded_at=done.recorded_at)
 
-    floor = floor_position(context, where, done)
-    changes = staged.filter(~F.col("change_oper").isin("L", "N") | F.col("change_oper").isNull())
-    recorded = None
-    if log is not None and floor is not None:
-        changes = changes.filter(is_new_or_malformed(floor, where))
-        recorded = log.filter((F.col("change_seq") > floor) & (F.col("change_oper") != "L"))
-    elif log is not None:
-        recorded = log.filter(F.col("change_oper") != "L")
-    decided = pair(changes, recorded, key, before_images=settings["before_images"])
+    reading = read(context, where, staged, log, done)
+    decided = pair(reading.changes, reading.recorded, key, before_images=settings["before_images"])
 
     load_at = load_position(settings, log, where, done)
     if load_at is not None:
@@ -69,43 +76,52 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = decided.persist()
 
-    found = _look(decided)
+    found = _look(decided, where)
+    if log is not None and load_at is None:
+        check_gap(context, where, staged, log, done, reading.marks, found["first_seq"])
     horizon = where.before_look_back(greatest(found["seen_seq"], done.change_seq) or where.first)
     accepted, rejected = _split(decided, horizon)
     counts = _count(decided, horizon)
+    logged = accepted
     if load_at is not None:
         loaded = decided.filter((F.col("change_oper") == "L") & (F.col("outcome") == ACCEPTED))
         mark = marker(loaded, load_at).withColumn("load_id", F.lit(settings["base"]["load_id"]))
-        accepted = accepted.unionByName(mark, allowMissingColumns=True)
+        logged = accepted.unionByName(mark, allowMissingColumns=True)
 
     has_rows = bool(counts.accepted) or load_at is not None
-    recorded_at = next_recorded_at(done) if has_rows or counts.rejected else done.recorded_at or ""
+    recorded_at = next_recorded_at(done)
     rejects = (
         new_rejects(session, context, rejected, staged, recorded_at) if counts.rejected else None
     )
     if rejects is not None and settings["on_reject"] == "fail":
         raise RejectedRecordsError(describe_rejects(context, rejects))
-    rows = _log_rows(accepted, staged, recorded_at, context["beginning_of_time"])
+    rows = _log_rows(logged, staged, recorded_at, context["beginning_of_time"])
+    arrival = greatest(found["arrival"], done.arrival)
     return ChangeBatch(
         accepted=rows if has_rows else None,
         rejected=rejects,
+        repaired=repaired(session, context, accepted) if counts.accepted else None,
         empty_log=rows.limit(0),
         empty_rejected=session.createDataFrame(
             [], ", ".join(f"{name} {kind}" for name, kind in REJECTED_COLUMNS.items())
         ),
         change_seq=greatest(found["accepted_seq"], done.change_seq, load_at),
         changed_at=greatest(found["accepted_at"], done.changed_at),
-        recorded_at=recorded_at if has_rows else done.recorded_at or recorded_at,
-        is_progress_behind=done != noted,
+        arrival=arrival,
+        recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
+        is_rebuild=is_rebuild,
+        is_progress_behind=done != noted or arrival != done.arrival,
         counts=counts,
         cached=decided,
     )
 
 
-def _look(decided: DataFrame) -> Row:
+def _look(decided: DataFrame, where: QlikPositions) -> Row:
     ok = F.col("outcome").isin(ACCEPTED, WAITING, DUPLICATE)
     change = F.col("change_oper") != "L"
     row = decided.agg(
+        F.min(F.when(is_position(where) & change, F.col("change_seq"))).alias("first_seq"),
+        F.max("arrival").alias("arrival"),
         F.max(F.when(ok & change, F.col("change_seq"))).alias("seen_seq"),
         F.max(F.when((F.col("outcome") == ACCEPTED) & change, F.col("change_seq"))).alias(
             "accepted_seq"

@@ -18,22 +18,27 @@ ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 @dataclass(frozen=True)
 class Progress:
-    """The last publication of a model; times are ISO text in UTC."""
+    """What a model had applied at its last publication; times are ISO text in UTC."""
 
     recorded_at: str | None = None
     change_seq: str | None = None
     changed_at: str | None = None
+    arrival: str | None = None
 
 
 def read_progress(session: SparkSession, table: str, model: str) -> Progress:
     """The last publication of ``model``; all None when it has none."""
+    # The row as a whole, not the greatest of each column: a log made anew may end at another place.
+    last = F.max(F.struct("recorded_at", "change_seq", "changed_at", "arrival")).alias("last")
     row = (
         session.table(table)
         .filter(F.col("model") == model)
-        .agg(
-            F.date_format(F.max("recorded_at"), ISO_TIMESTAMP),
-            F.max("change_seq"),
-            F.date_format(F.max("changed_at"), ISO_TIMESTAMP),
+        .agg(last)
+        .select(
+            F.date_format("last.recorded_at", ISO_TIMESTAMP),
+            "last.change_seq",
+            F.date_format("last.changed_at", ISO_TIMESTAMP),
+            "last.arrival",
         )
         .first()
     )
@@ -48,6 +53,7 @@ def write_progress(session: SparkSession, table: str, model: str, progress: Prog
         F.lit(progress.change_seq).cast("string").alias("change_seq"),
         F.lit(progress.changed_at).cast("timestamp").alias("changed_at"),
         F.lit(None).cast("string").alias("path"),
+        F.lit(progress.arrival).cast("string").alias("arrival"),
     ).writeTo(table).append()
 
 
@@ -66,7 +72,10 @@ def really_done(log: DataFrame | None, noted: Progress) -> Progress:
     if found is None or found[0] is None:
         return noted
     return Progress(
-        found[0], greatest(found[1], noted.change_seq), greatest(found[2], noted.changed_at)
+        found[0],
+        greatest(found[1], noted.change_seq),
+        greatest(found[2], noted.changed_at),
+        noted.arrival,
     )
 
 
