@@ -11,7 +11,8 @@
 
     Arguments:
       staging        ref('stg_<system>__<table>')
-      while_landing  true: leave out records beyond the log's last change; they may have come after the log was written
+      while_landing  true: leave out records beyond the log's last change, and those of the last mark of arrival that it
+                     has read and of later ones; they may have come after the log was written
 #}
 {% test conserved(model, staging, while_landing=false) %}
     {%- if not execute -%}
@@ -32,6 +33,9 @@ staged as (
         change_seq,
         change_oper,
         load_id,
+        {%- if while_landing %}
+        arrival,
+        {%- endif %}
         case when change_oper = 'L' then null else record_hash end as record_hash
     from {{ staging }}
     where change_oper is null or change_oper <> 'N'
@@ -80,6 +84,15 @@ horizon as (
     from last_change
 ),
 
+{%- if while_landing %}
+
+last_mark as (
+    select max(arrival) as arrival
+    from {{ _progress_relation() }}
+    where model = '{{ model.identifier }}'
+),
+{%- endif %}
+
 absent as (
     select
         staged.*,
@@ -106,6 +119,9 @@ lost as (
         cast(null as string) as load_id
     from absent
     cross join horizon
+    {%- if while_landing %}
+    cross join last_mark
+    {%- endif %}
     where
         not coalesce(
             absent.change_oper in ({{ "'U', 'B'" if settings.before_images else "'B'" }})
@@ -115,6 +131,7 @@ lost as (
         )
         {%- if while_landing %}
         and (absent.change_seq is null or absent.change_seq <= coalesce(horizon.last_seq, ''))
+        and not coalesce(absent.arrival >= last_mark.arrival, false)
         {%- endif %}
 ),
 

@@ -15,6 +15,7 @@ config_dict["afterimage"] = {{ {
     'beginning_of_time': var('beginning_of_time'),
     'backfill_from': var('backfill_from') | string if var('backfill_from') else none,
     'rebuild_changes': var('rebuild_changes'),
+    'accept_gap': var('accept_gap'),
 } }}
 {%- endif %}
 {% endmacro %}

@@ -1,9 +1,9 @@
 {#
     Materialization of history, current and field changes: a table that follows a change log.
 
-    First run and --full-refresh: `create or replace table` from the model's own SQL. Later: the macro of the mart's
-    kind plans one statement for what is new, or nothing; then the progress row is written. A run that is killed
-    in between applies its batch again, which changes nothing.
+    First run, --full-refresh, and when the input was made anew: `create or replace table` from the model's own SQL.
+    Otherwise the macro of the mart's kind plans one statement for what is new, or nothing; then the progress row is
+    written. A run that is killed in between applies its batch again, which changes nothing.
     Why not dbt-spark's incremental: its MERGE has neither conditions nor deletes, and its source is a temporary
     view that is evaluated more than once.
 #}
@@ -18,7 +18,7 @@
         {%- do adapter.drop_relation(existing) -%}
         {%- set existing = none -%}
     {%- endif -%}
-    {%- if existing is none or should_full_refresh() -%}
+    {%- if existing is none or should_full_refresh() or _is_made_anew(inputs[0], target_relation) -%}
         {%- set applied = _mart_applied_by_rebuild(mart, inputs) -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
         {%- do adapter.afterimage_create_table(
@@ -44,6 +44,20 @@
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [target_relation]}) }}
 {% endmaterialization %}
+
+
+{#
+    Whether a mart's input holds nothing any more of what the mart has applied: `rebuild_changes` made the log anew, or
+    somebody dropped it. Added to the mart's rows, its rows would stand there twice.
+#}
+{% macro _is_made_anew(input, target_relation) %}
+    {%- set applied = _read_progress(target_relation.identifier).recorded_at -%}
+    {%- if not applied -%}
+        {{ return(false) }}
+    {%- endif -%}
+    {%- set left = run_query("select 1 from " ~ input ~ " where not (" ~ _recorded_after(applied) ~ ") limit 1") -%}
+    {{ return(not left.rows) }}
+{% endmacro %}
 
 
 {# The statement that builds a mart anew. History asks the log which columns its changes may not know. #}

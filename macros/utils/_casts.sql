@@ -27,29 +27,39 @@
 
 {#
     Condition: a raw column that is not NULL has a value that its declared type cannot hold.
-    Spark rounds to fit a decimal's scale, and cuts a number to fit an integer, without a word: these count too.
+    Spark rounds to fit a decimal's scale, cuts a number to fit an integer, and a time of day to fit a date, takes `2026`
+    for the first of January and `10:00` for ten o'clock today, all without a word: these count too.
     A floating-point number is inexact anyway, it may be rounded.
 #}
 {% macro _is_uncastable(column) %}
     {%- set raw = _quoted(column.raw_name) -%}
     {%- set value = _cast_column(column) -%}
     {%- set failed = raw ~ " is not null and " ~ value ~ " is null" -%}
+    {%- set whole_date = '^ *[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}' -%}
     {%- set decimal = modules.re.match('decimal\\((\\d+),(\\d+)\\)', column.data_type) -%}
-    {%- set is_exact = column.is_text or column.raw_type.startswith('decimal') -%}
-    {%- if decimal and is_exact -%}
+    {%- if decimal and column.raw_type.startswith('decimal') -%}
+        {{ return("not (try_cast(" ~ value ~ " as " ~ column.raw_type | replace(',', ', ') ~ ") <=> " ~ raw ~ ")") }}
+    {%- elif decimal and column.is_text -%}
         {#- as many digits behind the point as fit beside the same number before it #}
         {%- set spare = 38 - decimal.group(1) | int -%}
         {%- set scale = spare + decimal.group(2) | int -%}
         {%- if spare -%}
             {%- set failed = failed ~ " or " ~ value ~ " <> try_cast(" ~ raw ~ " as decimal(38, " ~ scale ~ "))" -%}
         {%- endif -%}
-        {%- if column.is_text and spare < 10 -%}
+        {%- if spare < 10 -%}
             {#- too few of them to tell: the text itself has a digit where the type has none #}
             {%- set failed = failed ~ " or " ~ raw ~ " rlike '[.][0-9]{" ~ decimal.group(2) ~ "}[0-9]*[1-9][0-9]* *$'" -%}
         {%- endif -%}
     {%- elif column.data_type in ('tinyint', 'smallint', 'int', 'bigint')
         and column.raw_type.startswith(('decimal', 'float', 'double')) -%}
         {{ return(failed ~ " or " ~ value ~ " <> " ~ raw) }}
+    {%- elif column.data_type == 'date' and column.raw_type.startswith('timestamp') -%}
+        {{ return(failed ~ " or " ~ value ~ " <> " ~ raw) }}
+    {%- elif column.data_type == 'date' and column.is_text -%}
+        {#- midnight is no time of day that would be lost #}
+        {{ return(failed ~ " or not " ~ raw ~ " rlike '" ~ whole_date ~ "([ T]00:00(:00([.]0*)?)?)? *$'") }}
+    {%- elif column.data_type.startswith('timestamp') and column.is_text -%}
+        {{ return(failed ~ " or not " ~ raw ~ " rlike '" ~ whole_date ~ "'") }}
     {%- endif -%}
     {{ return(failed) }}
 {% endmacro %}

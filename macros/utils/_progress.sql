@@ -13,7 +13,8 @@
             recorded_at timestamp comment 'the last batch of the change log that it has applied',
             change_seq string comment 'greatest change_seq that it has applied',
             changed_at timestamp comment 'greatest changed_at that it has applied',
-            path string comment 'how it did so: narrow, wide, all, or rebuild; NULL for change logs'
+            path string comment 'how it did so: narrow, wide, all, or rebuild; NULL for change logs',
+            arrival string comment 'greatest mark of arrival that a change log has read; NULL where there are none'
         )
         using {{ adapter.afterimage_table_format() }}
         comment 'One row per publication of a model: what it had applied by then'
@@ -60,6 +61,6 @@
     {%- endfor -%}
     {%- do run_query(
         "insert into " ~ _progress_relation() ~ " values ('" ~ model_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
-        ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp), " ~ texts[3] ~ ")"
+        ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp), " ~ texts[3] ~ ", null)"
     ) -%}
 {% endmacro %}

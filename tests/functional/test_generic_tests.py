@@ -76,7 +76,10 @@ LOG = """
     change_seq string, change_oper string, load_id string, load_rows bigint, record_hash bigint,
     before_record_hash bigint
 """
-STAGING = "change_seq string, change_oper string, load_id string, record_hash bigint"
+STAGING = (
+    "change_seq string, change_oper string, load_id string, record_hash bigint, arrival string"
+)
+PROGRESS = "model string, arrival string"
 REJECTED = """
     change_seq string, change_oper string, reject_reason string, record_hash bigint,
     raw_record string, recorded_at timestamp, resolved_at timestamp
@@ -169,7 +172,7 @@ VERSIONS = [
 ]
 
 LAST = 100
-# change_seq, change_oper, load_id, record_hash
+# change_seq, change_oper, load_id, record_hash, and for some the mark of arrival
 STAGED = [
     (seq(10), "I", None, 1),
     (seq(20), "U", None, 2),
@@ -191,7 +194,12 @@ STAGED = [
     (None, "I", None, 45),
     (seq(LAST - 2), "D", None, 46),
     (seq(LAST + 1), "I", None, 47),
+    (seq(41), "I", None, 48, "m1"),
+    (seq(42), "I", None, 49, "m2"),
+    (seq(43), "I", None, 50, "m3"),
 ]
+# the greatest counts, of this log
+MARKS = [("things_changes", "m2"), ("things_changes", "m1"), ("others_changes", "m3")]
 # change_seq, change_oper, load_id, load_rows, record_hash, before_record_hash
 LOGGED = [
     (seq(0), "L", "initial", 2, None, None),
@@ -278,7 +286,8 @@ def tested(
         ("things_current", HISTORY, [tuple(row[name] for name in history) for row in current]),
         ("things_changes", LOG, LOGGED),
         ("things_changes_rejected", REJECTED, REJECTS),
-        ("stg_things", STAGING, STAGED),
+        ("stg_things", STAGING, [(*row, None)[:5] for row in STAGED]),
+        ("afterimage_progress", PROGRESS, MARKS),
     ):
         write_table(spark, table_format, name, columns, rows)
     folder = write_project(tmp_path_factory.mktemp("project") / "generic_tests", DATA_TESTS)
@@ -353,6 +362,9 @@ LOST_RECORDS = {
     (None, "I", 45),
     (seq(LAST - 2), "D", 46),
     (seq(LAST + 1), "I", 47),
+    (seq(41), "I", 48),
+    (seq(42), "I", 49),
+    (seq(43), "I", 50),
 }
 
 
@@ -360,8 +372,11 @@ LOST_RECORDS = {
     ("name", "left_out"),
     [
         ("conserved_things", set()),
-        # beyond the log's last change
-        ("conserved_while_landing", {(seq(LAST + 1), "I", 47)}),
+        # beyond the log's last change, and of the last mark that it has read on
+        (
+            "conserved_while_landing",
+            {(seq(LAST + 1), "I", 47), (seq(42), "I", 49), (seq(43), "I", 50)},
+        ),
     ],
 )
 def test_conserved(tested: CompiledTests, name: str, left_out: set[Any]) -> None:

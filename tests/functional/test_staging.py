@@ -274,7 +274,15 @@ BAD_TEXTS = [
     ("rate", "-1.000000000000000000005"),
     ("rate", "1" * 29),
     ("shipped_on", "2026-02-30"),
+    # neither cut, nor filled up
+    ("shipped_on", "2026-03-01 10:00"),
+    ("shipped_on", "2026-03-01T00:00:01"),
+    ("shipped_on", "2026"),
+    ("shipped_on", "2026-03"),
     ("seen_at", "noon"),
+    ("seen_at", "2026"),
+    ("seen_at", "10:00"),
+    ("seen_at", "T10:00:00"),
     ("is_open", "maybe"),
     ("ratio", "half"),
     ("payload", "0xyz"),
@@ -313,9 +321,41 @@ TEXTS: RawTable = (
             payload="0xDEADbeef",
         ),
         texts("nulls"),
-        texts("zeros", price="1.500", rate="1.00000000000", payload="00FF"),
+        texts(
+            "zeros",
+            price="1.500",
+            rate="1.00000000000",
+            shipped_on="2026-03-02 00:00:00.000",
+            seen_at="2026-3-2",
+            payload="00FF",
+        ),
         texts("empty", payload=""),
         *(texts(f"{column} {text}", **{column: text}) for column, text in BAD_TEXTS),
+    ],
+)
+
+# Raw columns that have a type already, and are declared with a smaller one.
+DECLARED_TYPES = {"price": "decimal(38,2)", "rate": "decimal(5,2)", "shipped_on": "date"}
+TYPED: RawTable = (
+    {
+        "header__change_seq": "string",
+        "header__change_oper": "string",
+        "name": "string",
+        "price": "decimal(38,10)",
+        "rate": "decimal(9,4)",
+        "shipped_on": "timestamp",
+    },
+    [
+        (seq(), "I", name, price, rate, shipped_on)
+        for name, price, rate, shipped_on in (
+            ("good", Decimal("1" * 28 + ".25"), Decimal("1.5"), datetime(2026, 3, 2)),
+            ("nulls", None, None, None),
+            ("price", Decimal("0.005"), None, None),
+            ("price carried", Decimal("9" * 28 + ".999"), None, None),
+            ("rate", None, Decimal("1.505"), None),
+            ("rate too large", None, Decimal(1000), None),
+            ("shipped_on", None, None, datetime(2026, 3, 2, 0, 0, 0, 1)),
+        )
     ],
 )
 
@@ -364,6 +404,7 @@ RAW = {
     "bare__ct": BARE,
     "lean__ct": LEAN,
     "texts__ct": TEXTS,
+    "typed__ct": TYPED,
     "fits__ct": FITS,
 }
 
@@ -397,6 +438,7 @@ VIEWS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
     "bare": ("bare__ct", None, {"header_prefix": ""}),
     "lean": ("lean__ct", None, {"lob_columns": ["note"]}),
     "texts": ("texts__ct", None, {}),
+    "typed": ("typed__ct", None, {}),
     "fits": ("fits__ct", None, {"key": ["c1"], "lob_columns": ["c5"]}),
     "fits_not_lsb": (
         "fits__ct",
@@ -427,10 +469,8 @@ def write_project(folder: Path) -> Path:
     for view, (raw, base, settings) in VIEWS.items():
         table: dict[str, Any] = {"name": f"{view}__ct", "identifier": raw}
         table["config"] = {"meta": {"afterimage": settings}}
-        if view == "texts":
-            table["columns"] = [
-                {"name": name, "data_type": kind} for name, kind in TEXT_TYPES.items()
-            ]
+        declared = {"texts": TEXT_TYPES, "typed": DECLARED_TYPES}.get(view, {})
+        table["columns"] = [{"name": name, "data_type": kind} for name, kind in declared.items()]
         tables.append(table)
         of_base = f", base='{base}'" if base else ""
         (models / f"stg_{view}.sql").write_text(
@@ -719,6 +759,7 @@ def test_values_that_look_wrong_and_are_not(staged: Project) -> None:
     assert [row["reject_reason"] for row in (nulls, zeros, empty)] == [None] * 3
     assert [nulls[name] for name in list(TEXT_TYPES)[6:]] == [None] * 8
     assert (zeros["price"], zeros["rate"]) == (Decimal("1.50"), Decimal(1))
+    assert (zeros["shipped_on"], zeros["seen_at"]) == (date(2026, 3, 2), datetime(2026, 3, 2))
     assert (zeros["payload"], empty["payload"]) == (b"\0\xff", b"")
 
 
@@ -727,6 +768,25 @@ def test_a_value_that_does_not_cast_is_rejected(staged: Project, column: str, te
     row = staged.row("texts", f"{column} {text}", "name")
     assert row["reject_reason"] == f"uncastable_value:{column}"
     assert json.loads(row["raw_record"])[column] == text
+
+
+def test_a_value_that_does_not_fit_a_smaller_type_is_rejected(staged: Project) -> None:
+    good = staged.row("typed", "good", "name")
+    assert (good["price"], good["rate"], good["shipped_on"]) == (
+        Decimal("1" * 28 + ".25"),
+        Decimal("1.50"),
+        date(2026, 3, 2),
+    )
+    reasons = {row["name"]: row["reject_reason"] for row in staged.rows("typed")}
+    assert reasons == {
+        "good": None,
+        "nulls": None,
+        "price": "uncastable_value:price",
+        "price carried": "uncastable_value:price",
+        "rate": "uncastable_value:rate",
+        "rate too large": "uncastable_value:rate",
+        "shipped_on": "uncastable_value:shipped_on",
+    }
 
 
 # --- the base table

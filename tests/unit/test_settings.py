@@ -24,6 +24,7 @@ DEFAULTS = {
     "look_back": "15 minutes",
     "arrival_look_back": 1,
     "on_reject": "quarantine",
+    "on_gap": "warn",
     "lob_columns": [],
     "header_prefix": "header__",
     "mask_byte_order": "auto",
@@ -84,6 +85,7 @@ def test_everything_set() -> None:
         look_back: 2 hours
         arrival_look_back: 3
         on_reject: fail
+        on_gap: ignore
         lob_columns: [remark]
         header_prefix: hdr_
         mask_byte_order: lsb_first
@@ -103,6 +105,7 @@ def test_everything_set() -> None:
         "look_back": "2 hours",
         "arrival_look_back": 3,
         "on_reject": "fail",
+        "on_gap": "ignore",
         "lob_columns": ["remark"],
         "header_prefix": "hdr_",
         "mask_byte_order": "lsb_first",
@@ -252,6 +255,7 @@ def has_all(message: str, *parts: str) -> None:
         ("arrival_look_back: -1", ["`arrival_look_back`", "-1", "a whole number", "Cure: "]),
         ("arrival_look_back: x", ["`arrival_look_back`", "'x'", "a whole number", "Cure: "]),
         ("on_reject: ignore", ["`on_reject`", "'ignore'", "Allowed: quarantine, fail", "Cure: "]),
+        ("on_gap: stop", ["`on_gap`", "'stop'", "Allowed: fail, warn, ignore", "Cure: "]),
         ("header_prefix: 7", ["`header_prefix`", "7", "Allowed: text", "Cure: "]),
         (
             "mask_byte_order: big",

@@ -37,23 +37,30 @@ class ChangeBatch:
     Attributes:
         accepted: rows for the log (all its columns), or None when there are none.
         rejected: rows for `<table>_changes_rejected`, or None when there are no new ones.
+        repaired: `record_hash` of older rejects whose repaired record is accepted, or None.
         empty_log: a DataFrame without rows that has the log's columns, to create it from.
         empty_rejected: the same for the rejected table.
         change_seq: greatest position in the log after this batch, None when it has none.
         changed_at: greatest commit time in the log after this batch, ISO text in UTC.
+        arrival: greatest mark of arrival that was read, None where staging yields none.
         recorded_at: the batch's identity, ISO text in UTC.
-        is_progress_behind: the log holds a batch that a killed run did not note as progress.
+        is_rebuild: the rows replace the log instead of being appended.
+        is_progress_behind: there is something to note besides the batch: newer marks of arrival,
+            or a batch that a killed run did not note.
         counts: what became of the records.
         cached: what to release once the batch is written.
     """
 
     accepted: DataFrame | None
     rejected: DataFrame | None
+    repaired: DataFrame | None
     empty_log: DataFrame
     empty_rejected: DataFrame
     change_seq: str | None
     changed_at: str | None
+    arrival: str | None
     recorded_at: str
+    is_rebuild: bool
     is_progress_behind: bool
     counts: BatchCounts
     cached: DataFrame | None

@@ -44,6 +44,7 @@ LOG_COLUMNS = {
 REJECTED_COLUMNS = {
     "change_seq": "string",
     "change_oper": "string",
+    "record_key": "string",
     "reject_reason": "string",
     "record_hash": "bigint",
     "raw_record": "string",

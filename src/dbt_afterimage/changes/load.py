@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -12,6 +14,8 @@ from dbt_afterimage.changes.pairing import (
     quoted,
     with_null_key_first,
 )
+from dbt_afterimage.changes.positions import QlikPositions
+from dbt_afterimage.changes.progress import Progress
 
 _IS_BAD = "_afterimage_is_bad"
 
@@ -25,11 +29,11 @@ def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
         position: the load's change_seq, for rows that have none.
 
     Returns:
-        The rows without `raw_record` and `arrival`, plus `outcome` and `reject_reason`.
+        The rows without `raw_record`, plus `outcome` and `reject_reason`.
     """
     reason = with_null_key_first(F.col("reject_reason"), F.lit(True), key)
     rows = (
-        rows.drop("raw_record", "arrival")
+        rows.drop("raw_record")
         .withColumn("change_seq", F.coalesce("change_seq", F.lit(position)))
         .withColumn("reject_reason", reason)
     )
@@ -81,3 +85,24 @@ def marker(rows: DataFrame, position: str, loaded_at: str | None = None) -> Data
             "outcome": F.lit(ACCEPTED),
         }
     )
+
+
+def load_position(
+    settings: dict[str, Any], log: DataFrame | None, where: QlikPositions, done: Progress
+) -> str | None:
+    """Where the table's full load goes in the log; None when there is none or it is in the log."""
+    base = settings.get("base")
+    if not base:
+        return None
+    loads = (
+        []
+        if log is None
+        else log.filter((F.col("change_oper") == "L") & F.col("load_rows").isNotNull())
+        .select("load_id")
+        .collect()
+    )
+    if any(row["load_id"] == base["load_id"] for row in loads):
+        return None
+    if base["position"]:
+        return str(base["position"])
+    return where.after(done.change_seq) if loads and done.change_seq else where.first

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
-from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.batch import BatchCounts, ChangeBatch
 from dbt_afterimage.changes.contract import LOG_COLUMNS, REJECTED_COLUMNS, data_columns
-from dbt_afterimage.changes.load import decide_load, marker
+from dbt_afterimage.changes.gaps import check_gap
+from dbt_afterimage.changes.load import decide_load, load_position, marker
 from dbt_afterimage.changes.pairing import (
     ACCEPTED,
     DUPLICATE,
@@ -21,11 +20,22 @@ from dbt_afterimage.changes.pairing import (
     pair,
 )
 from dbt_afterimage.changes.positions import QlikPositions, positions
-from dbt_afterimage.changes.progress import ISO_TIMESTAMP, Progress, read_progress
-
-
-class RejectedRecordsError(RuntimeError):
-    """Records were rejected and the table's `on_reject` is `fail`."""
+from dbt_afterimage.changes.progress import (
+    ISO_TIMESTAMP,
+    Progress,
+    greatest,
+    next_recorded_at,
+    read_progress,
+    really_done,
+)
+from dbt_afterimage.changes.quarantine import (
+    RejectedRecordsError,
+    describe_rejects,
+    new_rejects,
+    repaired,
+)
+from dbt_afterimage.changes.reading import is_position, read
+from dbt_afterimage.changes.rebuild import check_rebuild
 
 
 def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeBatch:
@@ -41,6 +51,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
 
     Raises:
         RejectedRecordsError: records are rejected and `on_reject` is `fail`.
+        GapError: the raw table was purged before it was read, and `on_gap` is `fail`.
+        RebuildError: `rebuild_changes` is set, and the raw tables lack what the log holds.
     """
     context = dbt.config.get("afterimage")
     settings = context["settings"]
@@ -48,122 +60,68 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     where = positions(settings)
     log = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
     noted = read_progress(session, context["progress"], context["model"]) if log else Progress()
-    done = _really_done(log, noted)
+    done = really_done(log, noted)
+    is_rebuild = log is not None and context["rebuild_changes"]
+    if log is not None and is_rebuild:
+        check_rebuild(context, where, staged, log)
+        # as in a first run, but for the batch's time: it is later than what the marts know
+        log, done = None, Progress(recorded_at=done.recorded_at)
 
-    floor = _floor(context, where, done)
-    changes = staged.filter(~F.col("change_oper").isin("L", "N") | F.col("change_oper").isNull())
-    recorded = None
-    if log is not None and floor is not None:
-        changes = changes.filter(_is_new_or_malformed(floor, where))
-        recorded = log.filter((F.col("change_seq") > floor) & (F.col("change_oper") != "L"))
-    elif log is not None:
-        recorded = log.filter(F.col("change_oper") != "L")
-    decided = pair(changes, recorded, key, before_images=settings["before_images"])
+    reading = read(context, where, staged, log, done)
+    decided = pair(reading.changes, reading.recorded, key, before_images=settings["before_images"])
 
-    load_position = _load_position(settings, log, where, done)
-    if load_position is not None:
-        rows = decide_load(staged.filter(F.col("change_oper") == "L"), key, load_position)
+    load_at = load_position(settings, log, where, done)
+    if load_at is not None:
+        rows = decide_load(staged.filter(F.col("change_oper") == "L"), key, load_at)
         decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = decided.persist()
 
-    found = _look(decided)
-    horizon = where.before_look_back(_greatest(found["seen_seq"], done.change_seq) or where.first)
+    found = _look(decided, where)
+    if log is not None and load_at is None:
+        check_gap(context, where, staged, log, done, reading.marks, found["first_seq"])
+    horizon = where.before_look_back(greatest(found["seen_seq"], done.change_seq) or where.first)
     accepted, rejected = _split(decided, horizon)
     counts = _count(decided, horizon)
-    if load_position is not None:
+    logged = accepted
+    if load_at is not None:
         loaded = decided.filter((F.col("change_oper") == "L") & (F.col("outcome") == ACCEPTED))
-        mark = marker(loaded, load_position).withColumn(
-            "load_id", F.lit(settings["base"]["load_id"])
-        )
-        accepted = accepted.unionByName(mark, allowMissingColumns=True)
+        mark = marker(loaded, load_at).withColumn("load_id", F.lit(settings["base"]["load_id"]))
+        logged = accepted.unionByName(mark, allowMissingColumns=True)
 
-    has_rows = bool(counts.accepted) or load_position is not None
-    recorded_at = _next_recorded_at(done) if has_rows or counts.rejected else done.recorded_at or ""
-    new_rejects = (
-        _new_rejects(session, context, rejected, staged, recorded_at) if counts.rejected else None
+    has_rows = bool(counts.accepted) or load_at is not None
+    recorded_at = next_recorded_at(done)
+    rejects = (
+        new_rejects(session, context, rejected, staged, recorded_at) if counts.rejected else None
     )
-    if new_rejects is not None and settings["on_reject"] == "fail":
-        raise RejectedRecordsError(_describe_rejects(context, new_rejects))
-    rows = _log_rows(accepted, staged, recorded_at, context["beginning_of_time"])
+    if rejects is not None and settings["on_reject"] == "fail":
+        raise RejectedRecordsError(describe_rejects(context, rejects))
+    rows = _log_rows(logged, staged, recorded_at, context["beginning_of_time"])
+    arrival = greatest(found["arrival"], done.arrival)
     return ChangeBatch(
         accepted=rows if has_rows else None,
-        rejected=new_rejects,
+        rejected=rejects,
+        repaired=repaired(session, context, accepted) if counts.accepted else None,
         empty_log=rows.limit(0),
         empty_rejected=session.createDataFrame(
             [], ", ".join(f"{name} {kind}" for name, kind in REJECTED_COLUMNS.items())
         ),
-        change_seq=_greatest(found["accepted_seq"], done.change_seq, load_position),
-        changed_at=_greatest(found["accepted_at"], done.changed_at),
-        recorded_at=recorded_at if has_rows else done.recorded_at or recorded_at,
-        is_progress_behind=done != noted,
+        change_seq=greatest(found["accepted_seq"], done.change_seq, load_at),
+        changed_at=greatest(found["accepted_at"], done.changed_at),
+        arrival=arrival,
+        recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
+        is_rebuild=is_rebuild,
+        is_progress_behind=done != noted or arrival != done.arrival,
         counts=counts,
         cached=decided,
     )
 
 
-def _really_done(log: DataFrame | None, noted: Progress) -> Progress:
-    """What the log holds: more than was noted when a run was killed before it could note it."""
-    if log is None:
-        return noted
-    if noted.recorded_at is not None:
-        log = log.filter(F.col("recorded_at") > F.lit(noted.recorded_at).cast("timestamp"))
-    change = F.col("change_oper") != "L"
-    found = log.agg(
-        F.date_format(F.max("recorded_at"), ISO_TIMESTAMP),
-        F.max(F.when(change, F.col("change_seq"))),
-        F.date_format(F.max(F.when(change, F.col("changed_at"))), ISO_TIMESTAMP),
-    ).first()
-    if found is None or found[0] is None:
-        return noted
-    return Progress(
-        found[0], _greatest(found[1], noted.change_seq), _greatest(found[2], noted.changed_at)
-    )
-
-
-def _floor(context: dict[str, Any], where: QlikPositions, done: Progress) -> str | None:
-    """Records up to this position were settled by earlier runs; None = read everything."""
-    given = context["backfill_from"]
-    if given is not None:
-        given = str(given)
-        if len(given) == where.width and given.isdigit():
-            return str(int(given) - 1).zfill(where.width)
-        return where.of_time(datetime.fromisoformat(given))
-    if done.change_seq is None or context["rebuild_changes"]:
-        return None
-    return where.before_look_back(done.change_seq) or None
-
-
-def _is_new_or_malformed(floor: str, where: QlikPositions) -> Column:
-    # A comparison would hide a NULL position, and a malformed one that happens to sort low.
-    seq = F.col("change_seq")
-    return (seq > floor) | seq.isNull() | ~seq.rlike(f"^[0-9]{{{where.width}}}$") | (seq < "1")
-
-
-def _load_position(
-    settings: dict[str, Any], log: DataFrame | None, where: QlikPositions, done: Progress
-) -> str | None:
-    """Where the table's full load goes in the log; None when there is none or it is in the log."""
-    base = settings.get("base")
-    if not base:
-        return None
-    loads = (
-        []
-        if log is None
-        else log.filter((F.col("change_oper") == "L") & F.col("load_rows").isNotNull())
-        .select("load_id")
-        .collect()
-    )
-    if any(row["load_id"] == base["load_id"] for row in loads):
-        return None
-    if base["position"]:
-        return str(base["position"])
-    return where.after(done.change_seq) if loads and done.change_seq else where.first
-
-
-def _look(decided: DataFrame) -> Row:
+def _look(decided: DataFrame, where: QlikPositions) -> Row:
     ok = F.col("outcome").isin(ACCEPTED, WAITING, DUPLICATE)
     change = F.col("change_oper") != "L"
     row = decided.agg(
+        F.min(F.when(is_position(where) & change, F.col("change_seq"))).alias("first_seq"),
+        F.max("arrival").alias("arrival"),
         F.max(F.when(ok & change, F.col("change_seq"))).alias("seen_seq"),
         F.max(F.when((F.col("outcome") == ACCEPTED) & change, F.col("change_seq"))).alias(
             "accepted_seq"
@@ -227,62 +185,3 @@ def _log_rows(
         rows = rows.withColumn("load_rows", F.lit(None).cast("bigint"))
     names = [F.col(name).cast(kind).alias(name) for name, kind in LOG_COLUMNS.items()]
     return rows.select(*names, *data, "before")
-
-
-def _new_rejects(
-    session: SparkSession,
-    context: dict[str, Any],
-    rejected: DataFrame,
-    staged: DataFrame,
-    recorded_at: str,
-) -> DataFrame | None:
-    """Rejected records that `<table>_changes_rejected` lacks, whole, as they came.
-
-    Rejected records are few and are read again in every run; only for new ones staging is read a
-    second time, for the raw text that the pairing does not carry.
-    """
-    new = rejected.select("change_seq", "change_oper", "reject_reason", "record_hash").distinct()
-    if session.catalog.tableExists(context["rejected"]):
-        known = session.table(context["rejected"]).select("record_hash").distinct()
-        new = new.join(known, "record_hash", "left_anti")
-    hashes = [row["record_hash"] for row in new.select("record_hash").distinct().limit(1).collect()]
-    if not hashes:
-        return None
-    raw = staged.select("record_hash", "raw_record").join(
-        F.broadcast(new.select("record_hash")), "record_hash", "left_semi"
-    )
-    raw = raw.groupBy("record_hash").agg(F.min("raw_record").alias("raw_record"))
-    return new.join(raw, "record_hash", "left").select(
-        "change_seq",
-        "change_oper",
-        "reject_reason",
-        "record_hash",
-        "raw_record",
-        F.lit(recorded_at).cast("timestamp").alias("recorded_at"),
-        F.lit(None).cast("timestamp").alias("resolved_at"),
-    )
-
-
-def _describe_rejects(context: dict[str, Any], rejects: DataFrame) -> str:
-    counts = rejects.groupBy("reject_reason").count().orderBy("reject_reason").collect()
-    reasons = ", ".join(f"{row['reject_reason']} ({row['count']})" for row in counts)
-    example = rejects.select("raw_record").first()
-    return (
-        f"{context['model']}: new records are rejected, and the table's `on_reject` is `fail`: "
-        f"{reasons}. One of them: {example['raw_record'] if example else None}. "
-        "Nothing was written. Cure: repair the records, or set `on_reject: quarantine` to keep "
-        "them aside and go on."
-    )
-
-
-def _next_recorded_at(done: Progress) -> str:
-    """Now, in UTC, but later than the last batch even when the clock ran back."""
-    now = datetime.now(timezone.utc).replace(tzinfo=None)
-    if done.recorded_at is not None:
-        now = max(now, datetime.fromisoformat(done.recorded_at) + timedelta(microseconds=1))
-    return now.isoformat(timespec="microseconds")
-
-
-def _greatest(*values: str | None) -> str | None:
-    given = [value for value in values if value is not None]
-    return reduce(max, given) if given else None

@@ -51,7 +51,7 @@ def pair(
             before image is rejected.
 
     Returns:
-        The staged rows without `raw_record` and `arrival`, plus `outcome` (see the constants),
+        The staged rows without `raw_record`, plus `outcome` (see the constants),
         `reject_reason`, and for updates `before` (struct of all data columns),
         `before_known_columns` and `before_record_hash`, NULL where there is no before image.
 
@@ -59,9 +59,7 @@ def pair(
         ReservedColumnError: a data column has a name that the change log needs for itself.
     """
     data = data_columns(staged.columns)
-    rows = _classed(staged.drop("raw_record", "arrival"), key).withColumn(
-        _IS_RECORDED, F.lit(False)
-    )
+    rows = _classed(staged.drop("raw_record"), key).withColumn(_IS_RECORDED, F.lit(False))
     if recorded is not None:
         rows = rows.unionByName(_identities(recorded, key), allowMissingColumns=True)
     # Records without a position are rejected; spreading them by content keeps them from one task.

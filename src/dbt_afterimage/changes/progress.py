@@ -7,8 +7,10 @@ one batch, and applying that batch again changes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import reduce
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
@@ -16,22 +18,27 @@ ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 @dataclass(frozen=True)
 class Progress:
-    """The last publication of a model; times are ISO text in UTC."""
+    """What a model had applied at its last publication; times are ISO text in UTC."""
 
     recorded_at: str | None = None
     change_seq: str | None = None
     changed_at: str | None = None
+    arrival: str | None = None
 
 
 def read_progress(session: SparkSession, table: str, model: str) -> Progress:
     """The last publication of ``model``; all None when it has none."""
+    # The row as a whole, not the greatest of each column: a log made anew may end at another place.
+    last = F.max(F.struct("recorded_at", "change_seq", "changed_at", "arrival")).alias("last")
     row = (
         session.table(table)
         .filter(F.col("model") == model)
-        .agg(
-            F.date_format(F.max("recorded_at"), ISO_TIMESTAMP),
-            F.max("change_seq"),
-            F.date_format(F.max("changed_at"), ISO_TIMESTAMP),
+        .agg(last)
+        .select(
+            F.date_format("last.recorded_at", ISO_TIMESTAMP),
+            "last.change_seq",
+            F.date_format("last.changed_at", ISO_TIMESTAMP),
+            "last.arrival",
         )
         .first()
     )
@@ -46,4 +53,41 @@ def write_progress(session: SparkSession, table: str, model: str, progress: Prog
         F.lit(progress.change_seq).cast("string").alias("change_seq"),
         F.lit(progress.changed_at).cast("timestamp").alias("changed_at"),
         F.lit(None).cast("string").alias("path"),
+        F.lit(progress.arrival).cast("string").alias("arrival"),
     ).writeTo(table).append()
+
+
+def really_done(log: DataFrame | None, noted: Progress) -> Progress:
+    """What the log holds: more than was noted when a run was killed before it could note it."""
+    if log is None:
+        return noted
+    if noted.recorded_at is not None:
+        log = log.filter(F.col("recorded_at") > F.lit(noted.recorded_at).cast("timestamp"))
+    change = F.col("change_oper") != "L"
+    found = log.agg(
+        F.date_format(F.max("recorded_at"), ISO_TIMESTAMP),
+        F.max(F.when(change, F.col("change_seq"))),
+        F.date_format(F.max(F.when(change, F.col("changed_at"))), ISO_TIMESTAMP),
+    ).first()
+    if found is None or found[0] is None:
+        return noted
+    return Progress(
+        found[0],
+        greatest(found[1], noted.change_seq),
+        greatest(found[2], noted.changed_at),
+        noted.arrival,
+    )
+
+
+def next_recorded_at(done: Progress) -> str:
+    """Now, in UTC, but later than the last batch even when the clock ran back."""
+    now = datetime.now(timezone.utc).replace(tzinfo=None)
+    if done.recorded_at is not None:
+        now = max(now, datetime.fromisoformat(done.recorded_at) + timedelta(microseconds=1))
+    return now.isoformat(timespec="microseconds")
+
+
+def greatest(*values: str | None) -> str | None:
+    """The greatest of the values that are there; None when none is."""
+    given = [value for value in values if value is not None]
+    return reduce(max, given) if given else None

@@ -1,4 +1,4 @@
-"""Writes a change batch: rejected records, then the log, then the progress row.
+"""Writes a change batch: rejected records and their repairs, the log, then the progress row.
 
 Each is one commit and is safe to repeat: a run that is killed between two of them finds on the next
 run what it has already recorded.
@@ -6,11 +6,14 @@ run what it has already recorded.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
 
 from dbt_afterimage.changes.batch import ChangeBatch
 from dbt_afterimage.changes.progress import Progress, write_progress
@@ -31,12 +34,22 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
         batch: what to write.
     """
     table_format = context["file_format"]
+    if batch.accepted is not None and not batch.is_rebuild:
+        _check_types(session, context["log"], batch.accepted)
     _append(session, context["rejected"], batch.rejected, batch.empty_rejected, table_format, None)
-    wrote = _append(
-        session, context["log"], batch.accepted, batch.empty_log, table_format, "change_date"
-    )
+    # before the log: once their records are in it, a repeated run would not see them as new
+    if batch.repaired is not None:
+        _resolve(session, context["rejected"], batch.repaired, batch.recorded_at)
+    if batch.is_rebuild:
+        rows = batch.accepted if batch.accepted is not None else batch.empty_log
+        _writer(rows, context["log"], table_format, "change_date").createOrReplace()
+        wrote = True
+    else:
+        wrote = _append(
+            session, context["log"], batch.accepted, batch.empty_log, table_format, "change_date"
+        )
     if wrote or batch.is_progress_behind:
-        progress = Progress(batch.recorded_at, batch.change_seq, batch.changed_at)
+        progress = Progress(batch.recorded_at, batch.change_seq, batch.changed_at, batch.arrival)
         write_progress(session, context["progress"], context["model"], progress)
     if wrote or batch.rejected is not None:
         logger.info(f"{context['model']}: {batch.counts}")
@@ -54,35 +67,69 @@ def _append(
 ) -> bool:
     """One commit, or none when there is nothing to write. A missing table is created."""
     if not session.catalog.tableExists(table):
-        writer = (rows if rows is not None else empty).writeTo(table).using(table_format)
-        if partition:
-            writer = writer.partitionedBy(F.col(partition))
-        writer.create()
+        _writer(rows if rows is not None else empty, table, table_format, partition).create()
         return rows is not None
     if rows is None:
         return False
-    _fit_columns(session, table, rows)
+    _add_columns(session, table, rows)
     # `by name`, so that a column that staging gained in the middle lands in its own place
-    view = f"afterimage_append_{table.replace('.', '_').replace('`', '')}"
-    rows.createOrReplaceTempView(view)
-    session.sql(f"insert into {table} by name select * from {view}")
-    session.catalog.dropTempView(view)
+    with _view(rows, table) as view:
+        session.sql(f"insert into {table} by name select * from {view}")
     return True
 
 
-def _fit_columns(session: SparkSession, table: str, rows: DataFrame) -> None:
-    """Add the columns that the table lacks; a changed type stops the run before it writes."""
-    old = {field.name: field.dataType for field in session.table(table).schema.fields}
-    new = {field.name: field.dataType for field in rows.schema.fields}
-    for name, kind in new.items():
+def _resolve(session: SparkSession, table: str, repaired: DataFrame, recorded_at: str) -> None:
+    """Note on rejected records that their repaired ones are accepted; one commit."""
+    with _view(repaired, table) as view:
+        session.sql(
+            f"merge into {table} as target using {view} as source "
+            "on target.record_hash = source.record_hash and target.resolved_at is null "
+            f"when matched then update set target.resolved_at = timestamp '{recorded_at}'"
+        )
+
+
+def _writer(
+    rows: DataFrame, table: str, table_format: str, partition: str | None
+) -> DataFrameWriterV2:
+    writer = rows.writeTo(table).using(table_format)
+    return writer.partitionedBy(F.col(partition)) if partition else writer
+
+
+@contextmanager
+def _view(rows: DataFrame, table: str) -> Iterator[str]:
+    """A name for rows that are written to a table; no other model's, for all share the session."""
+    name = f"afterimage_append_{table.replace('.', '_').replace('`', '')}"
+    rows.createOrReplaceTempView(name)
+    try:
+        yield name
+    finally:
+        rows.sparkSession.catalog.dropTempView(name)
+
+
+def _columns(rows: DataFrame) -> dict[str, DataType]:
+    return {field.name: field.dataType for field in rows.schema.fields}
+
+
+def _check_types(session: SparkSession, table: str, rows: DataFrame) -> None:
+    """A changed type stops the run before anything is written."""
+    if not session.catalog.tableExists(table):
+        return
+    old = _columns(session.table(table))
+    for name, kind in _columns(rows).items():
         if name != "before" and name in old and old[name] != kind:
             raise ChangedTypeError(
                 f"{table}: the column `{name}` is {old[name].simpleString()} in the change log and "
                 f"{kind.simpleString()} in staging. Nothing was written. Cure: give the column its "
                 "old type in the source's `columns`."
             )
+
+
+def _add_columns(session: SparkSession, table: str, rows: DataFrame) -> None:
+    """Add the columns that the table lacks, to its before images as well."""
+    old, new = _columns(session.table(table)), _columns(rows)
     added = [name for name in new if name not in old]
     if added:
         columns = [f"`{name}` {new[name].simpleString()}" for name in added]
-        columns += [f"before.`{name}` {new[name].simpleString()}" for name in added]
+        if "before" in old:
+            columns += [f"before.`{name}` {new[name].simpleString()}" for name in added]
         session.sql(f"alter table {table} add columns ({', '.join(columns)})")

@@ -1,0 +1,120 @@
+"""Which raw records a run reads, and which rows of the log may hold the same ones.
+
+By position: records behind the look-back of the log's greatest change_seq. By marks of arrival,
+where staging yields them: besides these, all records of the last marks, whatever their position,
+so that a late one is found without `backfill_from`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from dbt_afterimage.changes.positions import QlikPositions
+from dbt_afterimage.changes.progress import Progress
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of arrival from which a run reads.
+
+    Attributes:
+        first: the mark at which it begins.
+        has_last: the raw table still has the greatest mark that the log has read.
+    """
+
+    first: str
+    has_last: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a run reads.
+
+    Attributes:
+        changes: raw records of changes, as staged.
+        recorded: rows of the log that may hold the same records; None when there are none.
+        marks: None when it reads by position alone.
+    """
+
+    changes: DataFrame
+    recorded: DataFrame | None
+    marks: Marks | None
+
+
+def read(
+    context: dict[str, Any],
+    where: QlikPositions,
+    staged: DataFrame,
+    log: DataFrame | None,
+    done: Progress,
+) -> Reading:
+    """Choose the records that earlier runs have not settled, and what to compare them with."""
+    is_change = ~F.col("change_oper").isin("L", "N") | F.col("change_oper").isNull()
+    changes = staged.filter(is_change)
+    if log is None:
+        return Reading(changes, None, None)
+    recorded = log.filter(F.col("change_oper") != "L")
+    floor = _floor(context, where, done)
+    if floor is None:
+        return Reading(changes, recorded, None)
+    seq = F.col("change_seq")
+    by_position = (seq > floor) | ~is_position(where)
+    marks = _marks(context["settings"]["arrival_look_back"], changes, done)
+    if marks is None:
+        return Reading(changes.filter(by_position), recorded.filter(seq > floor), None)
+
+    changes = changes.filter(by_position | (F.col("arrival") >= marks.first))
+    # A late record is compared with the log at its own place, which may lie far behind the floor.
+    found = changes.filter(is_position(where)).agg(F.min("change_seq")).first()
+    lowest = found[0] if found and found[0] is not None else floor
+    # What landed since, still further behind, waits for the next run: nothing to compare it with.
+    changes = changes.filter((seq >= lowest) | ~is_position(where))
+    return Reading(changes, recorded.filter(seq >= lowest), marks)
+
+
+def is_position(where: QlikPositions) -> Column:
+    """True for a change_seq that can be compared: neither NULL nor malformed."""
+    seq = F.col("change_seq")
+    # The width of a position, but no time: the year 0 sorts before everything.
+    well_formed = seq.rlike(f"^[0-9]{{{where.width}}}$") & (seq >= "1")
+    return F.coalesce(well_formed, F.lit(False))
+
+
+def _floor(context: dict[str, Any], where: QlikPositions, done: Progress) -> str | None:
+    """Records up to this position were settled by earlier runs; None = read everything."""
+    if done.change_seq is None:
+        return None
+    floor = where.before_look_back(done.change_seq)
+    given = context["backfill_from"]
+    if given is not None:
+        given = str(given)
+        if len(given) == where.width and given.isdigit():
+            wanted = str(int(given) - 1).zfill(where.width)
+        else:
+            wanted = where.of_time(datetime.fromisoformat(given))
+        # A time that the log has not reached yet must not skip what lies before it.
+        floor = min(floor, wanted)
+    return floor or None
+
+
+def _marks(look_back: int, changes: DataFrame, done: Progress) -> Marks | None:
+    """The mark so many marks before the last one that the log has read, or the oldest left."""
+    if done.arrival is None:
+        return None
+    arrival = F.col("arrival")
+    found = (
+        changes.filter(arrival <= done.arrival)
+        .select("arrival")
+        .distinct()
+        .orderBy(arrival.desc())
+        .limit(look_back + 1)
+        .collect()
+    )
+    if not found:
+        return Marks(done.arrival, has_last=False)
+    return Marks(found[-1]["arrival"], has_last=found[0]["arrival"] == done.arrival)

@@ -1,0 +1,56 @@
+"""`rebuild_changes`: a change log is made anew from the raw tables, if these hold all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from dbt_afterimage.changes.positions import QlikPositions
+from dbt_afterimage.changes.reading import is_position
+
+
+class RebuildError(RuntimeError):
+    """The raw tables lack what the change log holds: a rebuild would lose it."""
+
+
+def check_rebuild(
+    context: dict[str, Any], where: QlikPositions, staged: DataFrame, log: DataFrame
+) -> None:
+    """Stop unless every change and every full load of the log can be read once more.
+
+    Changes are compared by position and operation, not by content: a column that the raw table has
+    gained since gives all its records another content.
+
+    Raises:
+        RebuildError: something is gone; names how much, and the positions.
+    """
+    base = context["settings"].get("base")
+    declared = base["load_id"] if base else None
+    markers = log.filter(F.col("load_rows").isNotNull()).select("load_id").distinct().collect()
+    gone = sorted(row["load_id"] for row in markers if row["load_id"] != declared)
+    if gone:
+        raise RebuildError(
+            f"{context['model']}: `rebuild_changes` is set, and the log holds the full load "
+            f"{', '.join(map(repr, gone))}, which cannot be read again: the `base` of the table "
+            f"has the `load_id` {declared!r}. Nothing was written. Cure: run without "
+            "`rebuild_changes`, or give `base` that load_id and its table the rows of that load."
+        )
+    place = ["change_seq", "change_oper"]
+    changes = log.filter(F.col("change_oper") != "L")
+    images = changes.filter(F.col("before_record_hash").isNotNull())
+    held = changes.select(*place).union(images.select("change_seq", F.lit("B")))
+    raw = staged.filter(is_position(where) & (F.col("change_oper") != "L"))
+    lost = held.join(raw.select(*place), place, "left_anti")
+    found = lost.agg(F.count(F.lit(1)).alias("records"), F.min("change_seq").alias("first")).first()
+    if found is None or not found["records"]:
+        return
+    oldest = raw.agg(F.min("change_seq")).first()
+    raise RebuildError(
+        f"{context['model']}: `rebuild_changes` is set, and the raw table lacks "
+        f"records that the log was made from, {found['records']:,} of them, the first at "
+        f"change_seq {found['first']}; the oldest record of the raw table is at "
+        f"{oldest[0] if oldest else None}. Nothing was written. Cure: run without "
+        "`rebuild_changes`, or land the missing records again from a copy."
+    )

@@ -1,0 +1,532 @@
+"""What runs of a change log read, keep, reject and refuse, on a table that is landed step by step.
+
+The records are rows of a staging model, written here; `build_changes` and `write_batch` run as the
+materialization `change_log` runs them, without dbt around them. A record in the notation:
+
+    m1 0930 U 1 Bob      in the mark of arrival m1, at 09:30, the update of key 1 to the name Bob
+
+`-` is NULL. Every record of the class `Table` has the content that its text is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import pytest
+
+from dbt_afterimage.changes import build_changes, gaps, write
+from dbt_afterimage.changes.batch import ChangeBatch
+from dbt_afterimage.changes.contract import STAGED_COLUMNS
+from dbt_afterimage.changes.gaps import GapError
+from dbt_afterimage.changes.quarantine import RejectedRecordsError
+from dbt_afterimage.changes.rebuild import RebuildError
+from dbt_afterimage.changes.write import write_batch
+from dbt_afterimage.settings import parse_settings
+from tests.macro_renderer import MacroRenderer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA = "change_log"
+TYPES = {
+    "changed_at": "timestamp",
+    "source_timestamp": "timestamp",
+    "transaction_event": "bigint",
+    "declared_changed_columns": "array<string>",
+    "known_columns": "array<string>",
+    "truncate_scope": "map<string,string>",
+    "record_hash": "bigint",
+}
+COLUMNS = ", ".join(f"{name} {TYPES.get(name, 'string')}" for name in STAGED_COLUMNS)
+COLUMNS += ", id string, name string"
+PROGRESS = (
+    "model string, recorded_at timestamp, change_seq string, changed_at timestamp, path string, "
+    "arrival string"
+)
+
+
+def seq(time: str) -> str:
+    """`0930`: half past nine on 2 March 2026; what is no time of the day stays as it is."""
+    return f"20260302{time}".ljust(35, "0") if len(time) == 4 else time
+
+
+def staged(text: str) -> dict[str, Any]:
+    """One row of staging: its reject reason, if any, stands behind a colon."""
+    record, _, reason = text.partition(": ")
+    words = [None if word == "-" else word for word in record.split()]
+    arrival, time, oper, key, name = [*words, None, None][:5]
+    is_load = oper == "L"
+    return {
+        **dict.fromkeys(STAGED_COLUMNS),
+        "change_seq": None if time is None or is_load else seq(time),
+        "change_oper": oper,
+        "load_id": time if is_load else None,
+        "arrival": arrival,
+        "reject_reason": reason or None,
+        # of the content, the mark of arrival left out
+        "record_hash": crc32(" ".join(map(str, words[1:])).encode()),
+        "raw_record": record,
+        "id": key,
+        "name": name,
+    }
+
+
+class Table:
+    """A raw table, its change log, and runs over them."""
+
+    def __init__(self, spark: SparkSession, table_format: str, name: str) -> None:
+        self.records: list[str] = []
+        self._spark, self._format, self._name = spark, table_format, name
+        self.log, self.rejected = f"{SCHEMA}.{name}_changes", f"{SCHEMA}.{name}_changes_rejected"
+        self.progress = f"{SCHEMA}.{name}_progress"
+        spark.sql(f"create schema if not exists {SCHEMA}")
+        for table in (self.log, self.rejected, self.progress):
+            spark.sql(f"drop table if exists {table}")
+        spark.sql(f"create table {self.progress} ({PROGRESS}) using {table_format}")
+
+    def land(self, *records: str) -> None:
+        self.records += records
+
+    def purge(self, *beginnings: str) -> None:
+        """The records that begin so are gone."""
+        self.records = [text for text in self.records if not text.startswith(beginnings)]
+
+    def batch(self, settings: dict[str, Any] | None = None, **variables: Any) -> ChangeBatch:
+        """What a run would write."""
+        given = {"system": "qlik_change_table", "key": ["id"], **(settings or {})}
+        node = {
+            "source_name": "raw",
+            "name": self._name,
+            "config": {"meta": {"afterimage": given}},
+        }
+        self._context = {
+            "model": f"{self._name}_changes",
+            "settings": parse_settings(node),
+            "log": self.log,
+            "rejected": self.rejected,
+            "progress": self.progress,
+            "file_format": self._format,
+            "beginning_of_time": "1900-01-01 00:00:00",
+            "backfill_from": None,
+            "rebuild_changes": False,
+            "accept_gap": False,
+            **variables,
+        }
+        config = SimpleNamespace(get=lambda name: self._context)
+        return build_changes(SimpleNamespace(config=config), self._spark, self._staged())
+
+    def _staged(self) -> DataFrame:
+        rows = [tuple(staged(text).values()) for text in self.records]
+        return self._spark.createDataFrame(rows, COLUMNS).coalesce(1)
+
+    def run(self, settings: dict[str, Any] | None = None, **variables: Any) -> None:
+        batch = self.batch(settings, **variables)
+        write_batch(self._spark, self._context, batch)
+
+    def changes(self) -> list[str]:
+        """The log: `0930 U 1 Bob <- 1 Ann`."""
+        rows = self._frame(self.log).selectExpr(
+            "concat_ws(' ', coalesce(substr(change_seq, 9, 4), '-'), change_oper, id, name, "
+            "if(before is null, null, concat_ws(' ', '<-', before.id, before.name)))"
+        )
+        return sorted(row[0] for row in rows.collect())
+
+    def rejects(self, condition: str = "true") -> list[str]:
+        """The rejected records and why."""
+        rows = self._frame(self.rejected).filter(condition).select("raw_record", "reject_reason")
+        return sorted(f"{row[0]}: {row[1]}" for row in rows.collect())
+
+    def lost(self) -> list[str]:
+        """What the generic test `conserved` finds."""
+        render = MacroRenderer(
+            _check_relation_argument=lambda *arguments: None,
+            _check_whole_table=lambda *arguments: None,
+            _tested_settings=lambda: self._context["settings"],
+            _rejected_relation=lambda log: self.rejected,
+        )
+        view = f"{self._name}_staged"
+        self._staged().createOrReplaceTempView(view)
+        rows = self._spark.sql(render("test_conserved", self.log, view)).collect()
+        return sorted(f"{row['change_seq'][8:12]} {row['change_oper']}" for row in rows)
+
+    def commits(self) -> list[int]:
+        """How many there are of the log, of the rejected records and of the progress."""
+        counts = []
+        for table in (self.log, self.rejected, self.progress):
+            history = f"describe history {table}"
+            if self._format == "iceberg":
+                history = f"select * from {table}.snapshots"
+            counts.append(self._spark.sql(history).count())
+        return counts
+
+    def _frame(self, table: str) -> DataFrame:
+        self._spark.sql(f"refresh table {table}")
+        return self._spark.table(table)
+
+
+MakeTable = Callable[[str], Table]
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """For a handful of rows a plan takes longer to compile than to run."""
+    quicker = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    before = {name: spark.conf.get(name) or "" for name in quicker}
+    for name, value in quicker.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.fixture
+def make_table(session: SparkSession, table_format: str) -> MakeTable:
+    return lambda name: Table(session, table_format, name)
+
+
+# --- marks of arrival
+
+
+def test_a_late_record_in_a_new_mark_is_found_whatever_its_position(make_table: MakeTable) -> None:
+    table = make_table("late")
+    table.land("m1 0900 I 1 Ann", "m2 1200 I 2 Bob")
+    table.run()
+    # behind the look-back of 15 minutes: an old change, a pair, and a copy of what the log has
+    table.land("m3 0800 I 3 Cid", "m3 0830 U 3 Dan", "m3 0830 B 3 Cid", "m3 0900 I 1 Ann")
+    # in a mark of long ago it would not be looked for, and has no new position either
+    table.land("m0 0700 I 9 Zoe")
+    table.run()
+    assert table.changes() == [
+        "0800 I 3 Cid",
+        "0830 U 3 Dan <- 3 Cid",
+        "0900 I 1 Ann",
+        "1200 I 2 Bob",
+    ]
+    # the last mark but one is read once more, as it may have grown
+    table.land("m2 0930 D 1", "m1 0945 D 2")
+    table.run()
+    assert [text for text in table.changes() if " D " in text] == ["0930 D 1"]
+    assert table.lost() == ["0700 I", "0945 D"]
+
+
+def test_arrival_look_back_is_a_number_of_marks(make_table: MakeTable) -> None:
+    table = make_table("look_back")
+    table.land(*(f"m{number} 120{number} I {number} Ann" for number in range(4)))
+    table.run()
+    table.land(*(f"m{number} 0800 I 5{number} Bob" for number in range(4)))
+    for look_back, found in ((0, 1), (2, 3)):
+        assert table.batch({"arrival_look_back": look_back}).counts.accepted == found
+
+
+def test_a_record_waits_for_its_partner_over_any_number_of_marks(make_table: MakeTable) -> None:
+    """As long as the look-back by position covers it."""
+    table = make_table("waiting")
+    table.land("m1 1200 U 1 Bob", "m1 1201 I 2 Cid")
+    table.run()
+    table.land("m2 1202 I 3 Dan", "m3 1203 I 4 Eve", "m4 1204 I 5 Fay")
+    table.run()
+    table.land("m5 1200 B 1 Ann")
+    table.run()
+    assert table.changes()[0] == "1200 U 1 Bob <- 1 Ann"
+
+
+def test_a_mark_without_anything_new_is_noted_once(make_table: MakeTable) -> None:
+    table = make_table("copies")
+    table.land("m1 1200 I 1 Ann")
+    table.run()
+    log, rejected, progress = table.commits()
+    table.land("m2 1200 I 1 Ann")
+    table.run()
+    assert table.commits() == [log, rejected, progress + 1]
+    table.run()
+    assert table.commits() == [log, rejected, progress + 1]
+    # reading goes on from there
+    table.land("m1 0800 I 8 Zoe", "m2 0800 I 9 Zoe")
+    assert table.batch({"arrival_look_back": 0}).counts.accepted == 1
+
+
+def test_a_backfill_does_not_pass_over_a_late_mark(make_table: MakeTable) -> None:
+    table = make_table("backfill")
+    table.land("m1 0900 I 1 Ann", "m2 1200 I 2 Bob", "m3 1210 I 3 Cid")
+    table.run()
+    table.land("m1 1000 I 4 Dan", "m1 0930 I 5 Eve", "m4 0800 I 6 Fay", "m6 1300 I 7 Gus")
+    table.run(backfill_from="2026-03-02 09:45:00")
+    assert table.changes() == [
+        "0800 I 6 Fay",
+        "0900 I 1 Ann",
+        "1000 I 4 Dan",
+        "1200 I 2 Bob",
+        "1210 I 3 Cid",
+        "1300 I 7 Gus",
+    ]
+    # nor does a time that the log has not reached pass over what comes before it
+    table.land("m7 1310 D 7")
+    table.run(backfill_from="2026-03-03")
+    assert table.changes()[-1] == "1310 D 7"
+    assert table.lost() == ["0930 I"]
+    table.run(backfill_from=seq("0930"))
+    assert table.changes()[2] == "0930 I 5 Eve"
+    assert table.lost() == []
+
+
+# --- gaps
+
+GAP_CURES = ["backfill_from", "load_id", "accept_gap: true", "allowed: fail, warn, ignore"]
+
+
+@pytest.mark.parametrize(
+    ("landed", "later", "places"),
+    [
+        # by position
+        (["- 0900 I 1 Ann"], ["- 1200 D 1"], (f"change_seq {seq('0900')}", seq("1200"))),
+        # the mark that was read last
+        (["m1 0900 I 1 Ann", "m2 0910 D 1"], ["m4 0800 I 2 Bob"], ("arrival m2", "m4")),
+    ],
+    ids=["positions", "marks"],
+)
+def test_a_raw_table_that_was_purged_before_it_was_read(
+    make_table: MakeTable,
+    monkeypatch: pytest.MonkeyPatch,
+    landed: list[str],
+    later: list[str],
+    places: tuple[str, str],
+) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr(gaps, "logger", SimpleNamespace(warning=warnings.append))
+    table = make_table(f"gap_{len(landed)}")
+    table.land(*landed)
+    table.run()
+    before, commits = table.changes(), table.commits()
+    table.purge(*landed)
+    # an empty table is no gap, nor are records without a position
+    table.land(
+        "- - I 7 Zoe: null_change_seq", f"- {seq('0930')[:-1]}x I 7 Zoe: malformed_change_seq"
+    )
+    table.run({"on_gap": "fail"})
+    table.land(*later)
+    with pytest.raises(GapError) as error:
+        table.run({"on_gap": "fail"})
+    assert table.changes() == before
+    assert table.commits()[0] == commits[0]
+    message = str(error.value)
+    expected = [f"gap_{len(landed)}_changes", "`on_gap` is 'fail'", "Nothing was written", *places]
+    assert [part for part in [*expected, *GAP_CURES] if part not in message] == []
+    assert warnings == []
+    table.run()
+    assert len(table.changes()) == len(before) + 1
+    (warning,) = warnings
+    assert "`on_gap` is 'warn'" in warning and "Nothing was written" not in warning
+    # what was read is no gap any more
+    table.run({"on_gap": "fail"})
+
+
+def test_a_full_load_closes_a_gap(make_table: MakeTable) -> None:
+    table = make_table("reload")
+    fails = {"on_gap": "fail"}
+    first = {**fails, "base": {"kind": "frozen", "load_id": "first"}}
+    # the first change after a load is no gap: nothing was read before it
+    table.land("- first L 1 Ann")
+    table.run(first)
+    table.land("- 0900 D 1")
+    table.run(first)
+    table.purge("-")
+    table.land("- 1200 I 2 Bob")
+    with pytest.raises(GapError):
+        table.run(first)
+    # reloaded: the change table is emptied, and stays so until the next change
+    table.purge("-")
+    second = {**fails, "base": {"kind": "frozen", "load_id": "second"}}
+    table.land("- second L 2 Bob")
+    table.run(second)
+    table.land("- 1300 I 3 Cid")
+    table.run(second)
+    assert table.changes()[-1] == "1300 I 3 Cid"
+
+
+# --- rejected records
+
+
+def test_a_repaired_record_resolves_the_rejected_one(make_table: MakeTable) -> None:
+    table = make_table("repaired")
+    table.land(
+        "m1 0900 I 1 Ann",
+        "m1 0910 I - Bob",
+        "m1 0920 - 2 Cid: unknown_operation",
+        "m1 0930 D 3 bad: malformed_mask",
+        "m1 0940 U 4 bad: malformed_mask",
+        "m1 - I 5 Eve: null_change_seq",
+        "m1 0900 I 1 Another",
+        "m1 0800 B 6 Fay",
+        "m1 1000 I 7 Gus",
+    )
+    table.run()
+    kept = [text for text in table.records if "Another" in text or "1 Ann" in text]
+    assert len(table.rejects()) == 7 and len(table.changes()) == 2
+    log, rejected, progress = table.commits()
+    # other keys and operations of the same positions repair nothing
+    table.land("m2 0930 I 3 Hal", "m2 0930 D 8", "m2 0940 D 4", "m2 0900 D 1")
+    table.run()
+    assert table.rejects("resolved_at is not null") == []
+    assert table.commits() == [log + 1, rejected, progress + 1]
+    table.land(
+        "m3 0910 I 2 Bob",
+        "m3 0920 U 2 Cid",
+        "m3 0930 D 3",
+        "m3 0940 U 4 Dan",
+        "m3 0940 B 4 Old",
+        "m3 0800 U 6 Gus",
+        "m3 0800 B 6 Fay",
+    )
+    table.run()
+    resolved = table.rejects("resolved_at = (select max(recorded_at) from " + table.log + ")")
+    assert resolved == [
+        "m1 0800 B 6 Fay: orphan_before_image",
+        "m1 0910 I - Bob: null_key",
+        "m1 0920 - 2 Cid: unknown_operation",
+        "m1 0930 D 3 bad: malformed_mask",
+        "m1 0940 U 4 bad: malformed_mask",
+    ]
+    unresolved = table.rejects("resolved_at is null")
+    assert len(unresolved) == 2
+    assert unresolved[0] == "m1 - I 5 Eve: null_change_seq"
+    assert unresolved[1].removesuffix(": conflicting_duplicate") in kept
+    assert table.commits() == [log + 2, rejected + 1, progress + 2]
+    table.run()
+    assert table.commits() == [log + 2, rejected + 1, progress + 2]
+    assert table.lost() == []
+
+
+def test_on_reject_fail_writes_nothing_and_a_repaired_feed_goes_on(make_table: MakeTable) -> None:
+    table = make_table("strict")
+    strict = {"on_reject": "fail"}
+    table.land("- 0900 I 1 Ann")
+    table.run(strict)
+    commits = table.commits()
+    table.land("- 0910 I 2 Bob", "- 0920 D -")
+    with pytest.raises(RejectedRecordsError) as error:
+        table.run(strict)
+    expected = ["strict_changes", "`on_reject` is `fail`", "null_key (1)", "0920 D -", "Cure: "]
+    assert [part for part in expected if part not in str(error.value)] == []
+    assert (table.commits(), table.changes()) == (commits, ["0900 I 1 Ann"])
+    table.purge("- 0920")
+    table.land("- 0920 D 1")
+    table.run(strict)
+    assert table.changes() == ["0900 I 1 Ann", "0910 I 2 Bob", "0920 D 1"]
+    assert table.rejects() == []
+
+
+def test_an_orphan_is_rejected_and_its_update_accepted_when_the_look_back_has_passed(
+    make_table: MakeTable,
+) -> None:
+    table = make_table("orphans")
+    table.land("- 0900 B 1 Ann", "- 0901 U 2 Bob", "- 0910 I 3 Cid")
+    table.run()
+    assert (table.changes(), table.rejects()) == (["0910 I 3 Cid"], [])
+    table.land("- 0916 I 4 Dan")
+    table.run()
+    assert table.changes() == ["0901 U 2 Bob", "0910 I 3 Cid", "0916 I 4 Dan"]
+    assert table.rejects() == ["- 0900 B 1 Ann: orphan_before_image"]
+
+
+# --- rebuild_changes
+
+
+def test_a_rebuild_makes_the_log_anew(make_table: MakeTable) -> None:
+    table = make_table("rebuilt")
+    base = {"base": {"kind": "frozen", "load_id": "first"}}
+    table.land("- first L 1 Ann", "m1 0900 U 1 Bob", "m1 0900 B 1 Ann", "m1 0905 I - Cid")
+    table.land("m2 0910 I 2 Dan")
+    table.run(base)
+    changes, rejects = table.changes(), table.rejects()
+    log = table.commits()[0]
+    # it is other settings that make a rebuild necessary: the records without before images
+    table.run({"before_images": False, **base}, rebuild_changes=True)
+    assert table.changes() == [text.removesuffix(" <- 1 Ann") for text in changes]
+    assert len(table.changes()) == len(changes) == 4
+    assert table.rejects() == sorted([*rejects, "m1 0900 B 1 Ann: orphan_before_image"])
+    assert table.commits()[0] == log + 1
+    table.run(base, rebuild_changes=True)
+    assert table.changes() == changes
+    # the before image has its place again
+    assert table.rejects("resolved_at is null") == rejects
+    # and it goes on from there
+    table.land("m3 0800 I 5 Eve")
+    assert table.batch(base).counts.accepted == 1
+
+
+def test_a_rebuild_refuses_what_it_would_lose(make_table: MakeTable) -> None:
+    table = make_table("lossy")
+    base = {"kind": "frozen", "load_id": "first"}
+    table.land("- first L 1 Ann", "m1 0900 I 2 Bob", "m1 0910 U 1 Eve", "m1 0910 B 1 Ann")
+    table.run({"base": base})
+    changes, commits, records = table.changes(), table.commits(), table.records
+    first, second = seq("0900"), seq("0910")
+    for gone, load_id, parts in (
+        ("m1 0900", "first", [f"change_seq {first}", f"raw table is at {second}", "1 of them"]),
+        ("m1 0910 B", "first", [f"change_seq {second}", f"raw table is at {first}", "1 of them"]),
+        ("nothing", "second", ["full load 'first'", "`load_id` 'second'"]),
+    ):
+        table.records = records
+        table.purge(gone)
+        with pytest.raises(RebuildError) as error:
+            table.run({"base": {**base, "load_id": load_id}}, rebuild_changes=True)
+        parts += ["lossy_changes", "`rebuild_changes` is set", "Nothing was written", "Cure: "]
+        assert [part for part in parts if part not in str(error.value)] == []
+    assert (table.changes(), table.commits()) == (changes, commits)
+
+
+# --- killed runs
+
+
+class KilledError(Exception):
+    """The process ends here."""
+
+
+def test_a_killed_run_can_be_repeated(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table("killed")
+    bad = ("m1 0910 D 1 bad: malformed_mask", "m1 0920 I 2 bad: malformed_mask")
+    table.land("m1 0900 I 1 Ann", *bad)
+    table.run()
+    append = write._append
+
+    def not_the_log(session: SparkSession, name: str, *others: Any) -> bool:
+        if name == table.log:
+            raise KilledError
+        return append(session, name, *others)
+
+    def no_progress(*arguments: Any) -> None:
+        raise KilledError
+
+    def run_killed(name: str, instead: Any, **variables: Any) -> None:
+        with monkeypatch.context() as patch, pytest.raises(KilledError):
+            patch.setattr(write, name, instead)
+            table.run(**variables)
+
+    # before the log has the repaired record
+    table.land("m2 0910 D 1")
+    run_killed("_append", not_the_log)
+    table.run()
+    assert table.changes() == ["0900 I 1 Ann", "0910 D 1"]
+    assert table.rejects("resolved_at is null") == [bad[1]]
+    # before its progress is noted
+    table.land("m3 0800 I 3 Cid", "m3 0920 I 2 Bob")
+    run_killed("write_progress", no_progress)
+    log, rejected, progress = table.commits()
+    table.run()
+    assert table.commits() == [log, rejected, progress + 1]
+    whole = ["0800 I 3 Cid", "0900 I 1 Ann", "0910 D 1", "0920 I 2 Bob"]
+    assert table.changes() == whole
+    assert table.rejects("resolved_at is null") == []
+    run_killed("write_progress", no_progress, rebuild_changes=True)
+    table.run()
+    assert table.changes() == whole

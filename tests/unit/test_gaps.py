@@ -1,0 +1,31 @@
+"""When nobody looks for a gap; how one is found is tested with Spark, in test_change_log.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt_afterimage.changes.gaps import check_gap
+from dbt_afterimage.changes.positions import QlikPositions
+from dbt_afterimage.changes.progress import Progress
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"settings": {"on_gap": "ignore"}},
+        {"accept_gap": True},
+        # who backfills repairs the gap already
+        {"backfill_from": "2026-03-01"},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_a_gap_that_is_accepted_is_not_looked_for(changed: dict[str, Any]) -> None:
+    context = {"settings": {"on_gap": "fail"}, "accept_gap": False, "backfill_from": None}
+    tables: Any = None  # not touched
+    where = QlikPositions("15 minutes")
+    done = Progress("2026-03-02T10:00:00.000000", "2".ljust(35, "0"))
+    with pytest.raises(AttributeError):
+        check_gap({"model": "things", **context}, where, tables, tables, done, None, None)
+    check_gap({"model": "things", **context, **changed}, where, tables, tables, done, None, None)
