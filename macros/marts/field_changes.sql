@@ -48,7 +48,7 @@ compared as (
         {{ _listed(key) }}{{ ',' if key }}
         {%- if key %}
         case
-            when before is not null and not ({{ _equal(key, 'before', 'changes') }})
+            when {{ _is_key_change(key) }}
                 then struct(
                     {%- for name in key %}
                     before.{{ _quoted(name) }} as {{ _quoted(name) }}{{ ',' if not loop.last }}

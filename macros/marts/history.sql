@@ -58,7 +58,9 @@
         'carried': carried,
         'base': table.settings.base,
         'has_ends': true,
+        'scopes': [],
         'has_moves': true,
+        'has_blind_moves': true,
         'recorded_at': none,
     }) }}
 {% endmacro %}
@@ -94,7 +96,7 @@
 {# The whole history from the change log. #}
 {% macro _history_from_log(given, table) -%}
 {%- set names = _history_columns(table) -%}
-with
+with{{ ' recursive' if _carries_lives(given) }}
 
 {{ _versions(given) }}
 

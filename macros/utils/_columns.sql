@@ -27,7 +27,20 @@
 {% endmacro %}
 
 
-{# Columns that the change log adds to a table's own; change_events.md calls them the contract. #}
+{# True for a change that moves its row to another key (R7); a before image that does not know the key tells nothing. #}
+{% macro _is_key_change(key, changes='changes') %}
+    {%- set known = [] -%}
+    {%- for name in key -%}
+        {%- do known.append("array_contains(" ~ changes ~ ".before_known_columns, " ~ _text(name) ~ ")") -%}
+    {%- endfor -%}
+    {{- return(
+        "(" ~ changes ~ ".before is not null and not (" ~ _equal(key, changes ~ '.before', changes) ~ ")"
+        ~ " and (" ~ changes ~ ".before_known_columns is null or (" ~ known | join(' and ') ~ ")))"
+    ) -}}
+{% endmacro %}
+
+
+{# Columns that the change log adds to a table's own. #}
 {% macro _log_columns() %}
     {{ return([
         'change_seq', 'change_oper', 'changed_at', 'recorded_at', 'change_date', 'source_timestamp', 'transaction_id',
@@ -57,7 +70,7 @@
 {% endmacro %}
 
 
-{# Columns whose change makes a version (history.md R3): `track`, or all but `ignore`. The key never changes within a key. #}
+{# Columns whose change makes a version (R3): `track`, or all but `ignore`. The key never changes within a key. #}
 {% macro _tracked_columns(names, settings) %}
     {%- set tracked = [] -%}
     {%- for name in names -%}

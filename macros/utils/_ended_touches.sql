@@ -1,6 +1,9 @@
 {#
     CTEs after which truncates, and loads that lack a key, are touches of the keys that they end: kinds T and R (R6, R8).
-    Reads the CTE `touches` and `_closers`; yields `closed_touches`.
+    Reads a CTE of touches and `_closers`; yields `closed_touches`.
+
+    An end follows the touch that it ends, the first one that reaches its row. A departure may be that of a displaced row,
+    see `_permuted_touches`: then the key is still open after it, so it is followed by an end as well.
 #}
 {% macro _ended_touches(given, touches) -%}
 {%- set key = given.key -%}
@@ -12,6 +15,19 @@ neighbouring_touches as (
         {{ touches }}.*,
         lead(change_seq) over by_key as _next_touch_seq,
         lead(_kind) over by_key as _next_touch_kind
+        {%- for name in given.scopes %},
+        -- the value that a truncate's scope is compared with, as text; NULL when it was never known
+        last_value(
+            case
+                when _kind in {{ upserts }} and (known_columns is null or array_contains(known_columns, {{ _text(name) }}))
+                    then struct(cast({{ _quoted(name) }} as string) as value)
+            end,
+            true
+        ) over (
+            partition by {{ partition }} order by change_seq, _touch_rank
+            rows between unbounded preceding and current row
+        ) as _scope_{{ loop.index }}
+        {%- endfor %}
     from {{ touches }}
     window by_key as (partition by {{ partition }} order by change_seq, _touch_rank)
 ),
@@ -20,8 +36,8 @@ ends as (
     select
         neighbouring_touches.*,
         case
-            when neighbouring_touches._kind in {{ upserts }}
-                then element_at(
+            when neighbouring_touches._kind in {{ "('S', 'L', 'I', 'U', 'K', 'X')" if given.has_moves else upserts }}
+                then try_element_at(
                     filter(
                         _closers._closers,
                         _closer -> _closer.change_seq > neighbouring_touches.change_seq
@@ -33,6 +49,15 @@ ends as (
                                 and not (_closer.change_oper = 'L' and neighbouring_touches._next_touch_kind = 'L')
                             )
                         )
+                        {%- for name in given.scopes %}
+                        and (
+                            not coalesce(map_contains_key(_closer.truncate_scope, {{ _text(name) }}), false)
+                            or (
+                                _scope_{{ loop.index }} is not null
+                                and _scope_{{ loop.index }}.value <=> _closer.truncate_scope[{{ _text(name) }}]
+                            )
+                        )
+                        {%- endfor %}
                     ),
                     1
                 )
@@ -64,11 +89,15 @@ closed_touches as (
 
 
 {# The CTE `_closers`, one row: truncates, and the markers of loads, which end what they do not hold (R6, R8). #}
-{% macro _closers() -%}
+{% macro _closers(given) -%}
 _closers as (
     select
         coalesce(
-            array_sort(collect_list(struct(change_seq, change_oper, changed_at))), array()
+            array_sort(
+                collect_list(struct(change_seq, change_oper, changed_at{{ ', truncate_scope' if given.scopes }}))
+                {{- _by_position() if given.scopes }}
+            ),
+            array()
         ) as _closers,
         coalesce(
             array_sort(
@@ -76,8 +105,19 @@ _closers as (
             ),
             array()
         ) as _loads,
-        array_sort(collect_list(case when change_oper = 'T' then change_seq end)) as _truncates
+        array_sort(
+            collect_list(case when change_oper = 'T'{{ ' and truncate_scope is null' if given.scopes }} then change_seq end)
+        ) as _truncates
     from changes
     where change_oper = 'T' or load_rows is not null
 ),
 {%- endmacro %}
+
+
+{# Sorts closers by hand: maps have no order. #}
+{% macro _by_position() %}
+    {{- return(
+        ", (one, other) -> case when (one.change_seq, one.change_oper) < (other.change_seq, other.change_oper) then -1"
+        ~ " when (one.change_seq, one.change_oper) > (other.change_seq, other.change_oper) then 1 else 0 end"
+    ) -}}
+{% endmacro %}

@@ -20,14 +20,20 @@
             'where': is_new,
             'base': none,
             'has_ends': found.truncates > 0,
+            'scopes': found.scopes,
             'has_moves': found.moves > 0,
+            'has_blind_moves': found.blind_moves > 0,
             'affected_keys': none if found.truncates else _history_batch_keys(table, is_new, found),
             'seeds': _history_open_rows(target_relation, table, found),
         }) -%}
         {%- set source = _history_narrow_source(given, table, found) -%}
     {%- else -%}
         {%- set given = _history_given_by_log(table) -%}
-        {%- if decision.path == 'wide' -%}
+        {%- if decision.path == 'wide' and _carries_lives(given) -%}
+            {%- do decision.update({
+                'path': 'all', 'why': decision.why ~ ', and key changes carry values from key to key',
+            }) -%}
+        {%- elif decision.path == 'wide' -%}
             {%- do given.update({'affected_keys': _history_batch_keys(table, is_new, found)}) -%}
         {%- endif -%}
         {%- set source = _history_wide_source(target_relation, given, table, found) -%}
@@ -60,7 +66,7 @@
 
 {# One query over the batch: how much of what is in it. #}
 {% macro _history_look(table, is_new) %}
-    {%- set is_move = "before is not null and not (" ~ _equal(table.settings.key, 'before', 'changes') ~ ")" -%}
+    {%- set is_move = _is_key_change(table.settings.key) -%}
     {%- set statement -%}
         select
             count(*) as changes,
@@ -73,6 +79,8 @@
             count_if(load_rows is not null) as loads,
             min(if(load_rows is not null, change_seq, null)) as load_seq,
             count_if({{ is_move }}) as moves,
+            count_if({{ is_move }} and {{ _is_blind_for(table.columns) }}) as blind_moves,
+            to_json(array_distinct(flatten(collect_set(map_keys(truncate_scope))))) as scopes,
             to_json(collect_set(known_columns)) as known,
             to_json(collect_set(before_known_columns)) as before_known
         from {{ table.changes }} as changes
@@ -90,8 +98,23 @@
         'loads': row[7] | int,
         'has_ends': row[6] | int > 0 or row[7] | int > 1 or (row[7] | int == 1 and row[2] < row[8]),
         'moves': row[9] | int,
-        'known': fromjson(row[10]) + fromjson(row[11]),
+        'blind_moves': row[10] | int,
+        'scopes': _truncate_scopes(table, fromjson(row[11] or '[]')),
+        'known': fromjson(row[12]) + fromjson(row[13]),
     }) }}
+{% endmacro %}
+
+
+{# Columns that truncates name in their scope; each must be one of the table's. #}
+{% macro _truncate_scopes(table, names) %}
+    {%- for name in names if name not in table.columns -%}
+        {{ exceptions.raise_compiler_error(
+            model.name ~ ": a truncate of " ~ table.changes ~ " has a `truncate_scope` with the column `" ~ name
+            ~ "`, which the table lacks, so which rows it ended cannot be told. Allowed: " ~ table.columns | join(', ')
+            ~ ". Cure: correct `truncate_scope` in the staging model."
+        ) }}
+    {%- endfor -%}
+    {{ return(names | sort) }}
 {% endmacro %}
 
 
@@ -125,7 +148,7 @@
     {%- set key = table.settings.key -%}
     {%- set given = _history_given(table, []) -%}
     {%- set is_live = table.settings.base.kind == 'live' -%}
-    {%- set is_move = "before is not null and not (" ~ _equal(key, 'before', 'changes') ~ ")" -%}
+    {%- set is_move = _is_key_change(key) -%}
     {%- set statement -%}
         with
 
@@ -215,7 +238,9 @@
     {%- do given.update({
         'base': table.settings.base if found.loads else none,
         'has_ends': found.has_ends,
+        'scopes': found.scopes,
         'has_moves': found.moves > 0,
+        'has_blind_moves': found.blind_moves > 0,
         'recorded_at': found.recorded_at,
     }) -%}
     {{ return(given) }}
@@ -293,7 +318,7 @@ select opened.*
 
 {# Rows to write on the narrow path: new versions, and open ones that are closed or updated in place. #}
 {% macro _history_narrow_source(given, table, found) -%}
-with
+with{{ ' recursive' if _carries_lives(given) }}
 
 {{ _versions(given) }}
 
@@ -311,7 +336,7 @@ where not _is_seed or valid_to_seq is not null or _is_updated_in_place
 {% macro _history_wide_source(target_relation, given, table, found) -%}
 {%- set id = model.alias ~ '_id' -%}
 {%- set values = _history_columns(table)[1:] | reject('equalto', 'recorded_at') | list -%}
-with
+with{{ ' recursive' if _carries_lives(given) }}
 
 {{ _versions(given) }},
 

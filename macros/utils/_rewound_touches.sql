@@ -87,8 +87,8 @@ neighbours as (
             rows between 1 following and unbounded following
         ) as _next_displaced,
         {%- endif %}
-        element_at(filter(_closers._loads, _load -> _load.change_seq <= {{ touches }}.change_seq), -1) as _load,
-        element_at(filter(_closers._loads, _load -> _load.change_seq > {{ touches }}.change_seq), 1) as _next_load,
+        try_element_at(filter(_closers._loads, _load -> _load.change_seq <= {{ touches }}.change_seq), -1) as _load,
+        try_element_at(filter(_closers._loads, _load -> _load.change_seq > {{ touches }}.change_seq), 1) as _next_load,
         _closers._truncates
     from {{ touches }}
     cross join _closers

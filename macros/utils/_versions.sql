@@ -19,6 +19,9 @@
       base          settings of the full load, or none; only with loads in `changes`
       has_ends      whether truncates, or a load after other changes, are among them
       has_moves     whether key changes are among them
+      has_blind_moves  whether some of those leave columns out of both images; the statement is `with recursive` then,
+                    see `_carries_lives`
+      scopes        columns that some truncate names in its scope
 #}
 {% macro _versions(given) -%}
 {%- set key = given.key -%}
@@ -57,7 +60,7 @@ changes as (
 moves as (
     select
         *,
-        before is not null and not ({{ _equal(key, 'before', 'changes') }}) as _is_move
+        {{ _is_key_change(key) }} as _is_move
     from changes
     where change_oper <> 'T' and load_rows is null
 ),
@@ -117,7 +120,7 @@ affected_touches as (
 {%- endif %}
 {%- if given.base or given.has_ends %}
 
-{{ _closers() }}
+{{ _closers(given) }}
 {%- endif %}
 {%- if given.base %}
 

@@ -89,10 +89,15 @@ class Database:
             self._put(row)
             self._write("U", data=row, before=taken[old])
 
-    def truncate(self) -> None:
-        """Truncate the table."""
-        self.rows.clear()
-        self._write("T")
+    def truncate(self, scope: Mapping[str, Any] | None = None) -> None:
+        """Truncate the table, or the rows that have these values."""
+        self.rows = {
+            key: row
+            for key, row in self.rows.items()
+            if any(row[column] != value for column, value in (scope or {}).items())
+        }
+        texts = None if scope is None else {name: str(value) for name, value in scope.items()}
+        self._write("T", truncate_scope=texts)
 
     def load(self, load_id: str, rows: Iterable[Row] | None = None) -> None:
         """Write a full load of the table as it is, or of `rows`, and remember the state."""

@@ -36,14 +36,14 @@ Readings of the rules that a reader may want to know
   opening is taken back and the version before goes on, or is closed by the later change.
 - A displaced row that leaves (R7) carries its own unknown columns (R9), not those of the row that
   displaced it. Several rows displaced from one key leave in the order in which they were displaced.
-- Without transaction ids two consecutive key changes whose changed_at is NULL count as one
-  transaction, as those with one changed_at do.
+- Without transaction ids, key changes with one changed_at count as one transaction, also those
+  whose changed_at is NULL. A key waits for displaced rows of one transaction only: that of the
+  newest arrival.
 - A truncate with a scope does not reach a version whose scope column is unknown.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -236,17 +236,14 @@ class _Fold:
         # What the opening of the open version found there: the version that it closed, and the
         # clock. Needed to take an opening back at its own change_seq.
         self.found: dict[Key, tuple[Version | None, datetime | None]] = {}
-        # R7: (transaction, key) -> rows displaced from the key that have not left yet
-        self.displaced: defaultdict[tuple[str | int, Key], list[Image]] = defaultdict(list)
-        self.move_run = 0
-        self.last_move: LogRow | None = None
+        # R7: key -> transaction of the newest arrival, rows it displaced that have not left yet
+        self.displaced: dict[Key, tuple[object, list[Image]]] = {}
 
     # One change -----------------------------------------------------------------------------
 
     def change(self, row: LogRow) -> None:
         """Apply one change that is not part of a load."""
         if row.change_oper == "T":
-            self.last_move = None
             self._truncate(row)
             return
         key = _data_key(row, self.options)
@@ -254,7 +251,6 @@ class _Fold:
         if old is not None:
             self._move(old, key, row)
             return
-        self.last_move = None
         if row.change_oper == "D":
             self._close(key, "D", row.change_seq, row.changed_at)
         else:
@@ -272,9 +268,9 @@ class _Fold:
 
     def _move(self, old: Key, key: Key, row: LogRow) -> None:
         """R7. The row of `old` leaves for `key`."""
-        transaction = self._transaction_of_move(row)
-        waiting = self.displaced[transaction, old]
-        if waiting:
+        transaction = _transaction_of(row)
+        arrived_with, waiting = self.displaced.get(old, (None, []))
+        if waiting and arrived_with == transaction:
             # the displaced row leaves: what is open on `old` now is another row
             carried = waiting.pop(0)
         else:
@@ -283,21 +279,14 @@ class _Fold:
 
         # R9: own value, else the before image's, else the old key's version at that point
         image = {**carried, **known_before(row), **known_image(row, self.options)}
+        arrived_with, waiting = self.displaced.get(key, (None, []))
+        if arrived_with != transaction:
+            waiting = []
         if key in self.open:
-            self.displaced[transaction, key].append(known_values(self.open[key]))
+            waiting.append(known_values(self.open[key]))
+        self.displaced[key] = (transaction, waiting)
         previous = self._close(key, "K", row.change_seq, row.changed_at)
         self._open(key, image, "K", row, previous)
-
-    def _transaction_of_move(self, row: LogRow) -> str | int:
-        """R7. The transaction id, or the number of the run of consecutive key changes."""
-        last, self.last_move = self.last_move, row
-        if row.transaction_id is not None:
-            return row.transaction_id
-        if not (
-            last is not None and last.transaction_id is None and last.changed_at == row.changed_at
-        ):
-            self.move_run += 1
-        return self.move_run
 
     def _upsert(self, key: Key, image: Image, row: LogRow) -> None:
         """R2, R3, R4, R9."""
@@ -416,7 +405,6 @@ class _Fold:
 
         `later`: what follows the marker in log order; its changes put base tables back in time.
         """
-        self.last_move = None
         loaded = {
             _data_key(row, self.options): known_image(row, self.options)
             for row in log
@@ -476,7 +464,7 @@ def _displaced_row(
     or as many and it was not empty afterwards.
     """
     touches = [row for row in log if key in _keys_named_by(row, options)]
-    of_transaction = [row for row in touches if _same_transaction(row, arrival)]
+    of_transaction = [row for row in touches if _transaction_of(row) == _transaction_of(arrival)]
     brought: list[Image] = []
     left: list[Image] = []
     deleted = 0
@@ -513,10 +501,9 @@ def _agree(one: Image, other: Image) -> bool:
     return all(same_value(one[column], other[column]) for column in one if column in other)
 
 
-def _same_transaction(one: LogRow, other: LogRow) -> bool:
-    if one.transaction_id is None or other.transaction_id is None:
-        return one.transaction_id is other.transaction_id and one.changed_at == other.changed_at
-    return one.transaction_id == other.transaction_id
+def _transaction_of(row: LogRow) -> object:
+    """R7. The transaction id; without one, changes of one time belong together."""
+    return row.transaction_id if row.transaction_id is not None else ("at", row.changed_at)
 
 
 def _rewound(key: Key, first: LogRow, loaded: Image | None, options: TableOptions) -> Image | None:

@@ -12,7 +12,9 @@ import pytest
 from tests.macro_renderer import MacroRenderer
 
 BASES: tuple[dict[str, str] | None, ...] = (None, {"kind": "frozen"}, {"kind": "live"})
-FORMS = list(product(BASES, (False, True), (False, True), ([], ["note"], ["name", "note"])))
+SCOPES: tuple[list[str] | None, ...] = (None, [], ["name"])
+MOVES = (None, "known", "blind")
+FORMS = list(product(BASES, SCOPES, MOVES, ([], ["note"], ["name", "note"])))
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,9 @@ def given(**others: Any) -> dict[str, Any]:
         "carried": [],
         "base": None,
         "has_ends": False,
+        "scopes": [],
         "has_moves": False,
+        "has_blind_moves": False,
         **others,
     }
 
@@ -41,13 +45,13 @@ def ctes(sql: str) -> list[str]:
     return re.findall(r"^(\w+) as \($", sql, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize(("base", "has_ends", "has_moves", "carried"), FORMS)
+@pytest.mark.parametrize(("base", "scopes", "moves", "carried"), FORMS)
 @pytest.mark.parametrize("path", ["narrow", "wide", "all"])
 def test_every_form_is_whole(
     render: Callable[..., Any],
     base: dict[str, str] | None,
-    has_ends: bool,
-    has_moves: bool,
+    scopes: list[str] | None,
+    moves: str | None,
     carried: list[str],
     path: str,
 ) -> None:
@@ -56,8 +60,10 @@ def test_every_form_is_whole(
         given(
             # a load never takes the narrow path
             base=None if path == "narrow" else base,
-            has_ends=has_ends,
-            has_moves=has_moves,
+            has_ends=scopes is not None,
+            scopes=scopes or [],
+            has_moves=moves is not None,
+            has_blind_moves=moves == "blind",
             carried=carried,
             where="recorded_at > x" if path == "narrow" else None,
             affected_keys=None if path == "all" else "select id\n    from batch",
@@ -88,7 +94,15 @@ def test_steps_are_left_out_for_what_the_log_does_not_hold(render: Callable[...,
     whole = ctes(
         render(
             "_versions",
-            given(has_ends=True, has_moves=True, carried=["note"], base={"kind": "live"}),
+            given(
+                has_ends=True,
+                has_moves=True,
+                has_blind_moves=True,
+                carried=["note"],
+                base={"kind": "live"},
+            ),
         )
     )
-    assert {"rewound", "closed_touches", "kept_touches", "filled"} <= set(whole) - set(plain)
+    assert {"rewound", "closed_touches", "kept_touches", "origins", "filled"} <= set(whole) - set(
+        plain
+    )
