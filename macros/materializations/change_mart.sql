@@ -102,7 +102,7 @@
 
 {# The one place for settings of a table format. Merge-on-read: an update writes the row and a mark, not the file again. #}
 {% macro _table_properties(mart) %}
-    {%- set properties = adapter.afterimage_mart_properties(_settings_of(model), _is_tracking(mart)) -%}
+    {%- set properties = _mart_properties(mart) -%}
     {%- if model.description -%}
         {%- do properties.update({'comment': model.description}) -%}
     {%- endif -%}

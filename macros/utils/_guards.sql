@@ -5,7 +5,24 @@
 
 {# Stops when a mart was made from other settings, or has columns that do not fit; adds new columns, widens types. #}
 {% macro _guard_mart(target_relation, mart, inputs) %}
-    {%- do adapter.afterimage_fit_mart(target_relation, inputs[0], _mart_expectations(mart, inputs)) -%}
+    {%- if _is_of_one_table(mart) -%}
+        {%- do adapter.afterimage_fit_mart(target_relation, inputs[0], _mart_expectations(mart, inputs)) -%}
+    {%- endif -%}
+{% endmacro %}
+
+
+{# The table properties that say what a mart is made from. #}
+{% macro _mart_properties(mart) %}
+    {%- if not _is_of_one_table(mart) -%}
+        {{ return({}) }}
+    {%- endif -%}
+    {{ return(adapter.afterimage_mart_properties(_settings_of(model), _is_tracking(mart))) }}
+{% endmacro %}
+
+
+{# Whether a mart is made from one source table, so that the settings of that table govern it. #}
+{% macro _is_of_one_table(mart) %}
+    {{ return(mart in ('history', 'current', 'field_changes')) }}
 {% endmacro %}
 
 
