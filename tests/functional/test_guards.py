@@ -111,8 +111,10 @@ def test_a_renamed_column_of_a_table_with_masks_stops_the_run(
     dbt("run")
     renamed = {"title" if name == "name" else name: kind for name, kind in MASKED.items()}
     people.land(renamed, [(seq(1), "U", "10", 1, "Ann")])
+    properties = "show tblproperties masked.stg_people"
+    before = spark.sql(properties).collect()
     message = dbt.error_of("run")
-    assert spark.table("masked.stg_people").columns[-2:] == ["id", "name"]
+    assert spark.sql(properties).collect() == before
     assert (
         "The change masks of source table raw.people__ct no longer fit its columns: place 1 was "
         "`name` and is `title`."
