@@ -7,6 +7,9 @@
     that are no row changes (`N`) are left out. A full load is compared by its row count, because a base table goes on
     changing.
 
+    A record that was recorded with a value in a column that the source has no longer has other content now: only its
+    change_seq is compared.
+
     It reads the whole staging model. Run it while nothing is landed, or with `while_landing: true`.
 
     Arguments:
@@ -26,6 +29,7 @@
         ) }}
     {%- endif -%}
     {%- set settings = _tested_settings() -%}
+    {%- set lost = _lost_columns(model, staging) -%}
 with
 
 staged as (
@@ -49,19 +53,23 @@ logged as (
         load_rows,
         record_hash,
         before_record_hash
+        {%- if lost %},
+        {{ _are_null(lost) }} as has_its_hash,
+        {{ _are_null(lost, 'before.') }} as has_its_before_hash
+        {%- endif %}
     from {{ model }}
 ),
 
 recorded as (
     select
         change_seq,
-        record_hash
+        {{ 'if(has_its_hash, record_hash, null) as ' if lost }}record_hash
     from logged
     where change_oper <> 'L'
     union all
     select
         change_seq,
-        before_record_hash as record_hash
+        {{ 'if(has_its_before_hash, before_record_hash, null)' if lost else 'before_record_hash' }} as record_hash
     from logged
     where before_record_hash is not null
 ),
@@ -102,7 +110,7 @@ absent as (
     left anti join recorded
         on
             staged.change_seq = recorded.change_seq
-            and staged.record_hash = recorded.record_hash
+            and {{ 'coalesce(staged.record_hash = recorded.record_hash, true)' if lost else 'staged.record_hash = recorded.record_hash' }}
     left anti join rejected
         on staged.record_hash = rejected.record_hash
     where staged.change_oper is null or staged.change_oper <> 'L'

@@ -28,7 +28,13 @@ where is_current
     {%- if not data -%}
         {%- set data = _without(_data_columns(history, settings) | map(attribute='name') | list, left_out) -%}
     {%- endif -%}
-    {{ return(settings.key + ['valid_from', 'valid_from_seq', 'transaction_id', 'recorded_at'] + data) }}
+    {{ return(settings.key + _current_own_columns() + data) }}
+{% endmacro %}
+
+
+{# Columns of a current table besides the data, from history. #}
+{% macro _current_own_columns() %}
+    {{ return(['valid_from', 'valid_from_seq', 'transaction_id', 'recorded_at']) }}
 {% endmacro %}
 
 

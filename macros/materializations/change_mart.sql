@@ -23,11 +23,12 @@
         {#- one commit on both formats: readers see the old rows or the new ones -#}
         {%- do adapter.afterimage_create_table(
             target_relation, _mart_select(mart, inputs), _column_descriptions(),
-            config.get('partition_by') or [], _table_properties()
+            config.get('partition_by') or [], _table_properties(mart)
         ) -%}
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
         {%- do _write_progress(target_relation.identifier, applied) -%}
     {%- else -%}
+        {%- do _guard_mart(target_relation, mart, inputs) -%}
         {%- set batch = _mart_batch(target_relation, mart, inputs) -%}
         {%- if batch is none -%}
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
@@ -114,8 +115,11 @@
 
 
 {# The one place for settings of a table format. Merge-on-read: an update writes the row and a mark, not the file again. #}
-{% macro _table_properties() %}
-    {%- set properties = {'comment': model.description} if model.description else {} -%}
+{% macro _table_properties(mart) %}
+    {%- set properties = _mart_properties(mart) -%}
+    {%- if model.description -%}
+        {%- do properties.update({'comment': model.description}) -%}
+    {%- endif -%}
     {%- if adapter.afterimage_table_format() == 'iceberg' -%}
         {%- do properties.update({
             'format-version': '2',

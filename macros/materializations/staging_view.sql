@@ -1,5 +1,6 @@
 {#
-    Materialization of a staging model: a view that is written again only when its text or its descriptions changed.
+    Materialization of a staging model: a view that is written again only when its text or its descriptions changed, and
+    only if change masks are still read as they were (`_guard_mask_places`).
     Why not dbt-spark's view: it replaces the view in every run, which is a commit to the catalog each time.
 #}
 {% materialization staging_view, adapter='spark' %}
@@ -12,15 +13,21 @@
         {%- do adapter.drop_relation(existing) -%}
         {%- set existing = none -%}
     {%- endif -%}
-    {%- if existing is not none and _view_definition(existing) == definition -%}
+    {%- set made = _view_properties(existing) if existing is not none else {} -%}
+    {%- if made.get('afterimage.definition') == definition and 'afterimage.mask_places' in made -%}
         {%- call noop_statement('main', 'OK, unchanged') -%}{{ sql }}{%- endcall -%}
     {%- else -%}
+        {%- set places = _mask_places() -%}
+        {%- do _guard_mask_places(fromjson(made.get('afterimage.mask_places', 'null')), places, _settings_of(model) if places else {}) -%}
         {%- call statement('main') -%}
             create or replace view {{ target_relation }} (
                 {{ get_persist_docs_column_list(_shortened(model.columns), get_columns_in_query(sql)) }}
             )
             comment '{{ model.description | replace("\\", "\\\\") | replace("'", "\\'") }}'
-            tblproperties ('afterimage.definition' = '{{ definition }}')
+            tblproperties (
+                'afterimage.definition' = '{{ definition }}',
+                'afterimage.mask_places' = {{ _text(tojson(places)) }}
+            )
             as
             {{ _without_indentation(sql) }}
         {%- endcall -%}
@@ -62,10 +69,11 @@
 {% endmacro %}
 
 
-{# The mark that the view carries of the text it was made from; none for a view made by something else. #}
-{% macro _view_definition(relation) %}
-    {%- for row in run_query("show tblproperties " ~ relation) if row[0] == 'afterimage.definition' -%}
-        {{ return(row[1]) }}
+{# What a view was made from: its own text, and where its source's columns stood. Empty for a view made by something else. #}
+{% macro _view_properties(relation) %}
+    {%- set properties = {} -%}
+    {%- for row in run_query("show tblproperties " ~ relation) if row[0].startswith('afterimage.') -%}
+        {%- do properties.update({row[0]: row[1]}) -%}
     {%- endfor -%}
-    {{ return(none) }}
+    {{ return(properties) }}
 {% endmacro %}

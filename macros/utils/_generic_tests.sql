@@ -70,3 +70,24 @@ coalesce(
             ''
         )
 {%- endmacro %}
+
+
+{# Data columns of a change log that its staging model has no longer. #}
+{% macro _lost_columns(changes, staging) %}
+    {%- set present = _raw_columns(staging) | map(attribute='name') | list -%}
+    {%- set lost = [] -%}
+    {%- for column in _data_columns(changes, {}) if _same_name(column.name, present) is none -%}
+        {%- do lost.append(column.name) -%}
+    {%- endfor -%}
+    {{ return(lost) }}
+{% endmacro %}
+
+
+{# Condition: all these columns are NULL. #}
+{% macro _are_null(names, prefix='') %}
+    {%- set parts = [] -%}
+    {%- for name in names -%}
+        {%- do parts.append(prefix ~ _quoted(name) ~ ' is null') -%}
+    {%- endfor -%}
+    {{ return(parts | join(' and ')) }}
+{% endmacro %}

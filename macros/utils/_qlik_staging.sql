@@ -84,16 +84,33 @@ when
 
 {#
     A hash of a raw record's content, by which it is recognised when it arrives again. xxhash64 skips NULLs, so that
-    (NULL, 1) and (1, NULL) would be equal: every column goes in with its null flag. The partition is left out: the
+    (NULL, 1) and (1, NULL) would be equal: every value goes in with its column's name. The partition is left out: the
     same record may arrive again in a later one.
+    The raw table may gain columns, and types may become wider, without a change of the hashes of records that are there
+    already: a column without a value adds nothing, and numbers go in as the widest type of their kind.
 #}
 {% macro _record_hash(raw_columns, partition=none) -%}
 xxhash64(
     {%- for column in raw_columns if not partition or column.name != partition.name %}
-    {{ _quoted(column.name) }}, {{ _quoted(column.name) }} is null{{ ',' if not loop.last }}
+    if({{ _quoted(column.name) }} is null, null, {{ _text(column.name | lower) }}), {{ _widest(column) }}{{ ',' if not loop.last }}
     {%- endfor %}
 )
 {%- endmacro %}
+
+
+{# A raw column as the widest type that a table format would widen it to. #}
+{% macro _widest(column) %}
+    {%- set type = _normal_type(column.data_type) -%}
+    {%- set decimal = modules.re.match('decimal\\(\\d+,(\\d+)\\)', type) -%}
+    {%- if type in ('tinyint', 'smallint', 'int') -%}
+        {{ return("cast(" ~ _quoted(column.name) ~ " as bigint)") }}
+    {%- elif type == 'float' -%}
+        {{ return("cast(" ~ _quoted(column.name) ~ " as double)") }}
+    {%- elif decimal -%}
+        {{ return("cast(" ~ _quoted(column.name) ~ " as decimal(38, " ~ decimal.group(1) ~ "))") }}
+    {%- endif -%}
+    {{ return(_quoted(column.name)) }}
+{% endmacro %}
 
 
 {# The raw record as JSON. By default Spark would leave out NULLs, and cut timestamps to milliseconds. #}

@@ -157,7 +157,8 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         source: the table's entry in dbt's graph: `source_name`, `name`, `meta`, `columns`.
 
     Returns:
-        Setting name -> value, plus `declared_columns`: a list of {name, data_type} in YAML order.
+        Setting name -> value, plus `source_table`, its name for messages, and `declared_columns`:
+        a list of {name, data_type} in YAML order.
 
     Raises:
         SettingsError: something is missing, misspelt or not allowed.
@@ -183,6 +184,7 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
     except ValidationError as error:
         raise SettingsError(_explain(table, model, error)) from error
     columns = source.get("columns") or {}
+    settings["source_table"] = table
     settings["declared_columns"] = [
         {"name": column["name"], "data_type": column.get("data_type")}
         for column in columns.values()

@@ -23,6 +23,7 @@ import pytest
 import yaml
 
 from tests.functional.dbt_project import DbtProject
+from tests.functional.people import People, build_people
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,3 +132,15 @@ def spark(
     session = SparkSession.builder.getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def people(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    table_format: str,
+) -> People:
+    """A small project in the schema `people`, built twice: tests leave its tables as they are."""
+    project = make_dbt_project(tmp_path_factory.mktemp("people"), schema="people")
+    return build_people(project, spark, table_format)

@@ -164,4 +164,11 @@ MUTATIONS = (
         "    on versions._version_id = concat(stored.{{ id }}, 'x')\n",
         _batches("r12"),
     ),
+    Mutation(
+        "R13: a column that the source has no longer counts as NULL",
+        "src/dbt_afterimage/changes/log_table.py",
+        'F.when(is_image, F.coalesce("known_columns", known))',
+        'F.when(is_image, F.col("known_columns"))',
+        "tests/functional/test_source_changes.py",
+    ),
 )

@@ -30,6 +30,7 @@ DEFAULTS = {
     "mask_byte_order": "auto",
     "mask_first_data_bit": "auto",
     "mask_columns": [],
+    "source_table": "erp.orders__ct",
     "declared_columns": [],
 }
 

@@ -11,6 +11,7 @@ from dbt_afterimage.changes.batch import BatchCounts, ChangeBatch
 from dbt_afterimage.changes.contract import LOG_COLUMNS, REJECTED_COLUMNS, data_columns
 from dbt_afterimage.changes.gaps import check_gap
 from dbt_afterimage.changes.load import decide_load, load_position, marker
+from dbt_afterimage.changes.log_table import fit_log
 from dbt_afterimage.changes.pairing import (
     ACCEPTED,
     DUPLICATE,
@@ -47,17 +48,19 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         staged: the staging model, ``dbt.ref("stg_...")``.
 
     Returns:
-        A batch for the materialization `change_log` to write. Nothing is written here.
+        A batch for the materialization `change_log` to write. No row is written here.
 
     Raises:
         RejectedRecordsError: records are rejected and `on_reject` is `fail`.
         GapError: the raw table was purged before it was read, and `on_gap` is `fail`.
         RebuildError: `rebuild_changes` is set, and the raw tables lack what the log holds.
+        GuardError: the log cannot take what staging yields.
     """
     context = dbt.config.get("afterimage")
     settings = context["settings"]
     key = settings["key"]
     where = positions(settings)
+    fit_log(session, context, staged)
     log = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
     noted = read_progress(session, context["progress"], context["model"]) if log else Progress()
     done = really_done(log, noted)

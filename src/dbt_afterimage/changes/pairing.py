@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from dbt_afterimage.changes.contract import data_columns
 
@@ -61,7 +62,9 @@ def pair(
     data = data_columns(staged.columns)
     rows = _classed(staged.drop("raw_record"), key).withColumn(_IS_RECORDED, F.lit(False))
     if recorded is not None:
-        rows = rows.unionByName(_identities(recorded, key), allowMissingColumns=True)
+        present = {name.lower() for name in data}
+        lost = [name for name in _data_of_log(recorded) if name.lower() not in present]
+        rows = rows.unionByName(_identities(recorded, key, lost), allowMissingColumns=True)
     # Records without a position are rejected; spreading them by content keeps them from one task.
     place = F.coalesce("change_seq", F.col("record_hash").cast("string"))
     rows = rows.withColumn(_PLACE, place).repartition(_PLACE)
@@ -92,20 +95,37 @@ def _classed(staged: DataFrame, key: list[str]) -> DataFrame:
     )
 
 
-def _identities(recorded: DataFrame, key: list[str]) -> DataFrame:
-    """One row per raw record that the log holds: a change, and the before image folded into it."""
+def _data_of_log(recorded: DataFrame) -> list[str]:
+    before = recorded.schema["before"].dataType
+    return before.names if isinstance(before, StructType) else []
+
+
+def _identities(recorded: DataFrame, key: list[str], lost: list[str]) -> DataFrame:
+    """One row per raw record that the log holds: a change, and the before image folded into it.
+
+    A record that had a value in a column that is `lost`, for the source has it no longer, cannot
+    have the content any more that it was recorded with: it gets no hash.
+    """
     own = F.struct(
         *[quoted(column).alias(column) for column in key],
         F.col("change_oper").alias(_CLASS),
-        F.col("record_hash").alias("record_hash"),
+        _hash_unless_lost(F.col("record_hash"), [quoted(column) for column in lost]),
     )
     image = F.struct(
         *[F.col("before")[column].alias(column) for column in key],
         F.lit("B").alias(_CLASS),
-        F.col("before_record_hash").alias("record_hash"),
+        _hash_unless_lost(
+            F.col("before_record_hash"), [F.col("before")[column] for column in lost]
+        ),
     )
     both = F.when(F.col("before_record_hash").isNull(), F.array(own)).otherwise(F.array(own, image))
     return recorded.select("change_seq", F.inline(both)).withColumn(_IS_RECORDED, F.lit(True))
+
+
+def _hash_unless_lost(record_hash: Column, lost: list[Column]) -> Column:
+    for value in lost:
+        record_hash = F.when(value.isNull(), record_hash)
+    return record_hash.alias("record_hash")
 
 
 def _deduplicate(rows: DataFrame, key: list[str]) -> DataFrame:
@@ -115,7 +135,8 @@ def _deduplicate(rows: DataFrame, key: list[str]) -> DataFrame:
     )
     is_rejected = F.col(_CLASS) == "X"
     is_first = F.row_number().over(identity) == 1
-    same_as_first = F.first("record_hash").over(identity) == F.col("record_hash")
+    first_hash = F.first("record_hash").over(identity)
+    same_as_first = first_hash.isNull() | (first_hash == F.col("record_hash"))
     # In the order by content, copies are neighbours.
     same_as_previous = F.lag("record_hash").over(identity) == F.col("record_hash")
     return (

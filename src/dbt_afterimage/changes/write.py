@@ -6,23 +6,20 @@ run what it has already recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType
 
 from dbt_afterimage.changes.batch import ChangeBatch
+from dbt_afterimage.changes.log_table import fitted, log_origin
 from dbt_afterimage.changes.progress import Progress, write_progress
 
 logger = AdapterLogger("afterimage")
-
-
-class ChangedTypeError(RuntimeError):
-    """A column of a table has another type than the batch that is to be appended."""
 
 
 def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBatch) -> None:
@@ -33,20 +30,22 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
         context: names of the tables, table format and model, as the materialization gives them.
         batch: what to write.
     """
-    table_format = context["file_format"]
-    if batch.accepted is not None and not batch.is_rebuild:
-        _check_types(session, context["log"], batch.accepted)
-    _append(session, context["rejected"], batch.rejected, batch.empty_rejected, table_format, None)
+    table_format, log = context["file_format"], context["log"]
+    _append(session, context["rejected"], batch.rejected, batch.empty_rejected, table_format)
     # before the log: once their records are in it, a repeated run would not see them as new
     if batch.repaired is not None:
         _resolve(session, context["rejected"], batch.repaired, batch.recorded_at)
+    origin = log_origin(context).properties()
     if batch.is_rebuild:
         rows = batch.accepted if batch.accepted is not None else batch.empty_log
-        _writer(rows, context["log"], table_format, "change_date").createOrReplace()
+        _writer(rows, log, table_format, "change_date", origin).createOrReplace()
         wrote = True
     else:
+        accepted = batch.accepted
+        if accepted is not None and session.catalog.tableExists(log):
+            accepted = fitted(accepted, session.table(log).schema)
         wrote = _append(
-            session, context["log"], batch.accepted, batch.empty_log, table_format, "change_date"
+            session, log, accepted, batch.empty_log, table_format, "change_date", origin
         )
     if wrote or batch.is_progress_behind:
         progress = Progress(batch.recorded_at, batch.change_seq, batch.changed_at, batch.arrival)
@@ -63,15 +62,16 @@ def _append(
     rows: DataFrame | None,
     empty: DataFrame,
     table_format: str,
-    partition: str | None,
+    partition: str | None = None,
+    properties: Mapping[str, str] = MappingProxyType({}),
 ) -> bool:
     """One commit, or none when there is nothing to write. A missing table is created."""
     if not session.catalog.tableExists(table):
-        _writer(rows if rows is not None else empty, table, table_format, partition).create()
+        first = rows if rows is not None else empty
+        _writer(first, table, table_format, partition, properties).create()
         return rows is not None
     if rows is None:
         return False
-    _add_columns(session, table, rows)
     # `by name`, so that a column that staging gained in the middle lands in its own place
     with _view(rows, table) as view:
         session.sql(f"insert into {table} by name select * from {view}")
@@ -89,9 +89,15 @@ def _resolve(session: SparkSession, table: str, repaired: DataFrame, recorded_at
 
 
 def _writer(
-    rows: DataFrame, table: str, table_format: str, partition: str | None
+    rows: DataFrame,
+    table: str,
+    table_format: str,
+    partition: str | None,
+    properties: Mapping[str, str],
 ) -> DataFrameWriterV2:
     writer = rows.writeTo(table).using(table_format)
+    for name, value in properties.items():
+        writer = writer.tableProperty(name, value)
     return writer.partitionedBy(F.col(partition)) if partition else writer
 
 
@@ -104,32 +110,3 @@ def _view(rows: DataFrame, table: str) -> Iterator[str]:
         yield name
     finally:
         rows.sparkSession.catalog.dropTempView(name)
-
-
-def _columns(rows: DataFrame) -> dict[str, DataType]:
-    return {field.name: field.dataType for field in rows.schema.fields}
-
-
-def _check_types(session: SparkSession, table: str, rows: DataFrame) -> None:
-    """A changed type stops the run before anything is written."""
-    if not session.catalog.tableExists(table):
-        return
-    old = _columns(session.table(table))
-    for name, kind in _columns(rows).items():
-        if name != "before" and name in old and old[name] != kind:
-            raise ChangedTypeError(
-                f"{table}: the column `{name}` is {old[name].simpleString()} in the change log and "
-                f"{kind.simpleString()} in staging. Nothing was written. Cure: give the column its "
-                "old type in the source's `columns`."
-            )
-
-
-def _add_columns(session: SparkSession, table: str, rows: DataFrame) -> None:
-    """Add the columns that the table lacks, to its before images as well."""
-    old, new = _columns(session.table(table)), _columns(rows)
-    added = [name for name in new if name not in old]
-    if added:
-        columns = [f"`{name}` {new[name].simpleString()}" for name in added]
-        if "before" in old:
-            columns += [f"before.`{name}` {new[name].simpleString()}" for name in added]
-        session.sql(f"alter table {table} add columns ({', '.join(columns)})")

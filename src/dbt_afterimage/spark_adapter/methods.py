@@ -7,6 +7,8 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.descriptions import describe_columns
+from dbt_afterimage.guarded_table import alter_table, check_table, column_types
+from dbt_afterimage.guards import GuardError, Origin, Wanted
 from dbt_afterimage.settings import SettingsError, parse_settings
 from dbt_afterimage.spark_adapter.errors import without_plan
 
@@ -100,6 +102,62 @@ def afterimage_create_table(
         raise DbtRuntimeError(without_plan(str(error))) from error
 
 
+def afterimage_mart_properties(self: Any, settings: Any, is_tracking: bool) -> dict[str, str]:
+    """Table properties of a mart, from which a later run tells whether it can go on with it.
+
+    Args:
+        self: dbt's adapter.
+        settings: the settings of its source table.
+        is_tracking: its rows depend on `track` and `ignore`.
+    """
+    return _origin(settings, is_tracking).properties()
+
+
+def afterimage_fit_mart(self: Any, relation: Any, upstream: Any, expected: Any) -> None:
+    """Alter an existing mart to what a run wants to write; stops where that cannot be done.
+
+    Args:
+        self: dbt's adapter.
+        relation: the mart.
+        upstream: the relation that it is made from, which has its data columns.
+        expected: what `_mart_expectations` says of it.
+
+    Raises:
+        DbtRuntimeError: the mart cannot be written to; nothing was.
+    """
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.getOrCreate()
+    settings = expected["settings"]
+    data = {
+        name: kind
+        for name, kind in column_types(session.table(str(upstream)).schema).items()
+        if name not in expected["left_out"]
+        and (expected["only"] is None or name in expected["only"])
+    }
+    wanted = Wanted(
+        table=str(relation),
+        source_table=settings["source_table"],
+        upstream=str(upstream),
+        origin=_origin(settings, expected["is_tracking"]),
+        own=expected["own"],
+        data=data,
+        copies=expected["copies"],
+        anew=f"build the table anew: dbt run --full-refresh --select {expected['model']}+",
+        retype="restore the type upstream",
+    )
+    try:
+        changes = check_table(session, wanted)
+    except GuardError as error:
+        raise DbtRuntimeError(str(error)) from error
+    alter_table(session, str(relation), changes, afterimage_table_format(self))
+
+
+def _origin(settings: Any, is_tracking: bool) -> Origin:
+    tracking = {"track": settings["track"], "ignore": settings["ignore"]}
+    return Origin(settings["key"], tracking if is_tracking else None)
+
+
 def afterimage_land_demo(self: Any, batch: int, schema: str, scale: int, seed: int) -> None:
     """Land one batch of the generated demo as raw tables of `schema`; batch 1 starts anew."""
     from pyspark.sql import SparkSession
@@ -119,6 +177,8 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_settings": (afterimage_settings, {}),
     "afterimage_connection_method": (afterimage_connection_method, "session"),
     "afterimage_create_table": (afterimage_create_table, None),
+    "afterimage_fit_mart": (afterimage_fit_mart, None),
     "afterimage_land_demo": (afterimage_land_demo, None),
+    "afterimage_mart_properties": (afterimage_mart_properties, {}),
     "afterimage_table_format": (afterimage_table_format, "iceberg"),
 }

@@ -1,0 +1,68 @@
+{#
+    Guards of the marts: what must hold before a run writes to a table that an earlier run made.
+    The comparison itself is Python (src/dbt_afterimage/guards.py), shared with the change log.
+#}
+
+{# Stops when a mart was made from other settings, or has columns that do not fit; adds new columns, widens types. #}
+{% macro _guard_mart(target_relation, mart, inputs) %}
+    {%- if _is_of_one_table(mart) -%}
+        {%- do adapter.afterimage_fit_mart(target_relation, inputs[0], _mart_expectations(mart, inputs)) -%}
+    {%- endif -%}
+{% endmacro %}
+
+
+{# The table properties that say what a mart is made from. #}
+{% macro _mart_properties(mart) %}
+    {%- if not _is_of_one_table(mart) -%}
+        {{ return({}) }}
+    {%- endif -%}
+    {{ return(adapter.afterimage_mart_properties(_settings_of(model), _is_tracking(mart))) }}
+{% endmacro %}
+
+
+{# Whether a mart is made from one source table, so that the settings of that table govern it. #}
+{% macro _is_of_one_table(mart) %}
+    {{ return(mart in ('history', 'current', 'field_changes')) }}
+{% endmacro %}
+
+
+{#
+    What a mart must look like: {model, settings, is_tracking, own, left_out, only, copies}.
+
+    own       columns that every mart of its kind has
+    left_out  columns of its input that it does not take
+    only      the columns that it takes from its input; none for all others
+    copies    struct column -> columns that it repeats
+#}
+{% macro _mart_expectations(mart, inputs) %}
+    {%- set settings = _settings_of(model) -%}
+    {%- set expected = {
+        'model': model.name,
+        'settings': settings,
+        'is_tracking': _is_tracking(mart),
+        'left_out': _log_columns(),
+        'only': none,
+        'copies': {},
+    } -%}
+    {%- if mart == 'history' -%}
+        {%- do expected.update({'own': [model.alias ~ '_id'] + settings.key + _history_own_columns()}) -%}
+    {%- elif mart == 'current' -%}
+        {%- do expected.update({
+            'own': settings.key + _current_own_columns(),
+            'left_out': [inputs[0].identifier ~ '_id'] + _history_own_columns(),
+        }) -%}
+    {%- else -%}
+        {%- do expected.update({
+            'own': _field_changes_columns(settings.key),
+            'only': settings.key,
+            'copies': {'previous_key': settings.key} if settings.key else {},
+        }) -%}
+    {%- endif -%}
+    {{ return(expected) }}
+{% endmacro %}
+
+
+{# Whether `track` and `ignore` shape a mart: its rows are versions. Before images show changes of any column. #}
+{% macro _is_tracking(mart) %}
+    {{ return(mart != 'field_changes' or not _settings_of(model).before_images) }}
+{% endmacro %}

@@ -1,0 +1,87 @@
+{#
+    Guard of change masks: stops when columns of a Qlik change table moved, so that its masks would be read wrongly.
+
+    A mask knows columns by their place only. A staging view remembers the places that it was made with; before it is
+    replaced they are compared with those of the raw table as it is now. Nothing is compared while the view stays as it is.
+#}
+
+{# Where the bits of the running staging model's masks stand: {first_data_bit, columns}; none for a model without masks. #}
+{% macro _mask_places() %}
+    {%- for id in model.depends_on.macros if id.endswith('.stage_qlik_change_table') -%}
+        {%- set settings = _settings_of(model) -%}
+        {%- set raw_columns = _raw_columns(source(*model.sources[0])) -%}
+        {%- set found = _qlik_change_table('staging_view', settings.source_table, raw_columns, settings) -%}
+        {%- if found.mask -%}
+            {{ return({'first_data_bit': found.mask.first_data_bit, 'columns': found.mask.columns}) }}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(none) }}
+{% endmacro %}
+
+
+{#
+    Stops when places are not what they were, but for what a setting says in so many words.
+
+    Arguments:
+      was, is   places as `_mask_places` gives them; none where there is no mask
+      settings  settings of the change table
+#}
+{% macro _guard_mask_places(was, is, settings) %}
+    {%- if was and is -%}
+        {%- set table = settings.source_table -%}
+        {%- if settings.mask_first_data_bit == 'auto' and was.first_data_bit != is.first_data_bit -%}
+            {{ exceptions.raise_compiler_error(
+                "The change masks of source table " ~ table ~ " no longer fit its columns: " ~ was.first_data_bit
+                ~ " header columns stood before the first data column, and now it is " ~ is.first_data_bit
+                ~ ". Each of them has a bit, so that every mask would be read anew. Nothing was written. Cure: set"
+                ~ " `mask_first_data_bit: " ~ was.first_data_bit ~ "` in the table's `meta.afterimage` if the masks stayed as they"
+                ~ " were, else `" ~ is.first_data_bit ~ "`; the test change_mask_fits shows which is right."
+            ) }}
+        {%- endif -%}
+        {%- set changes = [] if settings.mask_columns else _changed_places(was.columns, is.columns) -%}
+        {%- if changes -%}
+            {%- set names = is.columns | reject('none') | list -%}
+            {%- set suggested = [] -%}
+            {%- for name in was.columns if name is not none -%}
+                {%- do suggested.append(_same_name(name, names) or _renamed(name, was.columns, is.columns) or name) -%}
+            {%- endfor -%}
+            {%- for name in names if name not in suggested -%}
+                {%- do suggested.append(name) -%}
+            {%- endfor -%}
+            {{ exceptions.raise_compiler_error(
+                "The change masks of source table " ~ table ~ " no longer fit its columns: " ~ changes | join('; ')
+                ~ ". A mask knows columns by their place only. Nothing was written. Cure: set `mask_columns` in the table's"
+                ~ " `meta.afterimage` to the columns in the order of the mask's bits; a renamed column stands there under its new"
+                ~ " name, one that is gone keeps its place. If the bits stayed where they were: [" ~ suggested | join(', ')
+                ~ "]. The test change_mask_fits shows whether it is right."
+            ) }}
+        {%- endif -%}
+    {%- endif -%}
+{% endmacro %}
+
+
+{# What changed between two lists of columns by their place, as texts. What is new or gone at the end changes nothing. #}
+{% macro _changed_places(was, is) %}
+    {%- set changes = [] -%}
+    {%- for name in was if name is not none -%}
+        {%- set same = _same_name(name, is | reject('none') | list) -%}
+        {%- if same is not none and is.index(same) != was.index(name) -%}
+            {%- do changes.append("`" ~ name ~ "` moved from place " ~ was.index(name) ~ " to " ~ is.index(same)) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- for name in was if name is not none and _renamed(name, was, is) -%}
+        {%- do changes.append("place " ~ was.index(name) ~ " was `" ~ name ~ "` and is `" ~ _renamed(name, was, is) ~ "`") -%}
+    {%- endfor -%}
+    {{ return(changes) }}
+{% endmacro %}
+
+
+{# The new column at the place of one that is gone; none if that is not what happened to a column. #}
+{% macro _renamed(name, was, is) %}
+    {%- set place = was.index(name) -%}
+    {%- set now = is[place] if place < is | length else none -%}
+    {%- if now is none or _same_name(name, is | reject('none') | list) or _same_name(now, was | reject('none') | list) -%}
+        {{ return(none) }}
+    {%- endif -%}
+    {{ return(now) }}
+{% endmacro %}

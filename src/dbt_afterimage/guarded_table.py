@@ -1,0 +1,38 @@
+"""A guarded table in Spark: read what it is, and alter it to what a run wants to write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbt_afterimage.guards import Alterations, Wanted, alterations, statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+def column_types(schema: StructType) -> dict[str, str]:
+    """Column name -> type, as SQL."""
+    return {field.name: field.dataType.simpleString() for field in schema.fields}
+
+
+def check_table(session: SparkSession, wanted: Wanted, *, is_anew: bool = False) -> Alterations:
+    """What must be altered in an existing table before a run writes to it; metadata only.
+
+    Args:
+        session: the live Spark session.
+        wanted: the table as the run wants it.
+        is_anew: its rows are made anew, so that it does not matter what they were made from.
+
+    Raises:
+        GuardError: the table cannot be written to.
+    """
+    rows = [] if is_anew else session.sql(f"show tblproperties {wanted.table}").collect()
+    properties = {row["key"]: row["value"] for row in rows}
+    return alterations(wanted, column_types(session.table(wanted.table).schema), properties)
+
+
+def alter_table(session: SparkSession, table: str, changes: Alterations, table_format: str) -> None:
+    """Alter a table. Without changes nothing is sent, and nothing committed."""
+    for statement in statements(table, changes, table_format):
+        session.sql(statement)

@@ -1,0 +1,255 @@
+"""What must hold before a run writes to a table that an earlier run made.
+
+A table keeps in its properties what it was made from: the layout of its columns, the key, and for
+history and current the settings that say which columns make a version. Before a run writes, they
+are compared with what the project says now, and its columns with those that are to be written.
+What cannot go together stops the run; a new column is added, and a type made wider.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+# Raised by one when tables of an older version of this package cannot be written any more.
+LAYOUT = 1
+
+LAYOUT_PROPERTY = "afterimage.layout"
+KEY_PROPERTY = "afterimage.key"
+TRACKED_PROPERTY = "afterimage.tracked"
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
+
+
+class GuardError(RuntimeError):
+    """A table does not fit to what a run would write into it; the text is meant for the user."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a table is made from.
+
+    Attributes:
+        key: the key columns, in their order: history's surrogate key depends on it.
+        tracking: the settings `track` and `ignore`; None for a table that does not depend on them.
+    """
+
+    key: Sequence[str]
+    tracking: Mapping[str, Sequence[str]] | None = None
+
+    def properties(self) -> dict[str, str]:
+        """The table properties that say so."""
+        texts = {LAYOUT_PROPERTY: str(LAYOUT), KEY_PROPERTY: _json(list(self.key))}
+        if self.tracking is not None:
+            given = {name: list(columns) for name, columns in self.tracking.items() if columns}
+            texts[TRACKED_PROPERTY] = _json(given)
+        return texts
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The table that a run wants to write to.
+
+    Attributes:
+        table: its name.
+        source_table: the source table whose settings govern it.
+        upstream: what its rows are made from, as errors call it.
+        origin: what it is made from.
+        own: columns that every such table has.
+        data: columns that it takes from upstream, with their types.
+        copies: struct column -> the columns of `data` that it repeats.
+        anew: how a table like this is built anew, the end of `Cure: ..., or `.
+        retype: how a column gets its old type back, the beginning of such a cure.
+    """
+
+    table: str
+    source_table: str
+    upstream: str
+    origin: Origin
+    own: Sequence[str]
+    data: Mapping[str, str]
+    copies: Mapping[str, Sequence[str]]
+    anew: str
+    retype: str
+
+
+@dataclass(frozen=True)
+class Alterations:
+    """What has to be altered before the run can write; each part is one commit, or none."""
+
+    added: Mapping[str, str] = field(default_factory=dict)
+    widened: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def alterations(
+    wanted: Wanted, columns: Mapping[str, str], properties: Mapping[str, str]
+) -> Alterations:
+    """Compare a table with what a run would write to it.
+
+    Args:
+        wanted: the table as the run wants it.
+        columns: the columns that it has, with their types.
+        properties: its table properties. One without any of ours was made before they were
+            kept, and is taken over when its columns fit.
+
+    Raises:
+        GuardError: the table cannot be written to. Nothing has been altered.
+    """
+    stored = {name.lower(): kind for name, kind in columns.items()}
+    _check_layout(wanted, stored, properties)
+    _check_key(wanted, properties)
+    _check_tracking(wanted, stored, properties)
+    added: dict[str, str] = {}
+    widened: dict[str, str] = {}
+    for name, kind in wanted.data.items():
+        paths = [quoted(name)]
+        paths += [
+            f"{quoted(copy)}.{quoted(name)}" for copy, of in wanted.copies.items() if name in of
+        ]
+        if name.lower() not in stored:
+            added.update(dict.fromkeys(paths, kind))
+        elif not holds(stored[name.lower()], kind):
+            _check_type(wanted, name, stored[name.lower()], kind)
+            widened.update(dict.fromkeys(paths, kind))
+    differing = {
+        name: text
+        for name, text in wanted.origin.properties().items()
+        if properties.get(name) != text
+    }
+    return Alterations(added, widened, differing)
+
+
+def statements(table: str, changes: Alterations, table_format: str) -> list[str]:
+    """The statements that alter a table; a repetition of a part of them does no harm.
+
+    Args:
+        table: its name, as SQL.
+        changes: what to alter.
+        table_format: `iceberg` or `delta`.
+    """
+    properties = dict(changes.properties)
+    if changes.widened and table_format == "delta":
+        # a table feature: only a table that needs it gets it, since old readers refuse it
+        properties["delta.enableTypeWidening"] = "true"
+    found = []
+    if properties:
+        given = ", ".join(f"{_literal(name)} = {_literal(properties[name])}" for name in properties)
+        found.append(f"alter table {table} set tblproperties ({given})")
+    if changes.widened:
+        given = ", ".join(f"{path} type {kind}" for path, kind in changes.widened.items())
+        found.append(f"alter table {table} alter column {given}")
+    if changes.added:
+        given = ", ".join(f"{path} {kind}" for path, kind in changes.added.items())
+        found.append(f"alter table {table} add columns ({given})")
+    return found
+
+
+def holds(stored: str, given: str) -> bool:
+    """Whether a column of type ``stored`` holds every value of type ``given``, exactly."""
+    return stored == given or _is_wider(stored, given)
+
+
+def quoted(name: str) -> str:
+    """A column's name as SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _is_wider(wide: str, narrow: str) -> bool:
+    """What both Iceberg and Delta widen, without a look at the data."""
+    if wide in _INTEGERS and narrow in _INTEGERS:
+        return _INTEGERS.index(wide) > _INTEGERS.index(narrow)
+    decimals = _DECIMAL.fullmatch(wide), _DECIMAL.fullmatch(narrow)
+    if decimals[0] and decimals[1]:
+        return decimals[0][2] == decimals[1][2] and int(decimals[0][1]) > int(decimals[1][1])
+    return (wide, narrow) == ("double", "float")
+
+
+def _check_layout(wanted: Wanted, stored: Mapping[str, str], properties: Mapping[str, str]) -> None:
+    layout = properties.get(LAYOUT_PROPERTY)
+    if layout is not None and layout != str(LAYOUT):
+        raise GuardError(
+            f"{wanted.table} was made by another version of this project: its layout is {layout}, "
+            f"and this version writes layout {LAYOUT}. Nothing was written. Cure: go back to the "
+            f"version that made it, or {wanted.anew}."
+        )
+    missing = [name for name in wanted.own if name.lower() not in stored]
+    if missing:
+        raise GuardError(
+            f"{wanted.table} has no column `{'`, `'.join(missing)}`, which this version of the "
+            "project writes. Something else made the table, or altered it. Nothing was written. "
+            f"Cure: give the table another name, or {wanted.anew}."
+        )
+
+
+def _check_key(wanted: Wanted, properties: Mapping[str, str]) -> None:
+    was = json.loads(properties.get(KEY_PROPERTY, "null"))
+    key = list(wanted.origin.key)
+    if was is not None and was != key:
+        raise GuardError(
+            f"{wanted.table}: the `key` of source table {wanted.source_table} is "
+            f"[{', '.join(key)}], and the table was built with [{', '.join(was)}]. "
+            f"Nothing was written. Cure: restore the setting, or {wanted.anew}."
+        )
+
+
+def _check_tracking(
+    wanted: Wanted, stored: Mapping[str, str], properties: Mapping[str, str]
+) -> None:
+    """The settings may change as long as the table's present columns stay what they are."""
+    text = properties.get(TRACKED_PROPERTY)
+    if wanted.origin.tracking is None or text is None:
+        return
+    before: dict[str, list[str]] = json.loads(text)
+    columns = [name for name in wanted.data if name.lower() in stored]
+    was = _tracked(columns, wanted.origin.key, before)
+    tracked = _tracked(columns, wanted.origin.key, wanted.origin.tracking)
+    if was != tracked:
+        raise GuardError(
+            f"{wanted.table}: the columns that make a version changed. Source table "
+            f"{wanted.source_table} says {_tracking_text(wanted.origin.tracking)}: "
+            f"[{', '.join(tracked)}], and the table was built with {_tracking_text(before)}: "
+            f"[{', '.join(was)}]. Nothing was written. Cure: restore the setting, or {wanted.anew}."
+        )
+
+
+def _tracked(
+    columns: Sequence[str], key: Sequence[str], tracking: Mapping[str, Sequence[str]]
+) -> list[str]:
+    track, ignore = tracking.get("track", ()), tracking.get("ignore", ())
+    return [
+        name
+        for name in columns
+        if name not in key and name not in ignore and (not track or name in track)
+    ]
+
+
+def _tracking_text(tracking: Mapping[str, Sequence[str]]) -> str:
+    for setting in ("track", "ignore"):
+        if tracking.get(setting):
+            return f"`{setting}: [{', '.join(tracking[setting])}]`"
+    return "neither `track` nor `ignore`"
+
+
+def _check_type(wanted: Wanted, name: str, stored: str, given: str) -> None:
+    # a float's text changes when it becomes a double, and with it the surrogate keys of history
+    if _is_wider(given, stored) and not (stored == "float" and name in wanted.origin.key):
+        return
+    raise GuardError(
+        f"{wanted.table}: the column `{name}` is {stored} in the table and {given} in "
+        f"{wanted.upstream}. Allowed: a wider integer, double for float (but for a key), a decimal "
+        f"with more digits before the point. Nothing was written. Cure: {wanted.retype}, or "
+        f"{wanted.anew}."
+    )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

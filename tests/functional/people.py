@@ -1,0 +1,183 @@
+"""A small project on one change table of people, which tests change in many ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tests.functional.dbt_project import DbtProject
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+TABLES = ("changes", "history", "current", "field_changes")
+
+
+def seq(number: int) -> str:
+    return f"2026030108000000{number:019d}"
+
+
+HEADERS = {"header__change_seq": "string", "header__change_oper": "string"}
+PEOPLE = {
+    **HEADERS,
+    "id": "int",
+    "name": "string",
+    "note": "string",
+    "score": "float",
+    "fee": "decimal(5,2)",
+}
+# the same table later: types are wider, `note` is gone and `city` is new
+PEOPLE_LATER = {
+    **HEADERS,
+    "id": "bigint",
+    "name": "string",
+    "score": "double",
+    "fee": "decimal(9,2)",
+    "city": "string",
+}
+BIG = 3_000_000_000
+LATER = [
+    (seq(1), "I", 1, "Ann", 0.5, "1.25", None),
+    (seq(2), "I", 2, "Bob", 1.5, "2.50", None),
+    (seq(3), "B", 1, "Ann", 0.5, "1.25", None),
+    (seq(3), "U", 1, "Ann", 0.1, "1.25", "Oslo"),
+    (seq(4), "I", BIG, "Cid", 2.5, "1234567.89", "Rome"),
+    (seq(5), "D", 2, "Bob", 1.5, "2.50", None),
+]
+
+STAGING = {"staging/stg_people.sql": "{{ stage_qlik_change_table('raw', 'people__ct') }}\n"}
+MODELS = {
+    **STAGING,
+    "people_changes.py": (
+        "from dbt_afterimage.changes import build_changes\n\n\n"
+        "def model(dbt, session):\n"
+        "    dbt.config(materialized='change_log')\n"
+        "    return build_changes(dbt, session, dbt.ref('stg_people'))\n"
+    ),
+    "people_changes.yml": yaml.safe_dump(
+        {
+            "version": 2,
+            "models": [
+                {
+                    "name": "people_changes",
+                    "data_tests": [{"conserved": {"arguments": {"staging": "ref('stg_people')"}}}],
+                }
+            ],
+        }
+    ),
+    "people_history.sql": "{{ history(ref('people_changes')) }}\n",
+    "people_current.sql": "{{ current(ref('people_history')) }}\n",
+    "people_field_changes.sql": "{{ field_changes(ref('people_changes')) }}\n",
+}
+
+
+@dataclass(frozen=True)
+class People:
+    """The small project, its source's settings, and the tables it makes."""
+
+    dbt: DbtProject
+    spark: SparkSession
+    table_format: str
+
+    def declare(self, **settings: Any) -> None:
+        """Write the source's YAML: `key` is `id` unless given."""
+        meta = {"system": "qlik_change_table", "key": ["id"], **settings}
+        table = {"name": "people__ct", "config": {"meta": {"afterimage": meta}}}
+        raw = {"name": "raw", "schema": f"{self.dbt.schema}_raw", "tables": [table]}
+        (self.dbt.path / "models" / "sources.yml").write_text(
+            yaml.safe_dump({"version": 2, "sources": [raw]}), encoding="utf-8"
+        )
+
+    def land(self, columns: dict[str, str], rows: list[tuple[Any, ...]]) -> None:
+        """The raw table anew, with these columns and records."""
+        schema = f"{self.dbt.schema}_raw"
+        self.spark.sql(f"create schema if not exists {schema}")
+        self.spark.sql(f"drop table if exists {schema}.people__ct")
+        kinds = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+        self.spark.sql(f"create table {schema}.people__ct ({kinds}) using {self.table_format}")
+        if rows:
+            texts = ", ".join(f"{name} string" for name in columns)
+            given = [tuple(None if value is None else str(value) for value in row) for row in rows]
+            cast = [f"cast({name} as {kind}) as {name}" for name, kind in columns.items()]
+            landed = self.spark.createDataFrame(given, texts).selectExpr(*cast)
+            landed.writeTo(f"{schema}.people__ct").append()
+
+    def name(self, table: str) -> str:
+        return f"{self.dbt.schema}.people_{table}"
+
+    def rows(self, table: str, columns: str, order: str) -> list[tuple[Any, ...]]:
+        found = self.spark.sql(f"select {columns} from {self.name(table)} order by {order}")
+        return [tuple(row) for row in found.collect()]
+
+    def types(self, table: str) -> dict[str, str]:
+        fields = self.spark.table(self.name(table)).schema.fields
+        return {field.name: field.dataType.simpleString() for field in fields}
+
+    def properties(self, table: str) -> dict[str, str]:
+        rows = self.spark.sql(f"show tblproperties {self.name(table)}").collect()
+        return {row[0]: row[1] for row in rows if row[0].startswith("afterimage.")}
+
+    def versions(self) -> dict[str, Any]:
+        """What every commit to a table changes: its newest metadata file, or its version."""
+        newest = {
+            "iceberg": "select max_by(file, timestamp) from {}.metadata_log_entries",
+            "delta": "describe history {} limit 1",
+        }[self.table_format]
+        tables = [*(self.name(table) for table in TABLES), f"{self.dbt.schema}.afterimage_progress"]
+        return {table: self.spark.sql(newest.format(table)).collect()[0][0] for table in tables}
+
+    @contextmanager
+    def untouched(self) -> Iterator[None]:
+        """Nothing is committed to any table meanwhile."""
+        before = self.versions()
+        yield
+        assert self.versions() == before
+
+
+def start(
+    dbt: DbtProject, spark: SparkSession, table_format: str, models: dict[str, str]
+) -> People:
+    """Write the project into the folder of `dbt`. Nothing is landed yet."""
+    given = yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))
+    project = {name: given[name] for name in ("profile", "flags", "vars", "on-run-start")}
+    project |= {
+        "name": "people",
+        "macro-paths": ["macros"],
+        "models": {"people": {"staging": {"+materialized": "staging_view"}}},
+    }
+    (dbt.path / "dbt_project.yml").write_text(yaml.safe_dump(project), encoding="utf-8")
+    (dbt.path / "macros").symlink_to(ROOT / "macros", target_is_directory=True)
+    (dbt.path / "models" / "staging").mkdir(parents=True)
+    for name, text in models.items():
+        (dbt.path / "models" / name).write_text(text, encoding="utf-8")
+    people = People(dbt, spark, table_format)
+    people.declare()
+    return people
+
+
+def build_people(dbt: DbtProject, spark: SparkSession, table_format: str) -> People:
+    """All models after two runs, between which the change table got other columns and new records.
+
+    Meanwhile the tables forget what they were made from, as if an older version had made them.
+    """
+    people = start(dbt, spark, table_format, MODELS)
+    people.land(
+        PEOPLE,
+        [
+            (seq(1), "I", 1, "Ann", "first", 0.5, "1.25"),
+            (seq(2), "I", 2, "Bob", "second", 1.5, "2.50"),
+        ],
+    )
+    dbt("run")
+    for table in TABLES:
+        keys = ", ".join(f"'{name}'" for name in people.properties(table))
+        spark.sql(f"alter table {people.name(table)} unset tblproperties ({keys})")
+    people.land(PEOPLE_LATER, LATER)
+    dbt("run")
+    return people

@@ -1,0 +1,86 @@
+"""The guard of change masks: which changes of a raw table's columns it lets pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.macro_renderer import CompilationError, MacroRenderer
+
+AUTO = {"source_table": "erp.orders__ct", "mask_first_data_bit": "auto", "mask_columns": []}
+# three headers, three data columns, then a header that holds a place
+WAS = {"first_data_bit": 3, "columns": ["id", "status", "amount", None]}
+
+
+@pytest.fixture(scope="module")
+def render() -> MacroRenderer:
+    return MacroRenderer()
+
+
+def places(*columns: str | None, first_data_bit: int = 3) -> dict[str, Any]:
+    return {"first_data_bit": first_data_bit, "columns": list(columns)}
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        WAS,
+        places("id", "status", "amount", None, "city"),
+        places("ID", "Status", "amount", "city"),
+        places("id", "status"),
+        None,
+    ],
+    ids=["the same", "a new last one", "at the place of a header", "the last one gone", "no mask"],
+)
+def test_nothing_moved(render: MacroRenderer, now: dict[str, Any] | None) -> None:
+    assert render("_guard_mask_places", WAS, now, AUTO) == ""
+    assert render("_guard_mask_places", None, now, AUTO) == ""
+
+
+@pytest.mark.parametrize(
+    ("now", "what", "suggested"),
+    [
+        (
+            places("id", "state", "amount", None),
+            "place 1 was `status` and is `state`.",
+            "id, state, amount",
+        ),
+        (
+            places("id", "amount", None),
+            "`amount` moved from place 2 to 1.",
+            "id, status, amount",
+        ),
+        (
+            places("id", "city", "status", "amount", None),
+            "`status` moved from place 1 to 2; `amount` moved from place 2 to 3.",
+            "id, status, amount, city",
+        ),
+    ],
+    ids=["renamed", "gone in the middle", "new in the middle"],
+)
+def test_columns_that_moved(
+    render: MacroRenderer, now: dict[str, Any], what: str, suggested: str
+) -> None:
+    with pytest.raises(CompilationError) as error:
+        render("_guard_mask_places", WAS, now, AUTO)
+    assert f"masks of source table erp.orders__ct no longer fit its columns: {what}" in str(
+        error.value
+    )
+    assert "Nothing was written. Cure: set `mask_columns`" in str(error.value)
+    assert f"If the bits stayed where they were: [{suggested}]." in str(error.value)
+    said = AUTO | {"mask_columns": suggested.split(", ")}
+    assert render("_guard_mask_places", WAS, now, said) == ""
+
+
+def test_another_number_of_headers(render: MacroRenderer) -> None:
+    now = places(*WAS["columns"], first_data_bit=4)  # type: ignore[misc]
+    with pytest.raises(CompilationError) as error:
+        render("_guard_mask_places", WAS, now, AUTO | {"mask_columns": ["id", "status", "amount"]})
+    assert (
+        "3 header columns stood before the first data column, and now it is 4. Each of them has a "
+        "bit, so that every mask would be read anew. Nothing was written. Cure: set "
+        "`mask_first_data_bit: 3` in the table's `meta.afterimage` if the masks stayed as they "
+        "were, else `4`"
+    ) in str(error.value)
+    assert render("_guard_mask_places", WAS, now, AUTO | {"mask_first_data_bit": 4}) == ""
