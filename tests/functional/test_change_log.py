@@ -146,6 +146,7 @@ class Table:
             _check_whole_table=lambda *arguments: None,
             _tested_settings=lambda: self._context["settings"],
             _rejected_relation=lambda log: self.rejected,
+            _lost_columns=lambda log, staging: [],
         )
         view = f"{self._name}_staged"
         self._staged().createOrReplaceTempView(view)
