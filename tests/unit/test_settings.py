@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from dbt_afterimage.settings import SettingsError, duration_seconds, parse_settings
+from dbt_afterimage.settings import (
+    SettingsError,
+    duration_seconds,
+    moment_kind,
+    parse_settings,
+)
 
 TABLE = "erp.orders__ct"
 POSITION = "20260302080000000000000000000000012"
@@ -229,6 +234,31 @@ def test_durations(text: str, seconds: int) -> None:
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration; allowed: a number and one of"):
         duration_seconds(text)
+
+
+# --- moments
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (POSITION, "change_seq"),
+        ("0" * 35, "change_seq"),
+        ("2026-03-02", "timestamp"),
+        ("2026-03-02 07:30", "timestamp"),
+        ("2026-03-02T07:30:00.12Z", "timestamp"),
+        ("2026-03-02 07:30:00+01:00", "timestamp"),
+        (POSITION[1:], None),
+        (f"{POSITION}0", None),
+        ("٢" * 35, None),
+        ("20260302", None),
+        ("2026-02-30", None),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+def test_moments(text: str, kind: str | None) -> None:
+    assert moment_kind(text) == kind
 
 
 # --- errors: each names the table, the setting, what it got, what is allowed, and the cure
