@@ -81,6 +81,7 @@ class QlikChangeTableSettings(BaseModel):
     look_back: str = "15 minutes"
     arrival_look_back: int = Field(default=1, ge=0)
     on_reject: Literal["quarantine", "fail"] = "quarantine"
+    keep_deleted: bool = False
     lob_columns: list[str] = Field(default_factory=list)
     header_prefix: str = "header__"
     mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"

@@ -29,6 +29,7 @@ DEFAULTS = {
     "look_back": "15 minutes",
     "arrival_look_back": 1,
     "on_reject": "quarantine",
+    "keep_deleted": False,
     "lob_columns": [],
     "header_prefix": "header__",
     "mask_byte_order": "auto",
@@ -89,6 +90,7 @@ def test_everything_set() -> None:
         look_back: 2 hours
         arrival_look_back: 3
         on_reject: fail
+        keep_deleted: true
         lob_columns: [remark]
         header_prefix: hdr_
         mask_byte_order: lsb_first
@@ -108,6 +110,7 @@ def test_everything_set() -> None:
         "look_back": "2 hours",
         "arrival_look_back": 3,
         "on_reject": "fail",
+        "keep_deleted": True,
         "lob_columns": ["remark"],
         "header_prefix": "hdr_",
         "mask_byte_order": "lsb_first",
@@ -282,6 +285,7 @@ def has_all(message: str, *parts: str) -> None:
         ("arrival_look_back: -1", ["`arrival_look_back`", "-1", "a whole number", "Cure: "]),
         ("arrival_look_back: x", ["`arrival_look_back`", "'x'", "a whole number", "Cure: "]),
         ("on_reject: ignore", ["`on_reject`", "'ignore'", "Allowed: quarantine, fail", "Cure: "]),
+        ("keep_deleted: perhaps", ["`keep_deleted`", "'perhaps'", "true, false", "Cure: "]),
         ("header_prefix: 7", ["`header_prefix`", "7", "Allowed: text", "Cure: "]),
         (
             "mask_byte_order: big",
