@@ -1,4 +1,4 @@
-"""What the macro of current says when it stops: table, setting, cure."""
+"""What the macros of current and change activity say when they stop: table, setting, cure."""
 
 from __future__ import annotations
 
@@ -81,3 +81,17 @@ class Relation(str):
     @property
     def identifier(self) -> str:
         return str(self)
+
+
+@pytest.mark.parametrize("tables", ["orders", {"orders": 1}, []])
+def test_change_activity_of_something_that_is_no_list(tables: Any) -> None:
+    render = MacroRenderer(config=lambda **_: "", model=SimpleNamespace(name="change_activity"))
+    with pytest.raises(CompilationError) as caught:
+        render("change_activity", tables)
+    message = str(caught.value)
+    parts = [
+        "`tables` of change_activity",
+        f"got {tables}",
+        "change_activity(['orders', 'invoices'",
+    ]
+    assert [part for part in parts if part not in message] == []

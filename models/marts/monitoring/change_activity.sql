@@ -1,0 +1,1 @@
+{{ change_activity(['customers', 'products', 'orders', 'order_items', 'shipments']) }}
