@@ -105,8 +105,8 @@ counted_rejects as (
 )
 
 select
-    table_name,
-    activity_hour,
+    coalesce(counted_changes.table_name, counted_rejects.table_name) as table_name,
+    coalesce(counted_changes.activity_hour, counted_rejects.activity_hour) as activity_hour,
     {%- for name in ['changes', 'inserts', 'updates', 'key_changes', 'deletes', 'truncates', 'late_changes'] %}
     coalesce(counted_changes.{{ name }}, 0) as {{ name }},
     {%- endfor %}
@@ -120,7 +120,9 @@ select
     counted_rejects.rejects_recorded_at
 from counted_changes
 full outer join counted_rejects
-    using (table_name, activity_hour)
+    on
+        counted_changes.table_name = counted_rejects.table_name
+        and counted_changes.activity_hour = counted_rejects.activity_hour
 {%- endmacro %}
 
 

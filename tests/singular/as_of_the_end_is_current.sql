@@ -5,7 +5,7 @@ at_the_end as (
     select
         order_id,
         valid_from_seq
-    from {{ as_of(ref('orders_history'), '9999-12-31') | indent }}
+    from {{ as_of(ref('orders_history'), '9999-12-31') | indent }} as orders
 ),
 
 current_rows as (

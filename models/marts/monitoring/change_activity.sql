@@ -1,1 +1,7 @@
-{{ change_activity(['customers', 'products', 'orders', 'order_items', 'shipments']) }}
+{{ change_activity([
+    'customers',
+    'products',
+    'orders',
+    'order_items',
+    'shipments',
+]) }}
