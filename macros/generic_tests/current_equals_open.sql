@@ -1,5 +1,6 @@
 {#
     Generic test of a current table: it holds the open rows of its history, column by column, and nothing else.
+    With the setting `keep_deleted`: the last version of every key, unless a key change closed it.
 
     Rows are counted: one that stands there twice is a finding too.
 
@@ -13,14 +14,29 @@
     {%- do _check_relation_argument('current_equals_open', 'history', history) -%}
     {%- do _check_whole_table('current_equals_open', model) -%}
     {%- set columns = _raw_columns(model) | map(attribute='name') | list -%}
+    {%- set keeps_deleted = _tested_settings().keep_deleted -%}
+    {%- set state = 'last' if keeps_deleted else 'open' -%}
 with
 
+{% if keeps_deleted -%}
+{{ _last_versions("select *\n    from " ~ history, _tested_key('current_equals_open', none)) }},
+
+open_rows as (
+    select
+        {{ _current_values(columns) | indent }}
+    from last_versions
+    where
+        _place_from_end = 1
+        and (is_current or closed_by <> 'K')
+),
+{%- else -%}
 open_rows as (
     select
         {{ _listed(columns) }}
     from {{ history }}
     where is_current
 ),
+{%- endif %}
 
 current_rows as (
     select
@@ -45,12 +61,12 @@ surplus as (
 )
 
 select
-    'open in history, but not in current' as what_is_wrong,
+    '{{ state }} in history, but not in current' as what_is_wrong,
     {{ _listed(columns, indent=4) }}
 from missing
 union all
 select
-    'in current, but not open in history' as what_is_wrong,
+    'in current, but not {{ state }} in history' as what_is_wrong,
     {{ _listed(columns, indent=4) }}
 from surplus
 {% endtest %}

@@ -1,5 +1,6 @@
 {#
     The body of a `<table>_current` model: one row per live key, the open rows of history and nothing else.
+    With the setting `keep_deleted` deleted keys stay, see `_current_with_deleted.sql`.
 
     Arguments:
       history  ref('<table>_history')
@@ -9,7 +10,16 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- set columns = _current_columns(history) -%}
+    {%- set settings = _settings_of(model) -%}
+    {{ return(_current_rows(history, settings, _current_columns(history, settings))) }}
+{% endmacro %}
+
+
+{# The whole table, from its history. #}
+{% macro _current_rows(history, settings, columns) %}
+    {%- if settings.keep_deleted -%}
+        {{ return(_current_rows_with_deleted(history, settings.key, columns)) }}
+    {%- endif -%}
     {%- set statement -%}
 select
     {{ _listed(columns, indent=4) }}
@@ -21,20 +31,26 @@ where is_current
 
 
 {# Columns of a current table, from those of its history. #}
-{% macro _current_columns(history) %}
-    {%- set settings = _settings_of(model) -%}
+{% macro _current_columns(history, settings) %}
     {%- set left_out = settings.key + [history.identifier ~ '_id'] + _history_own_columns() -%}
     {%- set data = _without(_raw_columns(history) | map(attribute='name') | list, left_out) -%}
     {%- if not data -%}
         {%- set data = _without(_data_columns(history, settings) | map(attribute='name') | list, left_out) -%}
     {%- endif -%}
-    {{ return(settings.key + _current_own_columns() + data) }}
+    {%- for name in settings.key + data if name | lower in _deletion_columns(settings) -%}
+        {{ exceptions.raise_compiler_error(
+            "`current`: the source table of " ~ model.name ~ " has a column `" ~ name ~ "`, a name that `keep_deleted: true`"
+            ~ " adds. Cure: leave the setting out, or rename the column in a view over the raw table, and declare that view"
+            ~ " as the source."
+        ) }}
+    {%- endfor -%}
+    {{ return(settings.key + _current_own_columns(settings) + data) }}
 {% endmacro %}
 
 
 {# Columns of a current table besides the data, from history. #}
-{% macro _current_own_columns() %}
-    {{ return(['valid_from', 'valid_from_seq', 'transaction_id', 'recorded_at']) }}
+{% macro _current_own_columns(settings) %}
+    {{ return(['valid_from', 'valid_from_seq'] + _deletion_columns(settings) + ['transaction_id', 'recorded_at']) }}
 {% endmacro %}
 
 
@@ -43,6 +59,8 @@ where is_current
     or go when they have none. Applying a batch again writes the same rows.
 #}
 {% macro _current_batch(target_relation, history) %}
+    {%- set settings = _settings_of(model) -%}
+    {%- do _check_keep_deleted(target_relation, history, settings) -%}
     {%- set is_new = _recorded_after(_read_progress(target_relation.identifier).recorded_at) -%}
     {%- set found = run_query(
         "select count(*), cast(max(recorded_at) as string) from " ~ history ~ " where " ~ is_new
@@ -50,51 +68,21 @@ where is_current
     {%- if not found[0] | int -%}
         {{ return(none) }}
     {%- endif -%}
-    {%- set key = _settings_of(model).key -%}
-    {%- set columns = _current_columns(history) -%}
+    {%- set key = settings.key -%}
+    {%- set columns = _current_columns(history, settings) -%}
+    {%- set path, why = 'narrow', 'keys of the batch only' -%}
+    {%- if settings.keep_deleted and _progress_paths(history.identifier, is_new) != ['narrow'] -%}
+        {%- set path, why = 'wide', 'history did not take its narrow path, so all versions of the keys are read' -%}
+    {%- endif -%}
+    {%- if settings.keep_deleted -%}
+        {%- set source = _current_source_with_deleted(history, key, columns, is_new, path) -%}
+    {%- else -%}
+        {%- set source = _current_source(history, key, columns, is_new) -%}
+    {%- endif -%}
     {%- set statement -%}
 merge into {{ target_relation }} as target
 using (
-    with
-
-    touched as (
-        select *
-        from {{ history }}
-        where {{ is_new }}
-    ),
-
-    opened as (
-        select
-            {{ _listed(columns, indent=12) }},
-            false as is_gone
-        from touched
-        where is_current
-    ),
-
-    -- closed in the batch, and open nowhere in history
-    gone as (
-        select distinct{{ '\n            ' if key | length > 1 else ' ' }}{{ _listed(key, indent=12) }}
-        from touched
-        where not is_current
-    ),
-
-    still_open as (
-        select *
-        from {{ history }}
-        where is_current
-    )
-
-    select *
-    from opened
-    union all
-    select
-        {%- for name in columns %}
-        {{ 'gone.' ~ _quoted(name) if name in key else 'null as ' ~ _quoted(name) }},
-        {%- endfor %}
-        true as is_gone
-    from gone
-    left anti join still_open
-        on {{ _equal(key, 'gone', 'still_open', '=') }}
+    {{ source | indent }}
 ) as source
     on {{ _equal(key, 'target', 'source', '=') }}
 when matched and source.is_gone then delete
@@ -108,10 +96,55 @@ when not matched and not source.is_gone then
     values ({{ _listed(columns, 'source.') | replace('\n        ', ' ') }})
     {%- endset -%}
     {{ return({
-        'path': 'narrow',
-        'why': 'keys of the batch only',
+        'path': path,
+        'why': why,
         'changes': found[0] | int,
-        'applied': {'recorded_at': found[1], 'change_seq': none, 'changed_at': none, 'path': 'narrow'},
+        'applied': {'recorded_at': found[1], 'change_seq': none, 'changed_at': none, 'path': path},
         'statement': statement,
     }) }}
 {% endmacro %}
+
+
+{# The open rows of the keys that history wrote, and `is_gone` for keys that have none. #}
+{% macro _current_source(history, key, columns, is_new) -%}
+with
+
+touched as (
+    select *
+    from {{ history }}
+    where {{ is_new }}
+),
+
+opened as (
+    select
+        {{ _listed(columns) }},
+        false as is_gone
+    from touched
+    where is_current
+),
+
+-- closed in the batch, and open nowhere in history
+gone as (
+    select distinct{{ '\n        ' if key | length > 1 else ' ' }}{{ _listed(key) }}
+    from touched
+    where not is_current
+),
+
+still_open as (
+    select *
+    from {{ history }}
+    where is_current
+)
+
+select *
+from opened
+union all
+select
+    {%- for name in columns %}
+    {{ 'gone.' ~ _quoted(name) if name in key else 'null as ' ~ _quoted(name) }},
+    {%- endfor %}
+    true as is_gone
+from gone
+left anti join still_open
+    on {{ _equal(key, 'gone', 'still_open', '=') }}
+{%- endmacro %}

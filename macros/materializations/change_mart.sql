@@ -1,5 +1,5 @@
 {#
-    Materialization of history, current and field changes: a table that follows a change log.
+    Materialization of history, current, field changes and change activity: a table that follows change logs.
 
     First run, --full-refresh, and when the input was made anew: `create or replace table` from the model's own SQL.
     Otherwise the macro of the mart's kind plans one statement for what is new, or nothing; then the progress row is
@@ -89,14 +89,20 @@
         {{ return(_current_batch(target_relation, inputs[0])) }}
     {%- elif mart == 'field_changes' -%}
         {{ return(_field_changes_batch(target_relation, inputs[0], inputs[1] if inputs | length > 1 else none)) }}
+    {%- elif mart == 'change_activity' -%}
+        {{ return(_change_activity_batch(target_relation)) }}
     {%- endif -%}
-    {{ exceptions.raise_compiler_error("`change_mart`: no mart of kind " ~ mart ~ "; allowed: history, current, field_changes.") }}
+    {{ exceptions.raise_compiler_error(
+        "`change_mart`: no mart of kind " ~ mart ~ "; allowed: history, current, field_changes, change_activity."
+    ) }}
 {% endmacro %}
 
 
 {# What a mart that is built anew will have applied. Read before the build: what is appended meanwhile comes next time. #}
 {% macro _mart_applied_by_rebuild(mart, inputs) %}
-    {%- if mart == 'field_changes' and inputs | length > 1 -%}
+    {%- if mart == 'change_activity' -%}
+        {%- set applied = _change_activity_applied('rebuild') -%}
+    {%- elif mart == 'field_changes' and inputs | length > 1 -%}
         {#- old values come from history: what it has applied #}
         {%- set applied = _read_progress(inputs[1].identifier) -%}
     {%- else -%}

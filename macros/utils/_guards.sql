@@ -48,7 +48,7 @@
         {%- do expected.update({'own': [model.alias ~ '_id'] + settings.key + _history_own_columns()}) -%}
     {%- elif mart == 'current' -%}
         {%- do expected.update({
-            'own': settings.key + _current_own_columns(),
+            'own': settings.key + _current_own_columns(settings),
             'left_out': [inputs[0].identifier ~ '_id'] + _history_own_columns(),
         }) -%}
     {%- else -%}

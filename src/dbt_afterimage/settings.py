@@ -52,7 +52,7 @@ class Base(BaseModel):
     @field_validator("position")
     @classmethod
     def _is_position(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(f"[0-9]{{{QLIK_CHANGE_SEQ_DIGITS}}}", value):
+        if value is not None and moment_kind(value) != "change_seq":
             raise ValueError(
                 f"Allowed: {QLIK_CHANGE_SEQ_DIGITS} digits, a change_seq of the source, in quotes, "
                 "since YAML would read a number"
@@ -62,7 +62,7 @@ class Base(BaseModel):
     @field_validator("loaded_at")
     @classmethod
     def _is_timestamp(cls, value: str | None) -> str | None:
-        if value is not None and not _is_timestamp(value):
+        if value is not None and moment_kind(value) != "timestamp":
             raise ValueError("Allowed: a date or a time in UTC, such as 2026-03-02 07:30:00")
         return value
 
@@ -82,6 +82,7 @@ class QlikChangeTableSettings(BaseModel):
     arrival_look_back: int = Field(default=1, ge=0)
     on_reject: Literal["quarantine", "fail"] = "quarantine"
     on_gap: Literal["fail", "warn", "ignore"] = "warn"
+    keep_deleted: bool = False
     lob_columns: list[str] = Field(default_factory=list)
     header_prefix: str = "header__"
     mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"
@@ -140,6 +141,16 @@ def duration_seconds(text: str) -> int:
             f"{', '.join(u + 's' for u in DURATION_UNITS)}, such as `15 minutes`"
         )
     return int(match[1]) * DURATION_UNITS[match[2]]
+
+
+def moment_kind(text: str) -> Literal["change_seq", "timestamp"] | None:
+    """Which way to name a moment a text is: a position in the source's order, or a time in UTC.
+
+    None: it is neither.
+    """
+    if re.fullmatch(f"[0-9]{{{QLIK_CHANGE_SEQ_DIGITS}}}", text):
+        return "change_seq"
+    return "timestamp" if _is_timestamp(text) else None
 
 
 def _is_timestamp(text: str) -> bool:

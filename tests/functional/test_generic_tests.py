@@ -26,6 +26,14 @@ MODELS = {
     "things_changes": "-- depends_on: {{ ref('stg_things') }}\nselect 1",
     "things_history": "-- depends_on: {{ ref('things_changes') }}\nselect 1",
     "things_current": "-- depends_on: {{ ref('things_history') }}\nselect 1",
+    # a table that keeps deleted rows
+    "stg_kept": "-- depends_on: {{ source('raw_things', 'kept__ct') }}\nselect 1",
+    "kept_history": "-- depends_on: {{ ref('stg_kept') }}\nselect 1",
+    "kept_current": "-- depends_on: {{ ref('kept_history') }}\nselect 1",
+}
+SETTINGS = {
+    "things__ct": {"system": "qlik_change_table", "key": ["thing_id"], "ignore": ["noted"]},
+    "kept__ct": {"system": "qlik_change_table", "key": ["thing_id"], "keep_deleted": True},
 }
 SOURCES = {
     "sources": [
@@ -33,18 +41,8 @@ SOURCES = {
             "name": "raw_things",
             "schema": SCHEMA,
             "tables": [
-                {
-                    "name": "things__ct",
-                    "config": {
-                        "meta": {
-                            "afterimage": {
-                                "system": "qlik_change_table",
-                                "key": ["thing_id"],
-                                "ignore": ["noted"],
-                            }
-                        }
-                    },
-                }
+                {"name": name, "config": {"meta": {"afterimage": settings}}}
+                for name, settings in SETTINGS.items()
             ],
         }
     ]
@@ -64,6 +62,7 @@ DATA_TESTS: dict[str, list[Any]] = {
     "things_current": [
         {"current_equals_open": {"arguments": {"history": "ref('things_history')"}}}
     ],
+    "kept_current": [{"current_equals_open": {"arguments": {"history": "ref('kept_history')"}}}],
 }
 
 HISTORY = """
@@ -169,6 +168,25 @@ VERSIONS = [
     version(92, 20, None, opened_by="K"),
     version(93, 10, 20, closed_by="U", valid_to=at(10)),
     version(93, 20, None, None, changed=["name"], valid_from=at(10)),
+]
+
+# alive; deleted; left by a key change; deleted twice; missing from a load
+KEPT = [
+    version(1, 10, 20, closed_by="U"),
+    version(1, 20, None, "b", changed=["name"]),
+    version(2, 10, 20, closed_by="D"),
+    version(3, 10, 20, closed_by="K"),
+    version(4, 10, 20, closed_by="D"),
+    version(4, 30, 40, "b", closed_by="T"),
+    version(5, 10, 20, closed_by="R"),
+]
+KEPT_CURRENT = "thing_id bigint, name string, is_deleted boolean, deleted_at timestamp"
+KEPT_ROWS = [
+    (1, "b", False, None),
+    # the row of 2 is missing, that of 3 is one too many
+    (3, "a", True, at(20)),
+    (4, "b", True, at(20)),  # not when it was deleted last
+    (5, "a", True, at(20)),
 ]
 
 LAST = 100
@@ -284,6 +302,8 @@ def tested(
     for name, columns, rows in (
         ("things_history", HISTORY, [tuple(row[name] for name in history) for row in VERSIONS]),
         ("things_current", HISTORY, [tuple(row[name] for name in history) for row in current]),
+        ("kept_history", HISTORY, [tuple(row[name] for name in history) for row in KEPT]),
+        ("kept_current", KEPT_CURRENT, KEPT_ROWS),
         ("things_changes", LOG, LOGGED),
         ("things_changes_rejected", REJECTED, REJECTS),
         ("stg_things", STAGING, [(*row, None)[:5] for row in STAGED]),
@@ -332,7 +352,7 @@ def test_neighbours_differ(tested: CompiledTests) -> None:
 def test_current_equals_open(tested: CompiledTests) -> None:
     found = sorted(
         (row["thing_id"], row["name"], row["what_is_wrong"])
-        for row in tested.rows("current_equals_open")
+        for row in tested.rows("current_equals_open_things")
     )
     missing = "open in history, but not in current"
     surplus = "in current, but not open in history"
@@ -346,6 +366,21 @@ def test_current_equals_open(tested: CompiledTests) -> None:
             (99, "a", surplus),
         ]
     )
+
+
+def test_current_equals_open_with_deleted_rows(tested: CompiledTests) -> None:
+    found = {
+        (row["thing_id"], row["is_deleted"], str(row["deleted_at"]), row["what_is_wrong"])
+        for row in tested.rows("current_equals_open_kept")
+    }
+    missing = "last in history, but not in current"
+    surplus = "in current, but not last in history"
+    assert found == {
+        (2, True, at(20), missing),
+        (3, True, at(20), surplus),
+        (4, True, at(40), missing),
+        (4, True, at(20), surplus),
+    }
 
 
 LOST_LOADS = {

@@ -15,7 +15,7 @@ from zlib import crc32
 
 import pytest
 
-from tests.oracle.current import build_current
+from tests.oracle.current import build_current, build_current_with_deleted
 from tests.oracle.field_changes import FieldChange, build_field_changes
 from tests.oracle.history import (
     LogRow,
@@ -844,6 +844,18 @@ def test_current_is_the_open_rows() -> None:
             "transaction_id": None,
         }
     ]
+
+
+def test_current_with_deleted_keeps_the_last_version_but_not_of_a_key_that_was_left() -> None:
+    def kept(log: list[LogRow]) -> list[tuple[Any, ...]]:
+        rows = build_current_with_deleted(build_history(log, OPTIONS), ["id"])
+        return [(row["id"], row["name"], row["is_deleted"], row["deleted_at"]) for row in rows]
+
+    # 1 became 7, which was deleted, and inserted again
+    assert kept(WORKED_EXAMPLE[:3]) == [(1, "Ann", False, None)]
+    assert kept(WORKED_EXAMPLE[:4]) == [(7, "Ann", False, None)]
+    assert kept(WORKED_EXAMPLE[:5]) == [(7, "Ann", True, clock("40"))]
+    assert kept(WORKED_EXAMPLE) == [(7, "Bea", False, None)]
 
 
 def field_changes(log: list[LogRow], **settings: bool) -> list[tuple[Any, ...]]:

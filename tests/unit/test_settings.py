@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from dbt_afterimage.settings import SettingsError, duration_seconds, parse_settings
+from dbt_afterimage.settings import (
+    SettingsError,
+    duration_seconds,
+    moment_kind,
+    parse_settings,
+)
 
 TABLE = "erp.orders__ct"
 POSITION = "20260302080000000000000000000000012"
@@ -25,6 +30,7 @@ DEFAULTS = {
     "arrival_look_back": 1,
     "on_reject": "quarantine",
     "on_gap": "warn",
+    "keep_deleted": False,
     "lob_columns": [],
     "header_prefix": "header__",
     "mask_byte_order": "auto",
@@ -87,6 +93,7 @@ def test_everything_set() -> None:
         arrival_look_back: 3
         on_reject: fail
         on_gap: ignore
+        keep_deleted: true
         lob_columns: [remark]
         header_prefix: hdr_
         mask_byte_order: lsb_first
@@ -107,6 +114,7 @@ def test_everything_set() -> None:
         "arrival_look_back": 3,
         "on_reject": "fail",
         "on_gap": "ignore",
+        "keep_deleted": True,
         "lob_columns": ["remark"],
         "header_prefix": "hdr_",
         "mask_byte_order": "lsb_first",
@@ -235,6 +243,31 @@ def test_what_is_no_duration(text: str) -> None:
         duration_seconds(text)
 
 
+# --- moments
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (POSITION, "change_seq"),
+        ("0" * 35, "change_seq"),
+        ("2026-03-02", "timestamp"),
+        ("2026-03-02 07:30", "timestamp"),
+        ("2026-03-02T07:30:00.12Z", "timestamp"),
+        ("2026-03-02 07:30:00+01:00", "timestamp"),
+        (POSITION[1:], None),
+        (f"{POSITION}0", None),
+        ("٢" * 35, None),
+        ("20260302", None),
+        ("2026-02-30", None),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+def test_moments(text: str, kind: str | None) -> None:
+    assert moment_kind(text) == kind
+
+
 # --- errors: each names the table, the setting, what it got, what is allowed, and the cure
 
 
@@ -257,6 +290,7 @@ def has_all(message: str, *parts: str) -> None:
         ("arrival_look_back: x", ["`arrival_look_back`", "'x'", "a whole number", "Cure: "]),
         ("on_reject: ignore", ["`on_reject`", "'ignore'", "Allowed: quarantine, fail", "Cure: "]),
         ("on_gap: stop", ["`on_gap`", "'stop'", "Allowed: fail, warn, ignore", "Cure: "]),
+        ("keep_deleted: perhaps", ["`keep_deleted`", "'perhaps'", "true, false", "Cure: "]),
         ("header_prefix: 7", ["`header_prefix`", "7", "Allowed: text", "Cure: "]),
         (
             "mask_byte_order: big",

@@ -77,7 +77,8 @@ def _summary(session: SparkSession) -> Grid:
         counts = [
             _count(session, f"{table}_changes"),
             _count(session, f"{table}_history"),
-            _count(session, f"{table}_current"),
+            # not of current, which may keep deleted rows too
+            _count(session, f"{table}_history", "is_current"),
             _count(session, f"{table}_field_changes"),
             _count(session, f"{table}_changes_rejected"),
         ]
@@ -85,5 +86,5 @@ def _summary(session: SparkSession) -> Grid:
     return grid
 
 
-def _count(session: SparkSession, table: str) -> int:
-    return session.table(f"afterimage.{table}").count()
+def _count(session: SparkSession, table: str, condition: str = "true") -> int:
+    return session.table(f"afterimage.{table}").filter(condition).count()

@@ -9,7 +9,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_afterimage.descriptions import describe_columns
 from dbt_afterimage.guarded_table import alter_table, check_table, column_types
 from dbt_afterimage.guards import GuardError, Origin, Wanted
-from dbt_afterimage.settings import SettingsError, parse_settings
+from dbt_afterimage.settings import SettingsError, moment_kind, parse_settings
 from dbt_afterimage.spark_adapter.errors import without_plan
 
 
@@ -30,6 +30,11 @@ def afterimage_settings(self: Any, source: Any) -> dict[str, Any]:
         return parse_settings(source)
     except SettingsError as error:
         raise DbtRuntimeError(str(error)) from error
+
+
+def afterimage_moment_kind(self: Any, text: str) -> str | None:
+    """What names a moment: `change_seq`, `timestamp`, or None for text that is neither."""
+    return moment_kind(text)
 
 
 def afterimage_connection_method(self: Any) -> str:
@@ -175,6 +180,7 @@ def afterimage_land_demo(self: Any, batch: int, schema: str, scale: int, seed: i
 
 METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_settings": (afterimage_settings, {}),
+    "afterimage_moment_kind": (afterimage_moment_kind, None),
     "afterimage_connection_method": (afterimage_connection_method, "session"),
     "afterimage_create_table": (afterimage_create_table, None),
     "afterimage_fit_mart": (afterimage_fit_mart, None),

@@ -1,0 +1,90 @@
+{#
+    What a run adds to a change-activity table.
+
+    Counts are added up, so a batch must be counted once, wherever a run is killed. Hence the table itself says what it
+    has counted: the greatest `recorded_at` and `rejects_recorded_at` of a table's rows, written by the very commit that
+    counts. The table of progress, which is written afterwards, could not tell.
+#}
+{% macro _change_activity_batch(target_relation) %}
+    {%- set logs = _change_activity_logs(target_relation) -%}
+    {%- set parts = [] -%}
+    {%- for log in logs -%}
+        {%- do parts.append("select 1 from " ~ log.changes ~ " where " ~ _is_uncounted_change(log)) -%}
+        {%- do parts.append("select 1 from " ~ _rejected_relation(log.changes) ~ " where " ~ _is_uncounted_reject(log)) -%}
+    {%- endfor -%}
+    {%- set found = run_query("select count(*) from (" ~ parts | join(' union all ') ~ ") as uncounted").rows[0][0] | int -%}
+    {%- if not found -%}
+        {{ return(none) }}
+    {%- endif -%}
+    {{ return({
+        'path': 'narrow',
+        'why': 'records of new batches only',
+        'changes': found,
+        'applied': _change_activity_applied('narrow'),
+        'statement': _change_activity_merge(target_relation, logs),
+    }) }}
+{% endmacro %}
+
+
+{# The row of progress. Every log has batches of its own, so none of them can be named as the last one. #}
+{% macro _change_activity_applied(path) %}
+    {{ return({'recorded_at': none, 'change_seq': none, 'changed_at': none, 'path': path}) }}
+{% endmacro %}
+
+
+{# The logs that the model names, each with what the table has counted of it. #}
+{% macro _change_activity_logs(target_relation) %}
+    {%- set counted = {} -%}
+    {%- for row in run_query(
+        "select table_name, cast(max(recorded_at) as string), cast(max(rejects_recorded_at) as string),"
+        ~ " max(last_change_seq) from " ~ target_relation ~ " group by table_name"
+    ).rows -%}
+        {%- do counted.update({row[0]: {'recorded_at': row[1], 'rejects_recorded_at': row[2], 'change_seq': row[3]}}) -%}
+    {%- endfor -%}
+    {%- set logs = [] -%}
+    {%- for reference in model.refs -%}
+        {%- set table = modules.re.sub('_changes$', '', reference.name) -%}
+        {%- do logs.append({'table': table, 'changes': ref(reference.name), 'counted': counted.get(table, {})}) -%}
+    {%- endfor -%}
+    {{ return(logs) }}
+{% endmacro %}
+
+
+{# Condition on a log: not counted yet. Rows of a full load are no changes; `in` skips files that hold nothing else. #}
+{% macro _is_uncounted_change(log) %}
+    {{- return("change_oper in ('I', 'U', 'D', 'T') and " ~ _recorded_after(log.counted.recorded_at)) -}}
+{% endmacro %}
+
+
+{# Condition on the rejected records of a log: not counted yet. #}
+{% macro _is_uncounted_reject(log) %}
+    {{- return(_recorded_after(log.counted.rejects_recorded_at)) -}}
+{% endmacro %}
+
+
+{# One commit: the counts of new batches are added to those of their hour. #}
+{% macro _change_activity_merge(target_relation, logs) -%}
+{%- set sums = [
+    'changes', 'inserts', 'updates', 'key_changes', 'deletes', 'truncates', 'late_changes', 'rejected', 'total_lag_seconds',
+] -%}
+{%- set maxima = ['last_change_seq', 'max_lag_seconds', 'recorded_at', 'rejects_recorded_at'] -%}
+merge into {{ target_relation }} as target
+using (
+    {{ _change_activity_rows(logs) | indent }}
+) as source
+    on
+        target.table_name = source.table_name
+        and target.activity_hour = source.activity_hour
+when matched then
+    update set
+        {%- for name in sums %}
+        target.{{ name }} = target.{{ name }} + source.{{ name }},
+        {%- endfor %}
+        {%- for name in maxima %}
+        target.{{ name }} = greatest(target.{{ name }}, source.{{ name }}),
+        {%- endfor %}
+        target.first_change_seq = least(target.first_change_seq, source.first_change_seq),
+        target.average_lag_seconds = (target.total_lag_seconds + source.total_lag_seconds)
+        / nullif(target.changes + source.changes, 0)
+when not matched then insert *
+{%- endmacro %}

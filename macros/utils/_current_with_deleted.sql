@@ -1,0 +1,100 @@
+{#
+    A current table that keeps deleted keys (setting `keep_deleted`): per key the last version of its history, whether it
+    is open or closed. A key whose last version a key change closed (K) has no row: what stood there was not deleted,
+    it stands under its new key. Closed by D, T or R is deleted.
+#}
+
+{# What `keep_deleted` adds to a current table. #}
+{% macro _deletion_columns(settings) %}
+    {{ return(['is_deleted', 'deleted_at'] if settings.keep_deleted else []) }}
+{% endmacro %}
+
+
+{# Stops when the setting is not the one that the table was built with: its columns would be other ones. #}
+{% macro _check_keep_deleted(target_relation, history, settings) %}
+    {%- set built = 'is_deleted' in _raw_columns(target_relation) | map(attribute='name') | list
+        and 'is_deleted' not in _raw_columns(history) | map(attribute='name') | list -%}
+    {%- if built != settings.keep_deleted -%}
+        {{ exceptions.raise_compiler_error(
+            "`current`: " ~ target_relation ~ " was built with `keep_deleted: " ~ built | lower ~ "`, and the setting of its"
+            ~ " source table is now " ~ settings.keep_deleted | lower ~ ". Nothing was written. Cure: build it anew with"
+            ~ " dbt run --full-refresh --select " ~ model.name ~ ", or set `keep_deleted` back."
+        ) }}
+    {%- endif -%}
+{% endmacro %}
+
+
+{# The whole table. #}
+{% macro _current_rows_with_deleted(history, key, columns) -%}
+with
+
+{{ _last_versions("select *\n    from " ~ history, key) }}
+
+select
+    {{ _current_values(columns) }}
+from last_versions
+where
+    _place_from_end = 1
+    and (is_current or closed_by <> 'K')
+{%- endmacro %}
+
+
+{#
+    The last versions of the keys that history wrote, and `is_gone` for keys that were left by a key change.
+
+    Narrow: history wrote nothing but newer versions than it had, so the last one is among them. Otherwise it may have
+    written an older one only, and all versions of the keys are read, as history itself did.
+#}
+{% macro _current_source_with_deleted(history, key, columns, is_new, path) -%}
+{%- set rows -%}
+    {%- if path == 'narrow' -%}
+select *
+    from {{ history }}
+    where {{ is_new }}
+    {%- else -%}
+select history_rows.*
+    from {{ history }} as history_rows
+    left semi join (select * from {{ history }} where {{ is_new }}) as written
+        on {{ _equal(key, 'history_rows', 'written', '=') }}
+    {%- endif -%}
+{%- endset -%}
+with
+
+{{ _last_versions(rows, key) }}
+
+select
+    {{ _current_values(columns) }},
+    not is_current and closed_by = 'K' as is_gone
+from last_versions
+where _place_from_end = 1
+{%- endmacro %}
+
+
+{# Versions with their place from the end among those of their key. #}
+{% macro _last_versions(rows, key) -%}
+versions as (
+    {{ rows }}
+),
+
+last_versions as (
+    select
+        *,
+        row_number() over (
+            partition by
+                {{ _listed(key, indent=16) }}
+            order by valid_from_seq desc
+        ) as _place_from_end
+    from versions
+)
+{%- endmacro %}
+
+
+{# Columns of a current table as expressions over its history. #}
+{% macro _current_values(columns) %}
+    {%- set expressions = {'is_deleted': 'not is_current as is_deleted', 'deleted_at': 'valid_to as deleted_at'} -%}
+    {%- set parts = [] -%}
+    {%- for name in columns -%}
+        {%- do parts.append(expressions.get(name, _quoted(name))) -%}
+    {%- endfor -%}
+    {{ return(parts | join(',\n    ')) }}
+{% endmacro %}

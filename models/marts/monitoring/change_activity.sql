@@ -1,0 +1,7 @@
+{{ change_activity([
+    'customers',
+    'products',
+    'orders',
+    'order_items',
+    'shipments',
+]) }}

@@ -1,0 +1,97 @@
+"""What the macros of current and change activity say when they stop: table, setting, cure."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.macro_renderer import CompilationError, MacroRenderer
+
+PLAIN = ["order_id", "valid_from", "status"]
+DELETED = [*PLAIN, "is_deleted", "deleted_at"]
+
+
+def renderer(**columns: list[str]) -> MacroRenderer:
+    """Macros over relations with these columns, inside the model orders_current."""
+    return MacroRenderer(
+        _raw_columns=lambda relation: [{"name": name} for name in columns[str(relation)]],
+        model=SimpleNamespace(name="orders_current"),
+    )
+
+
+def settings(*, keep_deleted: bool) -> dict[str, Any]:
+    return {"key": ["order_id"], "keep_deleted": keep_deleted}
+
+
+@pytest.mark.parametrize(
+    ("built", "history", "keep_deleted", "parts"),
+    [
+        (PLAIN, PLAIN, True, ["built with `keep_deleted: false`", "is now true"]),
+        (DELETED, PLAIN, False, ["built with `keep_deleted: true`", "is now false"]),
+    ],
+)
+def test_keep_deleted_that_changed_asks_for_a_new_table(
+    built: list[str], history: list[str], keep_deleted: bool, parts: list[str]
+) -> None:
+    render = renderer(shop_orders_current=built, history=history)
+    with pytest.raises(CompilationError) as caught:
+        render(
+            "_check_keep_deleted",
+            "shop_orders_current",
+            "history",
+            settings(keep_deleted=keep_deleted),
+        )
+    message = str(caught.value)
+    parts = [*parts, "shop_orders_current", "--full-refresh --select orders_current", "Cure: "]
+    assert [part for part in parts if part not in message] == []
+
+
+@pytest.mark.parametrize(
+    ("built", "history", "keep_deleted"),
+    [
+        (PLAIN, PLAIN, False),
+        (DELETED, PLAIN, True),
+        # the source's own column of that name
+        (DELETED, DELETED, False),
+    ],
+)
+def test_keep_deleted_as_it_was_is_no_error(
+    built: list[str], history: list[str], keep_deleted: bool
+) -> None:
+    render = renderer(built=built, history=history)
+    render("_check_keep_deleted", "built", "history", settings(keep_deleted=keep_deleted))
+
+
+def test_a_source_with_a_column_that_keep_deleted_adds() -> None:
+    render = renderer(orders_history=[*PLAIN, "Is_Deleted"])
+    relation = Relation("orders_history")
+    with pytest.raises(CompilationError) as caught:
+        render("_current_columns", relation, settings(keep_deleted=True))
+    message = str(caught.value)
+    parts = ["orders_current", "`Is_Deleted`", "`keep_deleted: true`", "Cure: ", "rename"]
+    assert [part for part in parts if part not in message] == []
+    assert "Is_Deleted" in render("_current_columns", relation, settings(keep_deleted=False))
+
+
+class Relation(str):
+    """A relation of dbt, as far as these macros look at it."""
+
+    @property
+    def identifier(self) -> str:
+        return str(self)
+
+
+@pytest.mark.parametrize("tables", ["orders", {"orders": 1}, []])
+def test_change_activity_of_something_that_is_no_list(tables: Any) -> None:
+    render = MacroRenderer(config=lambda **_: "", model=SimpleNamespace(name="change_activity"))
+    with pytest.raises(CompilationError) as caught:
+        render("change_activity", tables)
+    message = str(caught.value)
+    parts = [
+        "`tables` of change_activity",
+        f"got {tables}",
+        "change_activity(['orders', 'invoices'",
+    ]
+    assert [part for part in parts if part not in message] == []
