@@ -34,9 +34,14 @@
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
         {%- else -%}
             {%- do log(model.name ~ ": " ~ batch.changes ~ " changed rows, " ~ batch.path ~ " path: " ~ batch.why, info=true) -%}
-            {%- call statement('main') -%}
-                {{ batch.statement }}
-            {%- endcall -%}
+            {%- if batch.rows -%}
+                {%- do adapter.afterimage_append(target_relation, batch.rows, batch.after) -%}
+                {%- call noop_statement('main', 'OK, appended') -%}{{ batch.rows }}{%- endcall -%}
+            {%- else -%}
+                {%- call statement('main') -%}
+                    {{ batch.statement }}
+                {%- endcall -%}
+            {%- endif -%}
             {%- do _write_progress(target_relation.identifier, batch.applied) -%}
         {%- endif -%}
     {%- endif -%}
