@@ -58,7 +58,13 @@ def options(table: str, columns: list[str]) -> TableOptions:
     tracked = [
         name for name in columns if name not in IGNORED.get(table, ()) and name not in KEYS[table]
     ]
-    return TableOptions(KEYS[table], columns, tracked, base_kind=BASES[table])  # type: ignore[arg-type]
+    return TableOptions(
+        KEYS[table],
+        columns,
+        tracked,
+        before_images=table != "products",
+        base_kind=BASES[table],  # type: ignore[arg-type]
+    )
 
 
 def log_of(spark: SparkSession, demo: DbtProject, table: str) -> tuple[list[LogRow], TableOptions]:
