@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--kills", type=int, default=2, help="how many runs test_kills.py kills")
     parser.addoption(
-        "--all-shapes", action="store_true", help="build all shapes of streams with dbt, not a few"
+        "--all-shapes", action="store_true", help="all shapes of streams in properties/, not some"
     )
 
 

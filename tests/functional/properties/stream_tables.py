@@ -88,7 +88,7 @@ SHAPES = (
     Shape("live_reloads", base="live", events=((2, "load"),), has_late=False),
     Shape("unknown", events=((2, "truncate"),), hides=True),
     Shape("unknown_in_order", has_late=False, hides=True),
-    Shape("unknown_ignored", events=((3, "load"),), hides=True, ignores=("b", "c")),
+    Shape("unknown_ignored", events=((1, "truncate"), (3, "load")), hides=True, ignores=("b", "c")),
     Shape("ignored", events=((1, "truncate"),), ignores=("c",)),
     Shape("lossy", events=((3, "load"),), loses=True, hides=True),
     Shape("scoped", events=((0, "truncate some"), (2, "truncate some"))),
