@@ -17,7 +17,7 @@ DEMO_SOURCES := dbt_project.yml profiles.yml.example \
 	$(shell find macros models python_models seeds src tests/singular -type f ! -name '*.pyc' 2>/dev/null)
 # What depends on the table format. The others read tables, or build views, and would show the same twice.
 DELTA_TESTS := $(addprefix tests/functional/test_,change_log.py::test_a_repaired_record_resolves_the_rejected_one \
-	demo.py python_models.py readers.py readme.py source_changes.py)
+	demo.py files_stay.py python_models.py readers.py readme.py source_changes.py)
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
 
