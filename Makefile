@@ -21,7 +21,7 @@ DELTA_TESTS := $(addprefix tests/functional/test_,change_log.py::test_a_repaired
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo test lint lint-code lint-sql test-unit test-dbt test-functional docs lock clean
+.PHONY: help setup demo test lint lint-code lint-sql test-unit test-dbt test-functional test-properties test-mutations docs lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -73,6 +73,15 @@ $(DEMO_DONE): $(SETUP_DONE) $(DEMO_SOURCES)
 test-functional: $(SETUP_DONE) ## real dbt runs on Iceberg, then on Delta, and the tables they leave
 	$(SCRATCH) pytest tests/functional --table-format iceberg $(PYTEST_ARGS)
 	$(SCRATCH) pytest $(DELTA_TESTS) --table-format delta $(PYTEST_ARGS)
+
+# 18 shapes of 560 streams are 10,080. The first line is the suite; FORMAT=delta runs it on Delta.
+FORMAT ?= iceberg
+test-properties: $(SETUP_DONE) ## 10,000 random streams, 50 killed runs; by hand or nightly
+	$(SCRATCH) pytest tests/functional/properties --table-format $(FORMAT) --all-shapes --streams 560 $(PYTEST_ARGS)
+	$(SCRATCH) pytest tests/functional/test_kills.py --table-format $(FORMAT) --kills 50 $(PYTEST_ARGS)
+
+test-mutations: $(SETUP_DONE) ## break each rule of history on purpose: the tests must notice
+	scripts/with_env.sh python -m tests.mutations.check
 
 docs: setup ## build dbt's documentation of your warehouse: target/static_index.html
 	$(WITH_ENV) dbt docs generate --static

@@ -18,7 +18,7 @@
         {%- do adapter.drop_relation(existing) -%}
         {%- set existing = none -%}
     {%- endif -%}
-    {%- if existing is none or should_full_refresh() or _is_made_anew(inputs[0], target_relation) -%}
+    {%- if existing is none or should_full_refresh() or _is_made_anew(mart, inputs, target_relation) -%}
         {%- set applied = _mart_applied_by_rebuild(mart, inputs) -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
         {%- do adapter.afterimage_create_table(
@@ -34,9 +34,14 @@
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
         {%- else -%}
             {%- do log(model.name ~ ": " ~ batch.changes ~ " changed rows, " ~ batch.path ~ " path: " ~ batch.why, info=true) -%}
-            {%- call statement('main') -%}
-                {{ batch.statement }}
-            {%- endcall -%}
+            {%- if batch.rows -%}
+                {%- do adapter.afterimage_append(target_relation, batch.rows, batch.after) -%}
+                {%- call noop_statement('main', 'OK, appended') -%}{{ batch.rows }}{%- endcall -%}
+            {%- else -%}
+                {%- call statement('main') -%}
+                    {{ batch.statement }}
+                {%- endcall -%}
+            {%- endif -%}
             {%- do _write_progress(target_relation.identifier, batch.applied) -%}
         {%- endif -%}
     {%- endif -%}
@@ -51,13 +56,25 @@
     Whether a mart's input holds nothing any more of what the mart has applied: `rebuild_changes` made the log anew, or
     somebody dropped it. Added to the mart's rows, its rows would stand there twice.
 #}
-{% macro _is_made_anew(input, target_relation) %}
-    {%- set applied = _read_progress(target_relation.identifier).recorded_at -%}
-    {%- if not applied -%}
+{% macro _is_made_anew(mart, inputs, target_relation) %}
+    {%- set applied = {} -%}
+    {%- if mart == 'change_activity' -%}
+        {%- for log in _change_activity_logs(target_relation) -%}
+            {%- do applied.update({log.changes | string: log.counted.recorded_at}) -%}
+        {%- endfor -%}
+    {%- else -%}
+        {%- do applied.update({inputs[0] | string: _read_progress(target_relation.identifier).recorded_at}) -%}
+    {%- endif -%}
+    {%- set left = [] -%}
+    {%- for input, recorded_at in applied.items() if recorded_at -%}
+        {%- do left.append(
+            "select count(*) from (select 1 from " ~ input ~ " where not (" ~ _recorded_after(recorded_at) ~ ") limit 1) as left_rows"
+        ) -%}
+    {%- endfor -%}
+    {%- if not left -%}
         {{ return(false) }}
     {%- endif -%}
-    {%- set left = run_query("select 1 from " ~ input ~ " where not (" ~ _recorded_after(applied) ~ ") limit 1") -%}
-    {{ return(not left.rows) }}
+    {{ return(0 in run_query(left | join(' union all ')).columns[0].values() | map('int') | list) }}
 {% endmacro %}
 
 

@@ -45,10 +45,11 @@ arrivals as (
         departures._began as _old_began
     from lives
     inner join departures
-        on lives.change_seq = departures.change_seq
-        {%- for name in key %}
-        and lives.before.{{ _quoted(name) }} = departures.{{ _quoted(name) }}
-        {%- endfor %}
+        on
+            lives.change_seq = departures.change_seq
+            {%- for name in key %}
+            and lives.before.{{ _quoted(name) }} = departures.{{ _quoted(name) }}
+            {%- endfor %}
     where
         lives._kind = 'K'
         and {{ _is_blind_for(carried, 'lives.') }}
@@ -64,10 +65,11 @@ origins as (
         ) as _life
     from arrivals
     left anti join arrivals as earlier
-        on arrivals._old_began = earlier._began
-        {%- for name in key %}
-        and arrivals._old_{{ loop.index }} = earlier.{{ _quoted(name) }}
-        {%- endfor %}
+        on
+            arrivals._old_began = earlier._began
+            {%- for name in key %}
+            and arrivals._old_{{ loop.index }} = earlier.{{ _quoted(name) }}
+            {%- endfor %}
     union all
     select
         {{ _listed(key, 'arrivals.') }},
@@ -75,10 +77,11 @@ origins as (
         origins._life
     from origins
     inner join arrivals
-        on origins._began = arrivals._old_began
-        {%- for name in key %}
-        and origins.{{ _quoted(name) }} = arrivals._old_{{ loop.index }}
-        {%- endfor %}
+        on
+            origins._began = arrivals._old_began
+            {%- for name in key %}
+            and origins.{{ _quoted(name) }} = arrivals._old_{{ loop.index }}
+            {%- endfor %}
 ),
 
 whole_lives as (
@@ -93,8 +96,9 @@ whole_lives as (
         ) as _life
     from lives
     left join origins
-        on {{ _equal(key, 'lives', 'origins', '=') }}
-        and lives._began = origins._began
+        on
+            {{ _equal(key, 'lives', 'origins', '=') | replace(' and ', '\n            and ') }}
+            and lives._began = origins._began
 ),
 {%- set touches = 'whole_lives' %}
 {%- endif %}

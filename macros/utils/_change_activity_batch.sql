@@ -70,7 +70,20 @@
 {%- set maxima = ['last_change_seq', 'max_lag_seconds', 'recorded_at', 'rejects_recorded_at'] -%}
 merge into {{ target_relation }} as target
 using (
-    {{ _change_activity_rows(logs) | indent }}
+    select counted.*
+    from (
+        {{ _change_activity_rows(logs) | indent(8) }}
+    ) as counted
+    -- another run may have counted the batch since this one looked
+    where not exists(
+        select 1
+        from {{ target_relation }}
+        where
+            {%- for log in logs %}
+            {%- set is_newer = _recorded_after(log.counted.recorded_at) if log.counted.recorded_at else 'recorded_at is not null' %}
+            {{ 'or ' if not loop.first }}(table_name = {{ _text(log.table) }} and {{ is_newer }})
+            {%- endfor %}
+    )
 ) as source
     on
         target.table_name = source.table_name

@@ -20,7 +20,7 @@ changes as (
         date_trunc('hour', coalesce(changed_at, recorded_at)) as activity_hour,
         unix_seconds(recorded_at) - unix_seconds(changed_at) as lag_seconds,
         recorded_at,
-        {{ _is_key_change(log.table) }} as is_key_change,
+        {{ _is_key_change(_settings_of(_log_of(log.table)).key) }} as is_key_change,
         cast({{ _text(log.counted.change_seq) if log.counted.change_seq else 'null' }} as string) as counted_seq
     from {{ log.changes }} as changes
     where {{ _is_uncounted_change(log) }}
@@ -124,16 +124,6 @@ full outer join counted_rejects
         counted_changes.table_name = counted_rejects.table_name
         and counted_changes.activity_hour = counted_rejects.activity_hour
 {%- endmacro %}
-
-
-{# Condition on the change log of a table: an update that gave the row another key. #}
-{% macro _is_key_change(table) %}
-    {%- set key = _settings_of(_log_of(table)).key -%}
-    {%- if not key -%}
-        {{ return('false') }}
-    {%- endif -%}
-    {{ return("before is not null and not (" ~ _equal(key, 'before', 'changes') ~ ")") }}
-{% endmacro %}
 
 
 {# The node of a table's change log, among those that the model reads. #}

@@ -29,6 +29,9 @@
 
 {# True for a change that moves its row to another key (R7); a before image that does not know the key tells nothing. #}
 {% macro _is_key_change(key, changes='changes') %}
+    {%- if not key -%}
+        {{ return('false') }}
+    {%- endif -%}
     {%- set known = [] -%}
     {%- for name in key -%}
         {%- do known.append("array_contains(" ~ changes ~ ".before_known_columns, " ~ _text(name) ~ ")") -%}

@@ -53,8 +53,8 @@ ends as (
                         and (
                             not coalesce(map_contains_key(_closer.truncate_scope, {{ _text(name) }}), false)
                             or (
-                                _scope_{{ loop.index }} is not null
-                                and _scope_{{ loop.index }}.value <=> _closer.truncate_scope[{{ _text(name) }}]
+                                neighbouring_touches._scope_{{ loop.index }} is not null
+                                and neighbouring_touches._scope_{{ loop.index }}.value <=> _closer.truncate_scope[{{ _text(name) }}]
                             )
                         )
                         {%- endfor %}

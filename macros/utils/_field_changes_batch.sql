@@ -1,7 +1,8 @@
 {#
-    What a run does to an existing field-changes table: {path, why, changes, applied, statement}, or none when nothing
-    is new. From before images: the rows of new batches are added. From history: those of new versions are added, or,
-    when history took its wide path, the keys that it wrote are compared anew, for a late change falsifies old values.
+    What a run does to an existing field-changes table: {path, why, changes, applied} and a `statement`, or `rows` to append
+    to a table whose last batch was `after`; none when nothing is new. From before images: the rows of new batches are
+    added. From history: those of new versions are added, or, when history took its wide path, the keys that it wrote are
+    compared anew, for a late change falsifies old values.
 #}
 {% macro _field_changes_batch(target_relation, changes, history) %}
     {%- set settings = _settings_of(model) -%}
@@ -13,7 +14,8 @@
 
 
 {% macro _field_changes_batch_by_images(target_relation, changes, settings) %}
-    {%- set is_new = _recorded_after(_read_progress(target_relation.identifier).recorded_at) -%}
+    {%- set applied = _read_progress(target_relation.identifier).recorded_at -%}
+    {%- set is_new = _recorded_after(applied) -%}
     {%- set found = run_query(
         "select count(*), cast(max(recorded_at) as string) from " ~ changes ~ " where " ~ is_new
     ).rows[0] -%}
@@ -28,7 +30,8 @@
         'why': 'changes of new batches only',
         'changes': found[0] | int,
         'applied': {'recorded_at': found[1], 'change_seq': none, 'changed_at': none, 'path': 'narrow'},
-        'statement': "insert into " ~ target_relation ~ " by name\n" ~ _field_changes_by_images(
+        'after': published or applied,
+        'rows': _field_changes_by_images(
             changes, settings, columns, _recorded_after(published) if published else is_new
         ),
     }) }}
@@ -53,13 +56,16 @@
         {%- set why = 'history did not take its narrow path' -%}
     {%- endif -%}
     {%- if why -%}
-        {%- set statement = _field_changes_merge(target_relation, history, settings, columns, is_new) -%}
+        {%- set batch = {'statement': _field_changes_merge(target_relation, history, settings, columns, is_new)} -%}
     {%- else -%}
-        {%- set statement = "insert into " ~ target_relation ~ " by name\n" ~ _field_changes_by_versions(
-            "select *\n    from " ~ history ~ "\n    where " ~ is_new, settings, columns, applied.change_seq
-        ) -%}
+        {%- set batch = {
+            'after': applied.recorded_at,
+            'rows': _field_changes_by_versions(
+                "select *\n    from " ~ history ~ "\n    where " ~ is_new, settings, columns, applied.change_seq
+            ),
+        } -%}
     {%- endif -%}
-    {{ return({
+    {%- do batch.update({
         'path': 'wide' if why else 'narrow',
         'why': why or 'versions of new changes only',
         'changes': written,
@@ -69,8 +75,8 @@
             'changed_at': none,
             'path': 'wide' if why else 'narrow',
         },
-        'statement': statement,
-    }) }}
+    }) -%}
+    {{ return(batch) }}
 {% endmacro %}
 
 

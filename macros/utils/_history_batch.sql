@@ -26,7 +26,7 @@
             'affected_keys': none if found.truncates else _history_batch_keys(table, is_new, found),
             'seeds': _history_open_rows(target_relation, table, found),
         }) -%}
-        {%- set source = _history_narrow_source(given, table, found) -%}
+        {%- set source = _history_narrow_source(target_relation, given, table, found, applied) -%}
     {%- else -%}
         {%- set given = _history_given_by_log(table) -%}
         {%- if decision.path == 'wide' and _carries_lives(given) -%}
@@ -317,7 +317,7 @@ select opened.*
 
 
 {# Rows to write on the narrow path: new versions, and open ones that are closed or updated in place. #}
-{% macro _history_narrow_source(given, table, found) -%}
+{% macro _history_narrow_source(target_relation, given, table, found, applied) -%}
 with{{ ' recursive' if _carries_lives(given) }}
 
 {{ _versions(given) }}
@@ -328,7 +328,14 @@ select
     timestamp '{{ found.recorded_at }}' as recorded_at,
     if(_is_seed, 'update', 'insert') as _write_action
 from versions
-where not _is_seed or valid_to_seq is not null or _is_updated_in_place
+where
+    (not _is_seed or valid_to_seq is not null or _is_updated_in_place)
+    -- another run may have applied the batch since this one looked
+    and not exists(
+        select 1
+        from {{ target_relation }}
+        where {{ _recorded_after(applied.recorded_at) }}
+    )
 {%- endmacro %}
 
 

@@ -16,18 +16,13 @@ def column_types(schema: StructType) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in schema.fields}
 
 
-def check_table(session: SparkSession, wanted: Wanted, *, is_anew: bool = False) -> Alterations:
+def check_table(session: SparkSession, wanted: Wanted) -> Alterations:
     """What must be altered in an existing table before a run writes to it; metadata only.
-
-    Args:
-        session: the live Spark session.
-        wanted: the table as the run wants it.
-        is_anew: its rows are made anew, so that it does not matter what they were made from.
 
     Raises:
         GuardError: the table cannot be written to.
     """
-    rows = [] if is_anew else session.sql(f"show tblproperties {wanted.table}").collect()
+    rows = session.sql(f"show tblproperties {wanted.table}").collect()
     properties = {row["key"]: row["value"] for row in rows}
     return alterations(wanted, column_types(session.table(wanted.table).schema), properties)
 

@@ -498,14 +498,8 @@ def test_a_killed_run_can_be_repeated(
     bad = ("m1 0910 D 1 bad: malformed_mask", "m1 0920 I 2 bad: malformed_mask")
     table.land("m1 0900 I 1 Ann", *bad)
     table.run()
-    append = write._append
 
-    def not_the_log(session: SparkSession, name: str, *others: Any) -> bool:
-        if name == table.log:
-            raise KilledError
-        return append(session, name, *others)
-
-    def no_progress(*arguments: Any) -> None:
+    def no_more(*arguments: Any) -> None:
         raise KilledError
 
     def run_killed(name: str, instead: Any, **variables: Any) -> None:
@@ -515,19 +509,19 @@ def test_a_killed_run_can_be_repeated(
 
     # before the log has the repaired record
     table.land("m2 0910 D 1")
-    run_killed("_append", not_the_log)
+    run_killed("_append_to_log", no_more)
     table.run()
     assert table.changes() == ["0900 I 1 Ann", "0910 D 1"]
     assert table.rejects("resolved_at is null") == [bad[1]]
     # before its progress is noted
     table.land("m3 0800 I 3 Cid", "m3 0920 I 2 Bob")
-    run_killed("write_progress", no_progress)
+    run_killed("write_progress", no_more)
     log, rejected, progress = table.commits()
     table.run()
     assert table.commits() == [log, rejected, progress + 1]
     whole = ["0800 I 3 Cid", "0900 I 1 Ann", "0910 D 1", "0920 I 2 Bob"]
     assert table.changes() == whole
     assert table.rejects("resolved_at is null") == []
-    run_killed("write_progress", no_progress, rebuild_changes=True)
+    run_killed("write_progress", no_more, rebuild_changes=True)
     table.run()
     assert table.changes() == whole

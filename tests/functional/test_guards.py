@@ -34,6 +34,16 @@ def test_a_changed_key_stops_the_run(people: People) -> None:
     ) in of_mart
 
 
+def test_a_rebuild_that_is_refused_leaves_the_key_as_it_was(people: People) -> None:
+    people.declare(key=["id", "name"])
+    people.land(PEOPLE_LATER, LATER[2:])
+    with people.untouched():
+        message = people.dbt.error_of("run", "--select", "people_changes", rebuild_changes=True)
+    people.declare()
+    people.land(PEOPLE_LATER, LATER)
+    assert "the raw table lacks records that the log was made from, 2 of them" in message
+
+
 def test_changed_tracked_columns_stop_the_run(people: People) -> None:
     people.declare(ignore=["score"])
     with people.untouched():

@@ -44,6 +44,7 @@ class ChangeBatch:
         changed_at: greatest commit time in the log after this batch, ISO text in UTC.
         arrival: greatest mark of arrival that was read, None where staging yields none.
         recorded_at: the batch's identity, ISO text in UTC.
+        recorded_after: the identity of the log's last batch when this one was decided, or None.
         is_rebuild: the rows replace the log instead of being appended.
         is_progress_behind: there is something to note besides the batch: newer marks of arrival,
             or a batch that a killed run did not note.
@@ -60,6 +61,7 @@ class ChangeBatch:
     changed_at: str | None
     arrival: str | None
     recorded_at: str
+    recorded_after: str | None
     is_rebuild: bool
     is_progress_behind: bool
     counts: BatchCounts

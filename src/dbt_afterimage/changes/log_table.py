@@ -45,7 +45,8 @@ def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -
                 "written. Cure: correct the name; where the source renamed the column, put a view "
                 "over the change table that gives it its old name."
             )
-    if not session.catalog.tableExists(context["log"]):
+    # a rebuild makes the table anew; until it has, the old one goes on saying what it was made from
+    if context["rebuild_changes"] or not session.catalog.tableExists(context["log"]):
         return
     changes = check_table(
         session,
@@ -61,7 +62,6 @@ def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -
             f"{context['model']}",
             retype="give the column its old type as `data_type` in the source's `columns`",
         ),
-        is_anew=context["rebuild_changes"],
     )
     alter_table(session, context["log"], changes, context["file_format"])
 

@@ -112,6 +112,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         changed_at=greatest(found["accepted_at"], done.changed_at),
         arrival=arrival,
         recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
+        recorded_after=done.recorded_at,
         is_rebuild=is_rebuild,
         is_progress_behind=done != noted or arrival != done.arrival,
         counts=counts,

@@ -12,12 +12,15 @@ from types import MappingProxyType
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.append import append_once
 from dbt_afterimage.changes.batch import ChangeBatch
 from dbt_afterimage.changes.log_table import fitted, log_origin
 from dbt_afterimage.changes.progress import Progress, write_progress
+from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, is_conflict
 
 logger = AdapterLogger("afterimage")
 
@@ -41,12 +44,7 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
         _writer(rows, log, table_format, "change_date", origin).createOrReplace()
         wrote = True
     else:
-        accepted = batch.accepted
-        if accepted is not None and session.catalog.tableExists(log):
-            accepted = fitted(accepted, session.table(log).schema)
-        wrote = _append(
-            session, log, accepted, batch.empty_log, table_format, "change_date", origin
-        )
+        wrote = _append_to_log(session, context, batch, origin)
     if wrote or batch.is_progress_behind:
         progress = Progress(batch.recorded_at, batch.change_seq, batch.changed_at, batch.arrival)
         write_progress(session, context["progress"], context["model"], progress)
@@ -54,6 +52,19 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
         logger.info(f"{context['model']}: {batch.counts}")
     if batch.cached is not None:
         batch.cached.unpersist()
+
+
+def _append_to_log(
+    session: SparkSession, context: dict[str, Any], batch: ChangeBatch, origin: Mapping[str, str]
+) -> bool:
+    table_format, log = context["file_format"], context["log"]
+    if batch.accepted is None or not session.catalog.tableExists(log):
+        return _append(
+            session, log, batch.accepted, batch.empty_log, table_format, "change_date", origin
+        )
+    rows = fitted(batch.accepted, session.table(log).schema)
+    append_once(session, log, rows, table_format, batch.recorded_after)
+    return True
 
 
 def _append(
@@ -68,7 +79,12 @@ def _append(
     """One commit, or none when there is nothing to write. A missing table is created."""
     if not session.catalog.tableExists(table):
         first = rows if rows is not None else empty
-        _writer(first, table, table_format, partition, properties).create()
+        try:
+            _writer(first, table, table_format, partition, properties).create()
+        except PySparkException as error:
+            if is_conflict(str(error)):
+                raise ConcurrentRunError.of(table) from error
+            raise
         return rows is not None
     if rows is None:
         return False

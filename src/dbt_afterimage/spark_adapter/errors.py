@@ -1,4 +1,7 @@
-"""Spark's errors as a user wants them: the sentence, without the logical plan that follows it."""
+"""Spark's errors as a user wants them: the sentence, without the logical plan that follows it.
+
+What the table formats say when two runs write one table is put in our own words.
+"""
 
 from __future__ import annotations
 
@@ -15,3 +18,39 @@ _PLAN = re.compile(
 def without_plan(text: str) -> str:
     """An error's text, or a traceback, without the plans; text without any stays as it is."""
     return _PLAN.sub(r"\1", text)
+
+
+# Of Iceberg, Delta and the catalogs, where a commit or a new table meets one of another run.
+_CONFLICTS = re.compile(
+    r"Found conflicting files|Found new conflicting delete files|CommitFailedException"
+    r"|Cannot commit, missing data files|DELTA_CONCURRENT|Concurrent\w+Exception"
+    r"|DELTA_METADATA_CHANGED|MetadataChangedException|ProtocolChangedException"
+    r"|TableAlreadyExistsException|TABLE_OR_VIEW_ALREADY_EXISTS",
+)
+
+
+class ConcurrentRunError(RuntimeError):
+    """Another run wrote to a table while this one was about to."""
+
+    @classmethod
+    def of(cls, table: str) -> ConcurrentRunError:
+        """The error for a table."""
+        return cls(
+            f"{table}: another run wrote to it while this one was working. Nothing of this run was "
+            "written to it, nothing is lost or doubled. Cure: wait until the other run has ended "
+            "and run again; see to it that only one run at a time builds a table, for example by a "
+            "concurrency limit of one in your scheduler."
+        )
+
+
+def explained(text: str) -> str:
+    """An error of a statement as a user wants it."""
+    if is_conflict(text):
+        first = text.strip().splitlines()[0]
+        return f"{ConcurrentRunError.of('This table')} What Spark said: {first}"
+    return without_plan(text)
+
+
+def is_conflict(text: str) -> bool:
+    """Whether an error says that a commit met that of another run."""
+    return _CONFLICTS.search(text) is not None

@@ -10,7 +10,7 @@ from dbt_afterimage.descriptions import describe_columns
 from dbt_afterimage.guarded_table import alter_table, check_table, column_types
 from dbt_afterimage.guards import GuardError, Origin, Wanted
 from dbt_afterimage.settings import SettingsError, moment_kind, parse_settings
-from dbt_afterimage.spark_adapter.errors import without_plan
+from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, explained
 
 
 def afterimage_settings(self: Any, source: Any) -> dict[str, Any]:
@@ -90,7 +90,8 @@ def afterimage_create_table(
         partition_by: columns.
         properties: table properties, the table's `comment` among them.
     """
-    from pyspark.errors import AnalysisException
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
@@ -103,8 +104,32 @@ def afterimage_create_table(
         if partition_by:
             writer = writer.partitionedBy(*[F.col(name) for name in partition_by])
         writer.createOrReplace()
-    except AnalysisException as error:
-        raise DbtRuntimeError(without_plan(str(error))) from error
+    except (PySparkException, Py4JJavaError) as error:
+        raise DbtRuntimeError(explained(str(error))) from error
+
+
+def afterimage_append(self: Any, relation: Any, select: str, after: str | None) -> None:
+    """Append a batch to a mart, unless another run has done so; one commit.
+
+    Args:
+        self: dbt's adapter.
+        relation: the table.
+        select: the statement that yields the rows.
+        after: the greatest `recorded_at` of the table when the statement was planned, or None.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.append import append_once
+
+    session = SparkSession.builder.getOrCreate()
+    try:
+        rows = session.sql(select)
+        append_once(session, str(relation), rows, afterimage_table_format(self), after)
+    except ConcurrentRunError as error:
+        raise DbtRuntimeError(str(error)) from error
+    except PySparkException as error:
+        raise DbtRuntimeError(explained(str(error))) from error
 
 
 def afterimage_mart_properties(self: Any, settings: Any, is_tracking: bool) -> dict[str, str]:
@@ -182,6 +207,7 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_settings": (afterimage_settings, {}),
     "afterimage_moment_kind": (afterimage_moment_kind, None),
     "afterimage_connection_method": (afterimage_connection_method, "session"),
+    "afterimage_append": (afterimage_append, None),
     "afterimage_create_table": (afterimage_create_table, None),
     "afterimage_fit_mart": (afterimage_fit_mart, None),
     "afterimage_land_demo": (afterimage_land_demo, None),

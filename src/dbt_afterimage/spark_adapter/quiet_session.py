@@ -21,7 +21,7 @@ from dbt.adapters.spark import session as spark_session
 from dbt.flags import get_flags
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_afterimage.spark_adapter.errors import without_plan
+from dbt_afterimage.spark_adapter.errors import explained, is_conflict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,12 @@ def start_sessions_quietly() -> None:
         try:
             execute(self, sql, *parameters)
         except DbtRuntimeError as error:
-            raise DbtRuntimeError(without_plan(str(error.msg))) from error
+            raise DbtRuntimeError(explained(str(error.msg))) from error
+        except Exception as error:
+            # what is no AnalysisException passes dbt-spark by, with all lines of the JVM
+            if is_conflict(str(error)):
+                raise DbtRuntimeError(explained(str(error))) from error
+            raise
 
     spark_session.Cursor.execute = execute_quietly  # type: ignore[method-assign]
 

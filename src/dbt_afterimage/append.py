@@ -1,0 +1,90 @@
+"""Appends a batch to a table once, although another run may be appending it at the same moment.
+
+Plain appends never conflict: of two runs that found the same new changes both would add them. Here
+the table format itself refuses the second one.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from uuid import uuid4
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, is_conflict
+
+
+def append_once(
+    session: SparkSession, table: str, rows: DataFrame, table_format: str, after: str | None
+) -> None:
+    """Append a batch, unless some other batch was recorded meanwhile; one commit, or none.
+
+    Args:
+        session: the live Spark session.
+        table: name of an existing table with a column `recorded_at`.
+        rows: its columns, in any order; all of one `recorded_at`, which is greater than ``after``.
+        table_format: `iceberg` or `delta`.
+        after: the greatest `recorded_at` of the table when ``rows`` were worked out, ISO text in
+            UTC; None when it had none.
+
+    Raises:
+        ConcurrentRunError: another run has recorded a batch since. Nothing was written.
+    """
+    rows = rows.select(*[f"`{name}`" for name in session.table(table).columns])
+    try:
+        if table_format == "iceberg":
+            _append_to_iceberg(session, table, rows, after)
+        else:
+            _append_to_delta(session, table, rows, after)
+    except (PySparkException, Py4JJavaError) as error:
+        if is_conflict(str(error)):
+            raise ConcurrentRunError.of(table) from error
+        raise
+
+
+def _append_to_iceberg(
+    session: SparkSession, table: str, rows: DataFrame, after: str | None
+) -> None:
+    # An overwrite of what another run might have recorded: Iceberg refuses it when there is such.
+    recorded = F.col("recorded_at")
+    newer = recorded > F.lit(after).cast("timestamp") if after else recorded.isNotNull()
+    session.sql(f"refresh table {table}")
+    snapshot = session.sql(f"select snapshot_id from {table}.refs where name = 'main'").first()
+    writer = rows.writeTo(table)
+    if snapshot is None:
+        writer.append()
+        return
+    if session.table(table).filter(newer).limit(1).count():
+        raise ConcurrentRunError.of(table)
+    (
+        writer.option("isolation-level", "serializable")
+        .option("validate-from-snapshot-id", str(snapshot[0]))
+        .overwrite(newer)
+    )
+
+
+def _append_to_delta(session: SparkSession, table: str, rows: DataFrame, after: str | None) -> None:
+    # Delta takes one write of a transaction version and skips a second one without a word, so the
+    # commit gets a name to look for.
+    name = f"afterimage {uuid4()}"
+    (
+        rows.write.format("delta")
+        .mode("append")
+        .option("txnAppId", f"afterimage {table}")
+        .option("txnVersion", str(_microseconds(after)))
+        .option("userMetadata", name)
+        .saveAsTable(table)
+    )
+    commits = session.sql(f"describe history {table} limit 50")
+    if not commits.filter(F.col("userMetadata") == name).count():
+        raise ConcurrentRunError.of(table)
+
+
+def _microseconds(after: str | None) -> int:
+    if after is None:
+        return 0
+    moment = datetime.fromisoformat(after).replace(tzinfo=timezone.utc)
+    return int(moment.timestamp()) * 1_000_000 + moment.microsecond

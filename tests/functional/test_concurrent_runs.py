@@ -1,0 +1,70 @@
+"""Two runs at one time: the second one stops with a clear message, and nothing is doubled.
+
+The moment at which they meet is made by hand: one run has worked out its batch, another one runs as
+a whole, then the first one writes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dbt_afterimage.append import append_once
+from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TABLE = "concurrent.people_changes"
+FIRST, SECOND, THIRD = (f"2026-03-01T10:00:0{second}.000000" for second in (1, 2, 3))
+
+
+@pytest.fixture
+def table(spark: SparkSession, table_format: str) -> str:
+    spark.sql("create schema if not exists concurrent")
+    spark.sql(f"drop table if exists {TABLE}")
+    spark.sql(f"create table {TABLE} (id int, recorded_at timestamp) using {table_format}")
+    return TABLE
+
+
+def batch(spark: SparkSession, recorded_at: str, *ids: int) -> DataFrame:
+    """Columns in another order than the table has them."""
+    rows = spark.createDataFrame([(recorded_at, number) for number in ids], "at string, id int")
+    return rows.selectExpr("cast(at as timestamp) as recorded_at", "id")
+
+
+def ids(spark: SparkSession) -> list[int]:
+    spark.sql(f"refresh table {TABLE}")
+    return sorted(row[0] for row in spark.table(TABLE).select("id").collect())
+
+
+def test_batches_are_appended_one_after_the_other(
+    spark: SparkSession, table: str, table_format: str
+) -> None:
+    append_once(spark, table, batch(spark, FIRST, 1, 2), table_format, None)
+    append_once(spark, table, batch(spark, SECOND, 3), table_format, FIRST)
+    append_once(spark, table, batch(spark, THIRD, 4), table_format, SECOND)
+    assert ids(spark) == [1, 2, 3, 4]
+
+
+def test_a_batch_that_another_run_has_recorded_is_refused(
+    spark: SparkSession, table: str, table_format: str
+) -> None:
+    append_once(spark, table, batch(spark, FIRST, 1), table_format, None)
+    ours = batch(spark, THIRD, 2, 3)
+    append_once(spark, table, batch(spark, SECOND, 2, 3), table_format, FIRST)
+    with pytest.raises(ConcurrentRunError, match="another run wrote to it") as caught:
+        append_once(spark, table, ours, table_format, FIRST)
+    assert TABLE in str(caught.value)
+    assert "Cure:" in str(caught.value)
+    assert ids(spark) == [1, 2, 3]
+
+
+def test_of_two_first_batches_one_is_refused(
+    spark: SparkSession, table: str, table_format: str
+) -> None:
+    append_once(spark, table, batch(spark, FIRST, 1), table_format, None)
+    with pytest.raises(ConcurrentRunError):
+        append_once(spark, table, batch(spark, SECOND, 1), table_format, None)
+    assert ids(spark) == [1]
