@@ -17,6 +17,7 @@ DEMO_SOURCES := dbt_project.yml profiles.yml.example \
 	$(shell find macros models python_models seeds src tests/singular -type f ! -name '*.pyc' 2>/dev/null)
 # What depends on the table format. The others read tables, or build views, and would show the same twice.
 DELTA_TESTS := $(addprefix tests/functional/test_,change_log.py::test_a_repaired_record_resolves_the_rejected_one \
+	files_stay.py::test_a_late_batch_leaves_files_without_its_keys_alone \
 	demo.py python_models.py readers.py readme.py source_changes.py)
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
@@ -76,9 +77,10 @@ test-functional: $(SETUP_DONE) ## real dbt runs on Iceberg, then on Delta, and t
 
 # 18 shapes of 560 streams are 10,080. The first line is the suite; FORMAT=delta runs it on Delta.
 FORMAT ?= iceberg
-test-properties: $(SETUP_DONE) ## 10,000 random streams, 50 killed runs; by hand or nightly
+test-properties: $(SETUP_DONE) ## 10,000 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
 	$(SCRATCH) pytest tests/functional/properties --table-format $(FORMAT) --all-shapes --streams 560 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_kills.py --table-format $(FORMAT) --kills 50 $(PYTEST_ARGS)
+	$(SCRATCH) pytest tests/functional/test_files_stay.py --table-format $(FORMAT) --versions 1000000 $(PYTEST_ARGS)
 
 test-mutations: $(SETUP_DONE) ## break each rule of history on purpose: the tests must notice
 	scripts/with_env.sh python -m tests.mutations.check

@@ -44,6 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--kills", type=int, default=2, help="how many runs test_kills.py kills")
     parser.addoption(
+        "--versions", type=int, default=20_000, help="size of the history in test_files_stay.py"
+    )
+    parser.addoption(
         "--all-shapes", action="store_true", help="all shapes of streams in properties/, not some"
     )
 

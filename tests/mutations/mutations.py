@@ -158,6 +158,13 @@ MUTATIONS = (
         _batches("r11_history"),
     ),
     Mutation(
+        "R11: a late change writes the rows of its key again that it does not concern",
+        BATCH,
+        "    or not (\n        struct(",
+        "    or true or not (\n        struct(",
+        "tests/functional/test_files_stay.py -k late_batch",
+    ),
+    Mutation(
         "R12: a batch that is applied again is inserted again",
         BATCH,
         "    on versions._version_id = stored.{{ id }}\n",
