@@ -75,13 +75,13 @@ using (
         {{ _change_activity_rows(logs) | indent(8) }}
     ) as counted
     -- another run may have counted the batch since this one looked
-    where not exists(
+    where not exists (
         select 1
-        from {{ target_relation }}
+        from {{ target_relation }} as published
         where
             {%- for log in logs %}
             {%- set is_newer = _recorded_after(log.counted.recorded_at) if log.counted.recorded_at else 'recorded_at is not null' %}
-            {{ 'or ' if not loop.first }}(table_name = {{ _text(log.table) }} and {{ is_newer }})
+            {{ 'or ' if not loop.first }}(published.table_name = {{ _text(log.table) }} and published.{{ is_newer }})
             {%- endfor %}
     )
 ) as source

@@ -331,10 +331,10 @@ from versions
 where
     (not _is_seed or valid_to_seq is not null or _is_updated_in_place)
     -- another run may have applied the batch since this one looked
-    and not exists(
+    and not exists (
         select 1
-        from {{ target_relation }}
-        where {{ _recorded_after(applied.recorded_at) }}
+        from {{ target_relation }} as published
+        where published.{{ _recorded_after(applied.recorded_at) }}
     )
 {%- endmacro %}
 
