@@ -10,6 +10,7 @@ Here, for each file of the folder:
   override of dbt's own has the adapter's prefix (`spark__<name>`). Its other macros are private.
 - `_<name>.sql` defines private macros only, whose names start with `_`.
 - The file starts with a comment that says what it is for.
+- No name is defined twice.
 - Lines have at most 140 columns, no tabs and no white space at their end.
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 LINE_LENGTH = 140
@@ -51,15 +52,30 @@ def findings(name: str, text: str) -> Iterator[str]:
             yield f"line {number}: tab"
 
 
+def defined_twice(texts: Mapping[str, str]) -> Iterator[str]:
+    """Yields the names that several files define: with one of them, dbt parses nothing at all.
+
+    Args:
+        texts: the text of each macro file.
+    """
+    files: dict[str, list[str]] = {}
+    for file, text in texts.items():
+        for macro in DEFINITION.findall(text):
+            files.setdefault(macro, []).append(file)
+    for macro, places in files.items():
+        if len(places) > 1:
+            yield f"{macro} is defined more than once: {', '.join(places)}"
+
+
 def main(arguments: list[str]) -> int:
     """Prints what is wrong in a folder; returns the exit code: 1 if anything is, else 0."""
     folder = Path(arguments[0] if arguments else "macros")
     files = sorted(folder.rglob("*.sql"))
+    texts = {str(file): file.read_text(encoding="utf-8") for file in files}
     found = [
-        f"{file}: {finding}"
-        for file in files
-        for finding in findings(file.stem, file.read_text(encoding="utf-8"))
+        f"{file}: {finding}" for file in files for finding in findings(file.stem, texts[str(file)])
     ]
+    found += defined_twice(texts)
     print("\n".join([*found, f"macros: {len(files)} files, {len(found) or 'no'} findings"]))
     # A check of nothing is a wrong folder.
     return 1 if found or not files else 0

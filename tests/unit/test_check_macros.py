@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.check_macros import findings
+from scripts.check_macros import defined_twice, findings
 
 COMMENT = "{# Why. #}\n"
 
@@ -39,3 +39,11 @@ def test_a_file_in_order_passes(name: str, text: str) -> None:
 def test_each_fault_is_found(name: str, text: str, finding: str) -> None:
     (found,) = findings(name, text)
     assert finding in found
+
+
+def test_a_name_that_two_files_define_is_found() -> None:
+    texts = {
+        "one.sql": "{% macro one() %}{% endmacro %}{% macro _both() %}{% endmacro %}",
+        "_two.sql": "{% macro _both(a) %}{% endmacro %}",
+    }
+    assert list(defined_twice(texts)) == ["_both is defined more than once: one.sql, _two.sql"]
