@@ -24,6 +24,7 @@ import yaml
 
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import People, build_people
+from tests.functional.runs import Runs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -147,3 +148,17 @@ def people(
     """A small project in the schema `people`, built twice: tests leave its tables as they are."""
     project = make_dbt_project(tmp_path_factory.mktemp("people"), schema="people")
     return build_people(project, spark, table_format)
+
+
+@pytest.fixture
+def runs(profiles: Path, table_format: str, tmp_path: Path) -> Runs:
+    """Processes that build in a warehouse of their own, so that a test can kill them."""
+    warehouse = tmp_path / "warehouse"
+    warehouse.mkdir()
+    own_profiles = tmp_path / "profiles"
+    own_profiles.mkdir()
+    text = (profiles / "profiles.yml").read_text(encoding="utf-8")
+    (own_profiles / "profiles.yml").write_text(
+        text.replace(os.environ["AFTERIMAGE_WAREHOUSE"], str(warehouse)), encoding="utf-8"
+    )
+    return Runs(warehouse, own_profiles, table_format, tmp_path / "scratch")

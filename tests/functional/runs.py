@@ -1,0 +1,98 @@
+"""Runs of tests.functional.killed_run: processes of their own, in a warehouse of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs of tests.functional.killed_run in a warehouse of their own."""
+
+    warehouse: Path
+    profiles: Path
+    table_format: str
+    scratch: Path
+
+    def start(self, action: str, *arguments: str, folder: str = "target") -> subprocess.Popen[str]:
+        """A run in the background; `folder` is where dbt has its target and its log."""
+        command = [sys.executable, "-m", "tests.functional.killed_run", action]
+        common = [str(self.profiles), self.table_format, str(self.scratch / folder)]
+        return subprocess.Popen(
+            [*command, *common, *arguments],
+            cwd=ROOT,
+            env={**os.environ, "AFTERIMAGE_WAREHOUSE": str(self.warehouse)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def finish(self, process: subprocess.Popen[str]) -> None:
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output[-3000:]
+
+    def build(self) -> tuple[dict[str, list[str]], float]:
+        """An undisturbed run: the tables it leaves, and the seconds it took after the start."""
+        result = self.scratch / "result.json"
+        process = self.start("build", str(result))
+        self.wait_until_started(process)
+        began = time.monotonic()
+        self.finish(process)
+        tables: dict[str, list[str]] = json.loads(result.read_text(encoding="utf-8"))
+        return tables, time.monotonic() - began
+
+    def kill(self, seconds: float) -> None:
+        """A run that is killed so long after the start, unless it is done by then."""
+        process = self.start("build", str(self.scratch / "of_a_killed_run.json"))
+        self.wait_until_started(process)
+        time.sleep(seconds)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+    def build_twice_at_once(self) -> list[tuple[int, str]]:
+        """Two runs side by side: what each exits with, and what it prints."""
+        processes = [
+            self.start("build", str(self.scratch / f"{name}.json"), folder=name)
+            for name in ("one", "other")
+        ]
+        for process in processes:
+            self.wait_until_started(process)
+        outputs = [process.communicate(timeout=300)[0] for process in processes]
+        return [
+            (process.returncode, output) for process, output in zip(processes, outputs, strict=True)
+        ]
+
+    @staticmethod
+    def wait_until_started(process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        seen = []
+        for line in process.stdout:
+            seen.append(line)
+            if line.strip() == "started":
+                return
+        raise AssertionError("".join(seen)[-3000:])
+
+    def prepare(self) -> None:
+        """Build the first batch, land the second, and keep the warehouse as it is then."""
+        self.finish(self.start("prepare"))
+        shutil.copytree(self.warehouse, self._prepared, symlinks=True)
+
+    def go_back(self) -> None:
+        """The warehouse as `prepare` left it."""
+        shutil.rmtree(self.warehouse)
+        shutil.copytree(self._prepared, self.warehouse, symlinks=True)
+
+    @property
+    def _prepared(self) -> Path:
+        return self.warehouse.with_name("prepared")
