@@ -61,6 +61,7 @@ def test_a_type_that_cannot_be_widened_stops_the_run(people: People) -> None:
     with people.untouched():
         message = people.dbt.error_of("run", "--select", "stg_people", "people_changes")
     people.land(PEOPLE_LATER, LATER)
+    people.dbt("run", "--select", "stg_people")
     assert (
         "people.people_changes: the column `fee` is decimal(9,2) in the table and decimal(9,4) "
         "in staging."
@@ -74,6 +75,7 @@ def test_a_key_column_that_is_gone_stops_the_run(people: People) -> None:
     with people.untouched():
         message = people.dbt.error_of("run", "--select", "stg_people", "people_changes")
     people.land(PEOPLE_LATER, LATER)
+    people.dbt("run", "--select", "stg_people")
     assert (
         "people.people_changes: the `key` of source table raw.people__ct names `id`, which is "
         "none of its data columns: person, name, score, fee, city. Nothing was written."
