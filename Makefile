@@ -39,7 +39,7 @@ profiles.yml:
 demo: setup ## land the demo's change tables, build everything twice, show what was built
 	@$(WITH_ENV) afterimage demo
 
-test: lint-code test-unit test-dbt lint-sql test-functional ## all of the checks below, under 20 minutes on two cores
+test: lint-code test-unit test-dbt lint-sql test-functional ## all of the checks below, half an hour on two cores
 
 lint: lint-code lint-sql ## Python, YAML, shell and SQL, and a description for everything
 
