@@ -70,20 +70,28 @@
 {%- set maxima = ['last_change_seq', 'max_lag_seconds', 'recorded_at', 'rejects_recorded_at'] -%}
 merge into {{ target_relation }} as target
 using (
-    select counted.*
-    from (
+    with
+
+    counted as (
         {{ _change_activity_rows(logs) | indent(8) }}
-    ) as counted
+    ),
+
     -- another run may have counted the batch since this one looked
-    where not exists (
-        select 1
-        from {{ target_relation }} as published
+    published as (
+        select max(recorded_at) as recorded_at
+        from {{ target_relation }}
         where
             {%- for log in logs %}
             {%- set is_newer = _recorded_after(log.counted.recorded_at) if log.counted.recorded_at else 'recorded_at is not null' %}
-            {{ 'or ' if not loop.first }}(published.table_name = {{ _text(log.table) }} and published.{{ is_newer }})
+            {{ 'or ' if not loop.first }}(table_name = {{ _text(log.table) }} and {{ is_newer }})
             {%- endfor %}
+        having max(recorded_at) is not null
     )
+
+    select counted.*
+    from counted
+    left anti join published
+        on true
 ) as source
     on
         target.table_name = source.table_name

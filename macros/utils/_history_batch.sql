@@ -320,22 +320,30 @@ select opened.*
 {% macro _history_narrow_source(target_relation, given, table, found, applied) -%}
 with{{ ' recursive' if _carries_lives(given) }}
 
-{{ _versions(given) }}
+{{ _versions(given) }},
+
+-- another run may have applied the batch since this one looked; Delta reads no table in a subquery of a MERGE
+published as (
+    select max(recorded_at) as recorded_at
+    from {{ target_relation }}
+    where {{ _recorded_after(applied.recorded_at) }}
+    having max(recorded_at) is not null
+),
+
+unpublished as (
+    select versions.*
+    from versions
+    left anti join published
+        on true
+)
 
 select
     _version_id as {{ model.alias }}_id,
     {{ _listed(_history_columns(table)[1:] | reject('equalto', 'recorded_at') | list, indent=4) }},
     timestamp '{{ found.recorded_at }}' as recorded_at,
     if(_is_seed, 'update', 'insert') as _write_action
-from versions
-where
-    (not _is_seed or valid_to_seq is not null or _is_updated_in_place)
-    -- another run may have applied the batch since this one looked
-    and not exists (
-        select 1
-        from {{ target_relation }} as published
-        where published.{{ _recorded_after(applied.recorded_at) }}
-    )
+from unpublished
+where not _is_seed or valid_to_seq is not null or _is_updated_in_place
 {%- endmacro %}
 
 
