@@ -96,8 +96,6 @@
 {# The whole history from the change log. #}
 {% macro _history_from_log(given, table) -%}
 {%- set names = _history_columns(table) -%}
-with{{ ' recursive' if _carries_lives(given) }}
-
 {{ _versions(given) }}
 
 select

@@ -318,8 +318,6 @@ select opened.*
 
 {# Rows to write on the narrow path: new versions, and open ones that are closed or updated in place. #}
 {% macro _history_narrow_source(target_relation, given, table, found, applied) -%}
-with{{ ' recursive' if _carries_lives(given) }}
-
 {{ _versions(given) }},
 
 -- another run may have applied the batch since this one looked; Delta reads no table in a subquery of a MERGE
@@ -351,8 +349,6 @@ where not _is_seed or valid_to_seq is not null or _is_updated_in_place
 {% macro _history_wide_source(target_relation, given, table, found) -%}
 {%- set id = model.alias ~ '_id' -%}
 {%- set values = _history_columns(table)[1:] | reject('equalto', 'recorded_at') | list -%}
-with{{ ' recursive' if _carries_lives(given) }}
-
 {{ _versions(given) }},
 
 stored as (

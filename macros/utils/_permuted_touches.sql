@@ -18,7 +18,7 @@ move_touches as (
     from {{ touches }}
 ),
 
--- the touches of a key, only where it was left{{ ' and arrived at' if not _carries_lives(given) }}; a fold over them finds which row left
+-- the touches of a key, only where they are needed; a fold over them finds which row left
 permutations as (
     select
         move_touches.*,

@@ -19,8 +19,7 @@
       base          settings of the full load, or none; only with loads in `changes`
       has_ends      whether truncates, or a load after other changes, are among them
       has_moves     whether key changes are among them
-      has_blind_moves  whether some of those leave columns out of both images; the statement is `with recursive` then,
-                    see `_carries_lives`
+      has_blind_moves  whether some of those leave columns out of both images, see `_carries_lives`
       scopes        columns that some truncate names in its scope
 #}
 {% macro _versions(given) -%}
@@ -36,13 +35,15 @@
 {%- set upserts = _upserts() -%}
 {%- set beginning = _beginning_of_time() -%}
 {%- set keeps_before = _keeps_before(given) -%}
-{%- if given.affected_keys -%}
+with{{ ' recursive' if _carries_lives(given) }}
+
+{% if given.affected_keys -%}
 affected_keys as (
     {{ given.affected_keys }}
 ),
 
 {% endif -%}
-{%- if given.seeds -%}
+{% if given.seeds -%}
 seeds as (
     {{ given.seeds }}
 ),

@@ -9,12 +9,11 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from uuid import uuid4
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, is_conflict
+from dbt_afterimage.guards import quoted
+from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, conflicts_explained
 
 
 def append_once(
@@ -33,16 +32,12 @@ def append_once(
     Raises:
         ConcurrentRunError: another run has recorded a batch since. Nothing was written.
     """
-    rows = rows.select(*[f"`{name}`" for name in session.table(table).columns])
-    try:
+    rows = rows.select(*[quoted(name) for name in session.table(table).columns])
+    with conflicts_explained(table):
         if table_format == "iceberg":
             _append_to_iceberg(session, table, rows, after)
         else:
             _append_to_delta(session, table, rows, after)
-    except (PySparkException, Py4JJavaError) as error:
-        if is_conflict(str(error)):
-            raise ConcurrentRunError.of(table) from error
-        raise
 
 
 def _append_to_iceberg(

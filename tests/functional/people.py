@@ -132,6 +132,15 @@ class People:
         tables = [*(self.name(table) for table in TABLES), f"{self.dbt.schema}.afterimage_progress"]
         return {table: self.spark.sql(newest.format(table)).collect()[0][0] for table in tables}
 
+    def refusal_of(self, columns: dict[str, str], rows: list[tuple[Any, ...]]) -> str:
+        """What a run says about these columns and records; then all is as it was."""
+        self.land(columns, rows)
+        with self.untouched():
+            message = self.dbt.error_of("run", "--select", "stg_people", "people_changes")
+        self.land(PEOPLE_LATER, LATER)
+        self.dbt("run", "--select", "stg_people")
+        return message
+
     @contextmanager
     def untouched(self) -> Iterator[None]:
         """Nothing is committed to any table meanwhile."""

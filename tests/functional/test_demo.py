@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -26,7 +26,7 @@ KEYS = {
     "order_items": ["order_id", "line_number"],
     "shipments": ["shipment_id"],
 }
-BASES = {
+BASES: dict[str, Literal["frozen", "live"]] = {
     "customers": "live",
     "products": "frozen",
     "orders": "frozen",
@@ -63,7 +63,7 @@ def options(table: str, columns: list[str]) -> TableOptions:
         columns,
         tracked,
         before_images=table != "products",
-        base_kind=BASES[table],  # type: ignore[arg-type]
+        base_kind=BASES[table],
     )
 
 
@@ -122,23 +122,7 @@ def test_field_changes_equal_the_oracles(spark: SparkSession, demo: DbtProject, 
     log, how = log_of(spark, demo, table)
     actual = read_rows(spark.table(f"{demo.schema}.{table}_field_changes"))
     changes = build_field_changes(log, build_history(log, how), how)
-    expected = [
-        {
-            **dict(zip(KEYS[table], change.key, strict=True)),
-            "previous_key": None
-            if change.previous_key is None
-            else dict(zip(KEYS[table], change.previous_key, strict=True)),
-            "change_seq": change.change_seq,
-            "changed_at": change.changed_at,
-            "transaction_id": change.transaction_id,
-            "change_oper": change.change_oper,
-            "column_name": change.column_name,
-            "old_value": change.old_value,
-            "new_value": change.new_value,
-            "derived_from": change.derived_from,
-        }
-        for change in changes
-    ]
+    expected = [change.as_row(KEYS[table]) for change in changes]
     assert_same(comparable(actual), comparable(expected))
 
 

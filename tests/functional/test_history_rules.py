@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.functional.log_reader import read_rows
-from tests.macro_renderer import MacroRenderer
+from tests.versions_sql import versions_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,24 +75,14 @@ def history(spark: SparkSession, lines: str, **settings: Any) -> list[dict[str, 
     spark.createDataFrame(rows, SCHEMA).createOrReplaceTempView("people_changes")
     is_partial = any(row[7] or row[8] for row in rows) or settings.get("base") is not None
     given = {
-        "changes": "people_changes",
-        "where": None,
-        "affected_keys": None,
-        "seeds": None,
-        "columns": COLUMNS,
-        "key": ["id"],
-        "tracked": ["name", "city"],
         "carried": ["name", "city"] if is_partial else [],
-        "base": None,
         "has_ends": True,
         "scopes": ["city"],
         "has_moves": True,
         "has_blind_moves": is_partial,
         **settings,
     }
-    render = MacroRenderer(var=lambda name: "1900-01-01 00:00:00")
-    recursive = " recursive" if given["carried"] else ""
-    sql = f"with{recursive} {render('_versions', given)} select * from versions"
+    sql = versions_sql("people_changes", COLUMNS, ["id"], **given) + " select * from versions"
     found = read_rows(spark.sql(sql))
     return sorted(found, key=lambda row: (row["id"], row["valid_from_seq"]))
 

@@ -13,7 +13,7 @@ Readings of the rule that a reader may want to know
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,6 +21,7 @@ from tests.oracle.history import (
     Image,
     Key,
     LogRow,
+    Row,
     TableOptions,
     Version,
     as_text,
@@ -51,6 +52,13 @@ class FieldChange:
     old_value: str | None
     new_value: str | None
     derived_from: str | None
+
+    def as_row(self, key: Sequence[str]) -> Row:
+        """Return the row of the table; `key` names the key columns."""
+        row = {name: value for name, value in vars(self).items() if name != "key"}
+        if self.previous_key is not None:
+            row["previous_key"] = dict(zip(key, self.previous_key, strict=True))
+        return {**dict(zip(key, self.key, strict=True)), **row}
 
 
 def build_field_changes(

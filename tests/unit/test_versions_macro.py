@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 import pytest
 
-from tests.macro_renderer import MacroRenderer
+from tests.versions_sql import versions_sql
 
 BASES: tuple[dict[str, str] | None, ...] = (None, {"kind": "frozen"}, {"kind": "live"})
 SCOPES: tuple[list[str] | None, ...] = (None, [], ["name"])
@@ -17,28 +16,13 @@ MOVES = (None, "known", "blind")
 FORMS = list(product(BASES, SCOPES, MOVES, ([], ["note"], ["name", "note"])))
 
 
-@pytest.fixture(scope="module")
-def render() -> Callable[..., Any]:
-    return MacroRenderer(var=lambda name: "1900-01-01 00:00:00")
-
-
-def given(**others: Any) -> dict[str, Any]:
-    return {
-        "changes": "people_changes",
-        "where": None,
-        "affected_keys": None,
-        "seeds": None,
-        "columns": ["id", "name", "a note's end", "note"],
-        "key": ["id"],
-        "tracked": ["name", "note"],
-        "carried": [],
-        "base": None,
-        "has_ends": False,
-        "scopes": [],
-        "has_moves": False,
-        "has_blind_moves": False,
-        **others,
-    }
+def people_sql(**others: Any) -> str:
+    return versions_sql(
+        "people_changes",
+        ["id", "name", "a note's end", "note"],
+        ["id"],
+        **{"tracked": ["name", "note"], **others},
+    )
 
 
 def ctes(sql: str) -> list[str]:
@@ -48,29 +32,25 @@ def ctes(sql: str) -> list[str]:
 @pytest.mark.parametrize(("base", "scopes", "moves", "carried"), FORMS)
 @pytest.mark.parametrize("path", ["narrow", "wide", "all"])
 def test_every_form_is_whole(
-    render: Callable[..., Any],
     base: dict[str, str] | None,
     scopes: list[str] | None,
     moves: str | None,
     carried: list[str],
     path: str,
 ) -> None:
-    sql = render(
-        "_versions",
-        given(
-            # a load never takes the narrow path
-            base=None if path == "narrow" else base,
-            has_ends=scopes is not None,
-            scopes=scopes or [],
-            has_moves=moves is not None,
-            has_blind_moves=moves == "blind",
-            carried=carried,
-            where="recorded_at > x" if path == "narrow" else None,
-            affected_keys=None if path == "all" else "select id\n    from batch",
-            seeds="select *\n    from people_history\n    left semi join affected_keys"
-            if path == "narrow"
-            else None,
-        ),
+    sql = people_sql(
+        # a load never takes the narrow path
+        base=None if path == "narrow" else base,
+        has_ends=scopes is not None,
+        scopes=scopes or [],
+        has_moves=moves is not None,
+        has_blind_moves=moves == "blind",
+        carried=carried,
+        where="recorded_at > x" if path == "narrow" else None,
+        affected_keys=None if path == "all" else "select id\n    from batch",
+        seeds="select *\n    from people_history\n    left semi join affected_keys"
+        if path == "narrow"
+        else None,
     )
     sql = re.sub(r"--.*", "", sql)
     names = ctes(sql)
@@ -89,18 +69,15 @@ def test_every_form_is_whole(
     assert "`a note's end`" in sql
 
 
-def test_steps_are_left_out_for_what_the_log_does_not_hold(render: Callable[..., Any]) -> None:
-    plain = ctes(render("_versions", given()))
+def test_steps_are_left_out_for_what_the_log_does_not_hold() -> None:
+    plain = ctes(people_sql())
     whole = ctes(
-        render(
-            "_versions",
-            given(
-                has_ends=True,
-                has_moves=True,
-                has_blind_moves=True,
-                carried=["note"],
-                base={"kind": "live"},
-            ),
+        people_sql(
+            has_ends=True,
+            has_moves=True,
+            has_blind_moves=True,
+            carried=["note"],
+            base={"kind": "live"},
         )
     )
     assert {"rewound", "closed_touches", "kept_touches", "origins", "filled"} <= set(whole) - set(

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 from pyspark.sql import functions as F
 
@@ -20,7 +19,7 @@ from dbt_afterimage.append import append_once
 from dbt_afterimage.changes.batch import ChangeBatch
 from dbt_afterimage.changes.log_table import fitted, log_origin
 from dbt_afterimage.changes.progress import Progress, write_progress
-from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, is_conflict
+from dbt_afterimage.spark_adapter.errors import conflicts_explained
 
 logger = AdapterLogger("afterimage")
 
@@ -79,12 +78,8 @@ def _append(
     """One commit, or none when there is nothing to write. A missing table is created."""
     if not session.catalog.tableExists(table):
         first = rows if rows is not None else empty
-        try:
+        with conflicts_explained(table):
             _writer(first, table, table_format, partition, properties).create()
-        except PySparkException as error:
-            if is_conflict(str(error)):
-                raise ConcurrentRunError.of(table) from error
-            raise
         return rows is not None
     if rows is None:
         return False

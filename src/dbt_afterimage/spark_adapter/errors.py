@@ -6,6 +6,8 @@ What the table formats say when two runs write one table is put in our own words
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # `... SQLSTATE: 42703; line 3 pos 8;` ends the sentence; the plan stands in the lines after it, up
 # to the next exception of a chain. Lines of code in a traceback are indented and stay.
@@ -41,6 +43,18 @@ class ConcurrentRunError(RuntimeError):
             "and run again; see to it that only one run at a time builds a table, for example by a "
             "concurrency limit of one in your scheduler."
         )
+
+
+@contextmanager
+def conflicts_explained(table: str) -> Iterator[None]:
+    """While this lasts, a commit that meets another run's raises `ConcurrentRunError`."""
+    try:
+        yield
+    except Exception as error:
+        # Spark wraps what it knows; what it does not is an error of py4j
+        if is_conflict(str(error)):
+            raise ConcurrentRunError.of(table) from error
+        raise
 
 
 def explained(text: str) -> str:

@@ -90,7 +90,7 @@ def afterimage_create_table(
         partition_by: columns.
         properties: table properties, the table's `comment` among them.
     """
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F

@@ -228,21 +228,10 @@ class StreamTable:
     def expected_field_changes(self, stream: Stream) -> list[dict[str, Any]]:
         """The rows of the field-changes table, without recorded_at."""
         changes = build_field_changes(stream.log, self.history_of(stream), self.shape.options)
-        return [
-            {
-                "stream": stream.number,
-                "id": change.key[0],
-                "previous_key": None
-                if change.previous_key is None
-                else {"stream": stream.number, "id": change.previous_key[0]},
-                "change_seq": change.change_seq,
-                "changed_at": change.changed_at,
-                "transaction_id": change.transaction_id,
-                "change_oper": change.change_oper,
-                "column_name": change.column_name,
-                "old_value": change.old_value,
-                "new_value": change.new_value,
-                "derived_from": change.derived_from,
-            }
-            for change in changes
-        ]
+        rows = []
+        for change in changes:
+            row = change.as_row(OPTIONS.key)
+            if row["previous_key"] is not None:
+                row["previous_key"] = {"stream": stream.number, **row["previous_key"]}
+            rows.append({"stream": stream.number, **row})
+        return rows

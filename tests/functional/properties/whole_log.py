@@ -13,7 +13,8 @@ from tests.functional.properties.stream_tables import (
     LOG_SCHEMA,
     StreamTable,
 )
-from tests.macro_renderer import MACROS, MacroRenderer
+from tests.macro_renderer import MACROS
+from tests.versions_sql import versions_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,24 +23,21 @@ if TYPE_CHECKING:
 def history_sql(table: StreamTable, log: str, macros: Path = MACROS) -> str:
     """The statement for a log, with the steps that the table's shape needs."""
     shape = table.shape
-    render = MacroRenderer(macros, var=lambda name: "1900-01-01 00:00:00")
-    given = {
-        "changes": log,
-        "where": None,
-        "affected_keys": None,
-        "seeds": None,
-        "columns": COLUMNS,
-        "key": KEY,
-        "tracked": [name for name in COLUMNS if name not in (*KEY, *shape.ignores)],
-        "carried": [name for name in COLUMNS if name not in KEY] if shape.hides else [],
-        "base": {"kind": shape.base} if shape.base else None,
-        "has_ends": bool(shape.events),
-        "scopes": ["a"] if ("truncate some" in dict(shape.events).values()) else [],
-        "has_moves": True,
-        "has_blind_moves": shape.hides,
-    }
-    recursive = " recursive" if shape.hides else ""
-    return f"with{recursive}\n{render('_versions', given)}\nselect * from versions"
+    data = [name for name in COLUMNS if name not in KEY]
+    sql = versions_sql(
+        log,
+        COLUMNS,
+        KEY,
+        macros,
+        tracked=[name for name in data if name not in shape.ignores],
+        carried=data if shape.hides else [],
+        base={"kind": shape.base} if shape.base else None,
+        has_ends=bool(shape.events),
+        scopes=["a"] if "truncate some" in dict(shape.events).values() else [],
+        has_moves=True,
+        has_blind_moves=shape.hides,
+    )
+    return f"{sql}\nselect * from versions"
 
 
 def history_of_all(

@@ -10,7 +10,7 @@ from tests.macro_renderer import CompilationError, MacroRenderer
 
 AUTO = {"source_table": "erp.orders__ct", "mask_first_data_bit": "auto", "mask_columns": []}
 # three headers, three data columns, then a header that holds a place
-WAS = {"first_data_bit": 3, "columns": ["id", "status", "amount", None]}
+WAS: dict[str, Any] = {"first_data_bit": 3, "columns": ["id", "status", "amount", None]}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_columns_that_moved(
 
 
 def test_another_number_of_headers(render: MacroRenderer) -> None:
-    now = places(*WAS["columns"], first_data_bit=4)  # type: ignore[misc]
+    now = places(*WAS["columns"], first_data_bit=4)
     with pytest.raises(CompilationError) as error:
         render("_guard_mask_places", WAS, now, AUTO | {"mask_columns": ["id", "status", "amount"]})
     assert (
