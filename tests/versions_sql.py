@@ -34,6 +34,7 @@ def versions_sql(
         "scopes": [],
         "has_moves": False,
         "has_blind_moves": False,
+        "replays": False,
         **others,
     }
     render = MacroRenderer(macros, var=lambda name: "1900-01-01 00:00:00")

@@ -57,6 +57,9 @@ where is_current
 {#
     What a run does to an existing current table: the keys whose history a batch touched take their open row,
     or go when they have none. Applying a batch again writes the same rows.
+
+    narrow  history added versions and closed open ones: the rows that it wrote tell all
+    wide    history may have taken versions back, the last one of a key too: all keys are compared
 #}
 {% macro _current_batch(target_relation, history) %}
     {%- set settings = _settings_of(model) -%}
@@ -65,19 +68,20 @@ where is_current
     {%- set found = run_query(
         "select count(*), cast(max(recorded_at) as string) from " ~ history ~ " where " ~ is_new
     ).rows[0] -%}
-    {%- if not found[0] | int -%}
+    {%- set publications = _publications(history.identifier, is_new) -%}
+    {%- if not found[0] | int and publications.paths in ([], ['narrow']) -%}
         {{ return(none) }}
     {%- endif -%}
     {%- set key = settings.key -%}
     {%- set columns = _current_columns(history, settings) -%}
     {%- set path, why = 'narrow', 'keys of the batch only' -%}
-    {%- if settings.keep_deleted and _progress_paths(history.identifier, is_new) != ['narrow'] -%}
-        {%- set path, why = 'wide', 'history did not take its narrow path, so all versions of the keys are read' -%}
+    {%- if publications.paths != ['narrow'] -%}
+        {%- set path, why = 'wide', 'history did not take its narrow path' -%}
     {%- endif -%}
     {%- if settings.keep_deleted -%}
-        {%- set source = _current_source_with_deleted(history, key, columns, is_new, path) -%}
+        {%- set source = _current_source_with_deleted(history, target_relation, key, columns, is_new, path) -%}
     {%- else -%}
-        {%- set source = _current_source(history, key, columns, is_new) -%}
+        {%- set source = _current_source(history, target_relation, key, columns, is_new, path) -%}
     {%- endif -%}
     {%- set statement -%}
 merge into {{ target_relation }} as target
@@ -99,14 +103,19 @@ when not matched and not source.is_gone then
         'path': path,
         'why': why,
         'changes': found[0] | int,
-        'applied': {'recorded_at': found[1], 'change_seq': none, 'changed_at': none, 'path': path},
+        'applied': {
+            'recorded_at': [found[1], publications.recorded_at] | select | max,
+            'change_seq': none,
+            'changed_at': none,
+            'path': path,
+        },
         'statement': statement,
     }) }}
 {% endmacro %}
 
 
 {# The open rows of the keys that history wrote, and `is_gone` for keys that have none. #}
-{% macro _current_source(history, key, columns, is_new) -%}
+{% macro _current_source(history, target_relation, key, columns, is_new, path) -%}
 with
 
 touched as (
@@ -123,11 +132,16 @@ opened as (
     where is_current
 ),
 
--- closed in the batch, and open nowhere in history
-gone as (
+-- may have been closed
+candidates as (
+    {%- if path == 'narrow' %}
     select distinct{{ '\n        ' if key | length > 1 else ' ' }}{{ _listed(key) }}
     from touched
     where not is_current
+    {%- else %}
+    select{{ '\n        ' if key | length > 1 else ' ' }}{{ _listed(key) }}
+    from {{ target_relation }}
+    {%- endif %}
 ),
 
 still_open as (
@@ -141,10 +155,10 @@ from opened
 union all
 select
     {%- for name in columns %}
-    {{ 'gone.' ~ _quoted(name) if name in key else 'null as ' ~ _quoted(name) }},
+    {{ 'candidates.' ~ _quoted(name) if name in key else 'null as ' ~ _quoted(name) }},
     {%- endfor %}
     true as is_gone
-from gone
+from candidates
 left anti join still_open
-    on {{ _equal(key, 'gone', 'still_open', '=') }}
+    on {{ _equal(key, 'candidates', 'still_open', '=') }}
 {%- endmacro %}

@@ -62,6 +62,8 @@
         'has_moves': true,
         'has_blind_moves': true,
         'recorded_at': none,
+        'replays': false,
+        'from_seq': none,
     }) }}
 {% endmacro %}
 

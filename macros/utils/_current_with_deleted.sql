@@ -40,12 +40,13 @@ where
 
 
 {#
-    The last versions of the keys that history wrote, and `is_gone` for keys that were left by a key change.
+    The last versions of the keys that history wrote, and `is_gone` for keys that were left by a key change, or of which
+    history holds no version any more.
 
     Narrow: history wrote nothing but newer versions than it had, so the last one is among them. Otherwise it may have
     written an older one only, and all versions of the keys are read, as history itself did.
 #}
-{% macro _current_source_with_deleted(history, key, columns, is_new, path) -%}
+{% macro _current_source_with_deleted(history, target_relation, key, columns, is_new, path) -%}
 {%- set rows -%}
     {%- if path == 'narrow' -%}
 select *
@@ -67,6 +68,17 @@ select
     not is_current and closed_by = 'K' as is_gone
 from last_versions
 where _place_from_end = 1
+{%- if path != 'narrow' %}
+union all
+select
+    {%- for name in columns %}
+    {{ 'kept_rows.' ~ _quoted(name) if name in key else 'null as ' ~ _quoted(name) }},
+    {%- endfor %}
+    true as is_gone
+from {{ target_relation }} as kept_rows
+left anti join {{ history }} as history_rows
+    on {{ _equal(key, 'kept_rows', 'history_rows', '=') }}
+{%- endif %}
 {%- endmacro %}
 
 

@@ -41,6 +41,10 @@ ends as (
                     filter(
                         _closers._closers,
                         _closer -> _closer.change_seq > neighbouring_touches.change_seq
+                        {%- if given.replays %}
+                        -- a version that stood has outlived what came before
+                        and (neighbouring_touches._kind <> 'S' or _closer.change_seq >= neighbouring_touches._from_seq)
+                        {%- endif %}
                         and (
                             neighbouring_touches._next_touch_seq is null
                             or _closer.change_seq < neighbouring_touches._next_touch_seq

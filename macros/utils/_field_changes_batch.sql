@@ -43,7 +43,8 @@
     {%- set current = _read_progress(history.identifier) -%}
     {%- set is_new = _recorded_after(applied.recorded_at) -%}
     {%- set written = run_query("select count(*) from " ~ history ~ " where " ~ is_new).rows[0][0] | int -%}
-    {%- if not written -%}
+    {%- set publications = _publications(history.identifier, is_new) -%}
+    {%- if not written and publications.paths in ([], ['narrow']) -%}
         {{ return(none) }}
     {%- endif -%}
     {%- set columns = _data_columns(changes, settings) -%}
@@ -52,7 +53,7 @@
         {%- set why = 'what was applied before is not known' -%}
     {%- elif _newest_batch(target_relation, is_new) -%}
         {%- set why = 'a run was cut off before it noted its progress' -%}
-    {%- elif _progress_paths(history.identifier, is_new) != ['narrow'] -%}
+    {%- elif publications.paths != ['narrow'] -%}
         {%- set why = 'history did not take its narrow path' -%}
     {%- endif -%}
     {%- if why -%}
@@ -80,19 +81,31 @@
 {% endmacro %}
 
 
-{# Compares all versions of the keys that history wrote, and writes the difference to what is stored. #}
+{# Compares all versions of the keys that history wrote or took back, and writes the difference to what is stored. #}
 {% macro _field_changes_merge(target_relation, history, settings, columns, is_new) -%}
 {%- set key = settings.key -%}
 {%- set names = _field_changes_columns(key) -%}
 {%- set identity = key + ['change_seq', 'column_name'] -%}
 {%- set values = _without(names, identity + ['recorded_at']) -%}
-{%- set touched = "(\n        select distinct " ~ _listed(key) | replace('\n        ', ' ')
-    ~ "\n        from " ~ history ~ "\n        where " ~ is_new ~ "\n    )" -%}
-{%- set rows = "select history_rows.*\n    from " ~ history ~ " as history_rows\n    left semi join " ~ touched
-    ~ " as touched\n        on " ~ _equal(key, 'history_rows', 'touched', '=') -%}
+{%- set rows = "select history_rows.*\n    from " ~ history ~ " as history_rows\n    left semi join touched"
+    ~ "\n        on " ~ _equal(key, 'history_rows', 'touched', '=') -%}
 merge into {{ target_relation }} as target
 using (
     with
+
+    touched as (
+        select {{ _listed(key) | replace('\n        ', ' ') }}
+        from {{ history }}
+        where {{ is_new }}
+        union
+        -- of a version that history has taken back
+        select {{ _listed(key, 'told.') | replace('\n        ', ' ') }}
+        from {{ target_relation }} as told
+        left anti join {{ history }} as history_rows
+            on
+                {{ _equal(key, 'told', 'history_rows', '=') | replace(' and ', '\n                and ') }}
+                and told.change_seq = history_rows.valid_from_seq
+    ),
 
     rebuilt as (
         {{ _field_changes_by_versions(rows, settings, columns) | indent(8) }}
@@ -101,7 +114,7 @@ using (
     stored as (
         select stored_rows.*
         from {{ target_relation }} as stored_rows
-        left semi join {{ touched | indent }} as touched
+        left semi join touched
             on {{ _equal(key, 'stored_rows', 'touched', '=') }}
     )
 

@@ -2,7 +2,8 @@
     What a run does to an existing history table: {path, why, applied, source, merge} or none when nothing is new.
 
     narrow  every change of the batch is newer than all before it: reads open versions only
-    wide    the keys of the batch are rebuilt from the log, and the difference is written
+    wide    the keys of the batch are rebuilt from the log, from their first change in the batch on where that will do,
+            see `_history_replay`; the difference is written
     all     every key is rebuilt: the batch has a load, or what was applied is not known
 #}
 {% macro _history_batch(target_relation, changes) %}
@@ -15,27 +16,15 @@
     {%- endif -%}
     {%- set decision = _history_path(target_relation, table, applied, found, is_new) -%}
     {%- if decision.path == 'narrow' -%}
-        {%- set given = _history_given(table, _carried_in_batch(target_relation, table, found)) -%}
+        {%- set given = _history_given_by(table, found, none, _open_unknown_columns(target_relation)) -%}
         {%- do given.update({
             'where': is_new,
-            'base': none,
-            'has_ends': found.truncates > 0,
-            'scopes': found.scopes,
-            'has_moves': found.moves > 0,
-            'has_blind_moves': found.blind_moves > 0,
             'affected_keys': none if found.truncates else _history_batch_keys(table, is_new, found),
             'seeds': _history_open_rows(target_relation, table, found),
         }) -%}
         {%- set source = _history_narrow_source(target_relation, given, table, found, applied) -%}
     {%- else -%}
-        {%- set given = _history_given_by_log(table) -%}
-        {%- if decision.path == 'wide' and _carries_lives(given) -%}
-            {%- do decision.update({
-                'path': 'all', 'why': decision.why ~ ', and key changes carry values from key to key',
-            }) -%}
-        {%- elif decision.path == 'wide' -%}
-            {%- do given.update({'affected_keys': _history_batch_keys(table, is_new, found)}) -%}
-        {%- endif -%}
+        {%- set given = _history_replay(target_relation, table, found, decision, is_new) -%}
         {%- set source = _history_wide_source(target_relation, given, table, found) -%}
     {%- endif -%}
     {{ return({
@@ -48,7 +37,7 @@
             'changed_at': [found.changed_at, applied.changed_at] | select | max if found.changed_at or applied.changed_at else none,
             'path': decision.path,
         },
-        'statement': _history_merge(target_relation, table, source, decision.path),
+        'statement': _history_merge(target_relation, table, source, decision.path, given.from_seq),
     }) }}
 {% endmacro %}
 
@@ -57,9 +46,7 @@
 {% macro _history_applied(target_relation) %}
     {%- set applied = _read_progress(target_relation.identifier) -%}
     {%- set published = _newest_batch(target_relation, _recorded_after(applied.recorded_at)) -%}
-    {%- if published -%}
-        {{ return({'recorded_at': applied.recorded_at, 'change_seq': none, 'changed_at': none, 'published': published}) }}
-    {%- endif -%}
+    {%- do applied.update({'is_known': published is none}) -%}
     {{ return(applied) }}
 {% endmacro %}
 
@@ -73,7 +60,10 @@
             cast(max(recorded_at) as string) as recorded_at,
             min(change_seq) as first_seq,
             max(if(change_oper <> 'L', change_seq, null)) as change_seq,
-            cast(min(if(change_oper <> 'L', changed_at, null)) as string) as first_changed_at,
+            {#- a time that is not known is the one before it, so it may be any (R10) #}
+            cast(
+                min(if(change_oper <> 'L', coalesce(changed_at, {{ _beginning_of_time() }}), null)) as string
+            ) as first_changed_at,
             cast(max(if(change_oper <> 'L', changed_at, null)) as string) as changed_at,
             count_if(change_oper = 'T') as truncates,
             count_if(load_rows is not null) as loads,
@@ -123,7 +113,7 @@
     {%- set why = none -%}
     {%- if found.loads -%}
         {{ return({'path': 'all', 'why': 'the batch has a full load'}) }}
-    {%- elif applied.change_seq is none -%}
+    {%- elif not applied.is_known or applied.change_seq is none -%}
         {{ return({'path': 'all', 'why': 'what was applied before is not known, a run was cut off'}) }}
     {%- elif found.first_seq <= applied.change_seq -%}
         {%- set why = 'the batch has late changes' -%}
@@ -143,100 +133,29 @@
 {% endmacro %}
 
 
-{# Whether the first change of some key contradicts the version that the load gave it (R8). #}
-{% macro _history_rewinds(target_relation, table, found, is_new) %}
-    {%- set key = table.settings.key -%}
-    {%- set given = _history_given(table, []) -%}
-    {%- set is_live = table.settings.base.kind == 'live' -%}
-    {%- set is_move = _is_key_change(key) -%}
-    {%- set statement -%}
-        with
-
-        sides as (
-            select
-                {%- for name in key %}
-                case when kind = 'X' then before.{{ _quoted(name) }} else {{ _quoted(name) }} end as {{ _quoted(name) }},
-                {%- endfor %}
-                kind,
-                {%- if is_live %}
-                before,
-                before_known_columns,
-                {%- endif %}
-                change_seq
-            from {{ table.changes }} as changes
-                lateral view explode(case when {{ is_move }} then array('X', 'K') else array(change_oper) end) sides as kind
-            where {{ is_new }} and change_oper not in ('T', 'L')
-        ),
-
-        numbered as (
-            select
-                *,
-                row_number() over (partition by {{ _listed(key) | replace('\n        ', ' ') }} order by change_seq)
-                    as touch_number,
-                count_if(kind = 'X') over (partition by {{ _listed(key) | replace('\n        ', ' ') }}) as departures
-            from sides
-        )
-
-        select 1
-        from numbered as touched
-        left join (select * from {{ target_relation }} where is_current) as opened
-            on {{ _equal(key, 'touched', 'opened', '=') }}
-        where
-            touched.touch_number = 1
-            {%- if found.truncates %}
-            -- a truncate before it is the first change of every key
-            and touched.change_seq < (
-                select min(change_seq) from {{ table.changes }} where {{ is_new }} and change_oper = 'T'
-            )
-            {%- endif %}
-            {%- if is_live %}
-            and (
-                opened.opened_by in ('L', 'K') and touched.kind in ('I', 'K')
-                -- the base may have lost the row since
-                or opened.opened_by is null and (
-                    touched.kind in ('U', 'X', 'D')
-                    or touched.kind = 'K' and touched.departures > 0
-                )
-                or opened.opened_by = 'L' and touched.kind in ('U', 'X', 'D') and (
-                    touched.kind = 'U' and touched.before is null
-                    {%- for name in _without(table.columns, key) %}
-                    or touched.before is not null and (
-                        touched.before_known_columns is null
-                        or array_contains(touched.before_known_columns, {{ _text(name) }})
-                    )
-                    and (
-                        not (touched.before.{{ _quoted(name) }} <=> opened.{{ _quoted(name) }})
-                        or coalesce(array_contains(opened.unknown_columns, {{ _text(name) }}), false)
-                    )
-                    {%- endfor %}
-                )
-            )
-            {%- else %}
-            and opened.opened_by = 'L' and touched.kind = 'I'
-            {%- endif %}
-        limit 1
-    {%- endset -%}
-    {{ return(run_query(statement).rows | length > 0) }}
-{% endmacro %}
-
-
-{# Columns that a change of the batch, or an open version, does not know (R9). #}
-{% macro _carried_in_batch(target_relation, table, found) %}
-    {%- set open_unknown = run_query(
+{# Columns that some open version does not know (R9). #}
+{% macro _open_unknown_columns(target_relation) %}
+    {%- set found = run_query(
         "select to_json(array_distinct(flatten(collect_set(unknown_columns)))) from " ~ target_relation
         ~ " where is_current and unknown_columns is not null"
     ).rows[0][0] -%}
-    {{ return(_unknown_columns(table, found.known, fromjson(open_unknown or '[]', []))) }}
+    {{ return(fromjson(found or '[]', [])) }}
 {% endmacro %}
 
 
 {# Arguments of `_versions` for the whole log, as far as it needs them: steps for what the log does not hold are left out. #}
-{% macro _history_given_by_log(table) %}
+{% macro _history_given_by_log(table, unknown=[]) %}
     {%- set found = _history_look(table, 'true') -%}
-    {%- set others = table.columns if _has_blind_rewind(table) else [] -%}
-    {%- set given = _history_given(table, _unknown_columns(table, found.known, others)) -%}
+    {%- set base = table.settings.base if found.loads else none -%}
+    {{ return(_history_given_by(table, found, base, table.columns if _has_blind_rewind(table) else unknown)) }}
+{% endmacro %}
+
+
+{# The same for what a look at changes has found; `unknown` are columns that versions among the seeds do not know. #}
+{% macro _history_given_by(table, found, base, unknown) %}
+    {%- set given = _history_given(table, _unknown_columns(table, found.known, unknown)) -%}
     {%- do given.update({
-        'base': table.settings.base if found.loads else none,
+        'base': base,
         'has_ends': found.has_ends,
         'scopes': found.scopes,
         'has_moves': found.moves > 0,
@@ -283,20 +202,10 @@
 
 {# Distinct keys that the batch names, old ones included. #}
 {% macro _history_batch_keys(table, is_new, found) -%}
-select distinct
-        {%- set separator = '\n        ' if table.settings.key | length > 1 else ' ' %}
-        {%- for name in table.settings.key %}
-        {%- set old = 'if(_is_old, before.' ~ _quoted(name) ~ ', ' ~ _quoted(name) ~ ') as ' ~ _quoted(name) %}
-        {{- separator }}{{ old if found.moves else _quoted(name) }}{{ ',' if not loop.last }}
-        {%- endfor %}
-    from {{ table.changes }}
-        {%- if found.moves %}
-        lateral view explode(if(before is null, array(false), array(false, true))) sides as _is_old
-        {%- endif %}
-    where
-        {{ is_new }}
-        and change_oper <> 'T'
-        and load_rows is null
+select distinct {{ _listed(table.settings.key) | replace('\n        ', ' ') }}
+    from (
+        {{ _history_sides(table, is_new, found.moves) | indent }}
+    ) as sides
 {%- endmacro %}
 
 
@@ -349,6 +258,8 @@ where not _is_seed or valid_to_seq is not null or _is_updated_in_place
 {% macro _history_wide_source(target_relation, given, table, found) -%}
 {%- set id = model.alias ~ '_id' -%}
 {%- set values = _history_columns(table)[1:] | reject('equalto', 'recorded_at') | list -%}
+{#- how a version began that stood already is in the table and not in the changes that were read #}
+{%- set kept = ['valid_from', 'opened_by', 'transaction_id', 'changed_columns'] if given.replays else [] -%}
 {{ _versions(given) }},
 
 stored as (
@@ -356,34 +267,70 @@ stored as (
     from {{ target_relation }} as stored_rows
     {%- if given.affected_keys %}
     left semi join affected_keys
-        on {{ _equal(table.settings.key, 'stored_rows', 'affected_keys', '=') }}
+        on
+            {{ _equal(table.settings.key, 'stored_rows', 'affected_keys', '=') | replace(' and ', '\n            and ') }}
+            {%- if given.replays %}
+            and (
+                affected_keys._from_seq is null
+                or stored_rows.valid_to_seq is null
+                or stored_rows.valid_to_seq >= affected_keys._from_seq
+            )
+            {%- endif %}
     {%- endif %}
+    {%- if given.from_seq %}
+    where {{ _standing_since(given.from_seq, 'stored_rows') }}
+    {%- endif %}
+),
+
+compared_versions as (
+    select
+        coalesce(versions._version_id, stored.{{ id }}) as {{ id }},
+        {%- for name in values %}
+        {%- if name in kept %}
+        if(versions._is_seed, stored.{{ name }}, versions.{{ name }}) as {{ name }},
+        {%- else %}
+        versions.{{ _quoted(name) }},
+        {%- endif %}
+        {%- endfor %}
+        case
+            when versions._version_id is null then 'delete'
+            when stored.{{ id }} is null then 'insert'
+            else 'update'
+        end as _write_action,
+        struct({{ _listed(values | reject('in', kept) | list, 'stored.') | replace('\n        ', ' ') }}) as _stored,
+        {%- if kept %}
+        not coalesce(versions._is_seed, false)
+        and not (
+            struct({{ _listed(kept, 'versions.') | replace('\n        ', ' ') }})
+            <=> struct({{ _listed(kept, 'stored.') | replace('\n        ', ' ') }})
+        ) as _began_otherwise
+        {%- else %}
+        false as _began_otherwise
+        {%- endif %}
+    from versions
+    full outer join stored
+        on versions._version_id = stored.{{ id }}
 )
 
 select
-    coalesce(versions._version_id, stored.{{ id }}) as {{ id }},
-    {{ _listed(values, 'versions.', indent=4) }},
+    {{ id }},
+    {{ _listed(values, indent=4) }},
     timestamp '{{ found.recorded_at }}' as recorded_at,
-    case
-        when versions._version_id is null then 'delete'
-        when stored.{{ id }} is null then 'insert'
-        else 'update'
-    end as _write_action
-from versions
-full outer join stored
-    on versions._version_id = stored.{{ id }}
+    _write_action
+from compared_versions
 where
-    versions._version_id is null
-    or stored.{{ id }} is null
+    _write_action <> 'update'
+    or _began_otherwise
     or not (
-        struct({{ _listed(values, 'versions.') | replace('\n        ', ' ') }})
-        <=> struct({{ _listed(values, 'stored.') | replace('\n        ', ' ') }})
+        struct({{ _listed(values | reject('in', kept) | list) | replace('\n        ', ' ') }})
+        <=> _stored
     )
 {%- endmacro %}
 
 
-{# One MERGE, so that readers see the batch whole. The narrow path is pinned to the partition of open rows. #}
-{% macro _history_merge(target_relation, table, source, path) -%}
+{# One MERGE, so that readers see the batch whole. What it does not concern is not read: closed rows on the narrow path,
+   on the wide one those that had ended before. #}
+{% macro _history_merge(target_relation, table, source, path, from_seq) -%}
 {%- set id = model.alias ~ '_id' -%}
 {%- set columns = _history_columns(table) -%}
 merge into {{ target_relation }} as target
@@ -395,6 +342,8 @@ using (
         {%- if path == 'narrow' %}
         and target.is_current
         and source._write_action = 'update'
+        {%- elif from_seq %}
+        and {{ _standing_since(from_seq, 'target') }}
         {%- endif %}
 {%- if path != 'narrow' %}
 when matched and source._write_action = 'delete' then delete

@@ -23,21 +23,27 @@
 {% endmacro %}
 
 
-{# What a model has applied: {recorded_at, change_seq, changed_at}, each none before its first publication. #}
+{#
+    What a model has applied: {recorded_at, change_seq, changed_at}, each none before its first publication. The last row
+    as a whole and not the greatest of each column: a log that was made anew may end at another place.
+#}
 {% macro _read_progress(model_name) %}
     {%- set found = run_query(
-        "select cast(max(recorded_at) as string), max(change_seq), cast(max(changed_at) as string) from "
-        ~ _progress_relation() ~ " where model = '" ~ model_name ~ "'"
+        "select cast(last.recorded_at as string), last.change_seq, cast(last.changed_at as string) from"
+        ~ " (select max(struct(recorded_at, change_seq, changed_at)) as last from "
+        ~ _progress_relation() ~ " where model = '" ~ model_name ~ "') as last_rows"
     ).rows[0] -%}
     {{ return({'recorded_at': found[0], 'change_seq': found[1], 'changed_at': found[2]}) }}
 {% endmacro %}
 
 
-{# The distinct paths by which a model published, of the publications that a condition on recorded_at selects. #}
-{% macro _progress_paths(model_name, is_new) %}
-    {{ return(run_query(
-        "select distinct path from " ~ _progress_relation() ~ " where model = '" ~ model_name ~ "' and " ~ is_new
-    ).columns[0].values() | list) }}
+{# Of a model's publications that a condition on recorded_at selects: the last batch, and the distinct paths. #}
+{% macro _publications(model_name, is_new) %}
+    {%- set found = run_query(
+        "select cast(max(recorded_at) as string), to_json(collect_set(path)) from " ~ _progress_relation()
+        ~ " where model = '" ~ model_name ~ "' and " ~ is_new
+    ).rows[0] -%}
+    {{ return({'recorded_at': found[0], 'paths': fromjson(found[1])}) }}
 {% endmacro %}
 
 

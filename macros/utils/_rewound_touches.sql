@@ -21,26 +21,36 @@
 {%- set compared = _without(values, carried) -%}
 {%- set image = 'struct(' ~ (_listed(compared) | replace('\n        ', ' ') if compared else 'true') ~ ')' -%}
 {%- set before_image = 'struct(' ~ (_listed(compared, 'before.') | replace('\n        ', ' ') if compared else 'true') ~ ')' -%}
+-- a load, or a truncate, concerns every key: what comes after it says nothing about the load before
+dated_touches as (
+    select
+        {{ touches }}.*,
+        {{ _move_group() }} as _move_group,
+        size(filter(_closers._loads, _load -> _load.change_seq <= {{ touches }}.change_seq))
+        + size(filter(_closers._truncates, _truncate -> _truncate <= {{ touches }}.change_seq)) as _era
+    from {{ touches }}
+    cross join _closers
+),
+
 grouped_touches as (
     select
         *,
-        {{ _move_group() }} as _move_group,
-        lead(_kind) over (partition by {{ partition }} order by change_seq, _touch_rank) as _next_kind_of_key,
-        count_if(_kind = 'L') over (partition by {{ partition }}) > 0 as _is_in_base
-    from {{ touches }}
+        lead(_kind) over (partition by {{ partition }}, _era order by change_seq, _touch_rank) as _next_kind_of_key,
+        count_if(_kind = 'L') over (partition by {{ partition }}, _era) > 0 as _is_in_base
+    from dated_touches
 ),
 
 transactions as (
     select
         *,
         collect_list(case when _kind in ('K', 'I', 'U') then {{ image }} end) over (
-            partition by {{ partition }}, _move_group order by change_seq, _touch_rank
+            partition by {{ partition }}, _era, _move_group order by change_seq, _touch_rank
             rows between unbounded preceding and 1 preceding
         ) as _brought,
-        count_if(_kind in ('K', 'I')) over (partition by {{ partition }}, _move_group)
-        - count_if(_kind in ('X', 'D')) over (partition by {{ partition }}, _move_group) as _net,
+        count_if(_kind in ('K', 'I')) over (partition by {{ partition }}, _era, _move_group)
+        - count_if(_kind in ('X', 'D')) over (partition by {{ partition }}, _era, _move_group) as _net,
         last_value(_next_kind_of_key) over (
-            partition by {{ partition }}, _move_group order by change_seq, _touch_rank
+            partition by {{ partition }}, _era, _move_group order by change_seq, _touch_rank
             rows between unbounded preceding and unbounded following
         ) as _kind_after
     from grouped_touches
@@ -73,6 +83,7 @@ neighbours as (
     select
         {{ touches }}.*,
         lag({{ touches }}.change_seq) over by_key as _previous_seq,
+        lag({{ touches }}._kind) over by_key as _previous_kind,
         lead({{ touches }}.change_seq) over by_key as _next_seq,
         lead({{ touches }}._kind) over by_key as _next_kind,
         {%- if is_live %}
@@ -120,6 +131,7 @@ first_changes as (
                 _load is null
                 or _kind = 'L'
                 or _previous_seq >= _load.change_seq
+                or _previous_kind = 'S'
                 or exists(
                     _truncates, truncate -> truncate > _load.change_seq and truncate <= neighbours.change_seq
                 )
@@ -182,6 +194,9 @@ rewound as (
             when _at_load is not null then null
             else known_columns
         end as known_columns,
+        {%- if given.replays %}
+        _from_seq,
+        {%- endif %}
         {%- if _keeps_before(given) %}
         before,
         before_known_columns,
@@ -212,6 +227,9 @@ rewound as (
         changed_at,
         transaction_id,
         known_columns,
+        {%- if given.replays %}
+        _from_seq,
+        {%- endif %}
         {%- if _keeps_before(given) %}
         before,
         before_known_columns,

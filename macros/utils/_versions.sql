@@ -5,8 +5,9 @@
     L load, I insert, U update, K arrival by a key change, X departure by a key change, D delete, T truncate,
     R missing from a load. S, L, I, U, K leave the key open, the others leave it closed.
 
-    Both paths use it. Narrow: `touches` are the batch, `seeds` the open versions of its keys. Wide and full
-    refresh: `touches` are the whole log of the keys, without seeds.
+    All paths use it. Narrow: `touches` are the batch, `seeds` the open versions of its keys. Wide: `touches` are the
+    keys' changes from their first one in the batch on, `seeds` the versions that stood then. Full refresh and what those
+    two cannot do: `touches` are the whole log, without seeds.
 
     Arguments (a dict `given`):
       changes       relation or subquery of change log rows, markers and truncates included
@@ -21,6 +22,8 @@
       has_moves     whether key changes are among them
       has_blind_moves  whether some of those leave columns out of both images, see `_carries_lives`
       scopes        columns that some truncate names in its scope
+      replays       whether keys are rebuilt from `_from_seq` on, a column of `affected_keys`: NULL for the whole log.
+                    `seeds` are then the versions that stood there, and have that column too
 #}
 {% macro _versions(given) -%}
 {%- set key = given.key -%}
@@ -78,6 +81,9 @@ touches as (
         case when _kind = 'L' then coalesce(changed_at, {{ beginning }}) else changed_at end as changed_at,
         transaction_id,
         known_columns,
+        {%- if given.replays %}
+        cast(null as string) as _from_seq,
+        {%- endif %}
         {%- if keeps_before %}
         before,
         before_known_columns,
@@ -100,6 +106,9 @@ touches as (
             when unknown_columns is not null
                 then array_except(array({{ _texts(columns) }}), unknown_columns)
         end as known_columns,
+        {%- if given.replays %}
+        _from_seq,
+        {%- endif %}
         {%- if keeps_before %}
         null as before,
         null as before_known_columns,
@@ -109,13 +118,21 @@ touches as (
     {%- endif %}
 ),
 {%- set touches = 'touches' %}
-{%- if given.affected_keys and not given.seeds %}
+{%- if given.affected_keys and (given.replays or not given.seeds) %}
 
 affected_touches as (
     select touches.*
     from touches
     left semi join affected_keys
-        on {{ _equal(key, 'touches', 'affected_keys', '=') }}
+        on
+            {{ _equal(key, 'touches', 'affected_keys', '=') | replace(' and ', '\n            and ') }}
+            {%- if given.replays %}
+            and (
+                touches._kind = 'S'
+                or affected_keys._from_seq is null
+                or touches.change_seq >= affected_keys._from_seq
+            )
+            {%- endif %}
 ),
 {%- set touches = 'affected_touches' %}
 {%- endif %}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 VERSIONS = "macros/utils/_versions.sql"
 BATCH = "macros/utils/_history_batch.sql"
+REPLAY = "macros/utils/_history_replay.sql"
 
 
 @dataclass(frozen=True)
@@ -160,9 +161,58 @@ MUTATIONS = (
     Mutation(
         "R11: a late change writes the rows of its key again that it does not concern",
         BATCH,
-        "    or not (\n        struct(",
-        "    or true or not (\n        struct(",
+        "    or _began_otherwise\n",
+        "    or true\n",
         "tests/functional/test_files_stay.py -k late_batch",
+    ),
+    Mutation(
+        "R4: a version that was updated in place since the late change is taken for what it was",
+        REPLAY,
+        "        replays.is_updated_since\n",
+        "        false\n",
+        _batches("r11_history"),
+    ),
+    Mutation(
+        "R7: a transaction that a late change falls into is read in part",
+        REPLAY,
+        "        or replays.is_in_transaction\n",
+        "",
+        _batches("r11_history"),
+    ),
+    Mutation(
+        "R8: a late change that contradicts the loaded row does not bring the load back",
+        REPLAY,
+        "        or rewinding.{{ _quoted(key[0]) }} is not null\n",
+        "",
+        _batches("r11_history"),
+    ),
+    Mutation(
+        "R10: a key that was deleted forgets its time",
+        REPLAY,
+        "        or overtaken.{{ _quoted(key[0]) }} is not null\n",
+        "",
+        _batches("r11_history"),
+    ),
+    Mutation(
+        "R6: a version ends by a truncate that it has outlived",
+        "macros/utils/_ended_touches.sql",
+        "neighbouring_touches._kind <> 'S' or",
+        "true or",
+        _batches("r11_history"),
+    ),
+    Mutation(
+        "R11: late changes are always read from the beginning of the log on",
+        REPLAY,
+        "{%- set from_seq = found.first_seq if look[0] | int == 0 else none -%}",
+        "{%- set from_seq = none -%}",
+        "tests/functional/test_files_stay.py -k late_batch",
+    ),
+    Mutation(
+        "R11: a key that lost its only version stays in the current table",
+        "macros/marts/current.sql",
+        "{%- if publications.paths != ['narrow'] -%}",
+        "{%- if false -%}",
+        _batches("r11_current"),
     ),
     Mutation(
         "R12: a batch that is applied again is inserted again",

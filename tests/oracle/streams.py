@@ -15,7 +15,8 @@ from tests.oracle.database import Database, State
 from tests.oracle.history import Key, LogRow, Row, TableOptions, key_of, previous_key_of
 
 OPTIONS = TableOptions(key=["id"], columns=["id", "a", "b", "c"], tracked=["id", "a", "b", "c"])
-OPERATIONS = ["insert", "update", "delete", "move", "permute"]
+KEY_CHANGES = ["move", "permute"]
+OPERATIONS = ["insert", "update", "delete", *KEY_CHANGES]
 START = datetime(2024, 3, 1)
 
 
@@ -25,12 +26,19 @@ class Writer:
     Args:
         chooser: makes the choices; a seed, or hypothesis' own, which makes failing streams small.
         with_transaction_ids: whether changes tell their transaction.
+        with_good_clocks: whether every change tells its time, and none an earlier one than before.
     """
 
-    def __init__(self, chooser: int | random.Random, with_transaction_ids: bool = True) -> None:
+    def __init__(
+        self,
+        chooser: int | random.Random,
+        with_transaction_ids: bool = True,
+        with_good_clocks: bool = False,
+    ) -> None:
         self.random = random.Random(chooser) if isinstance(chooser, int) else chooser
         self.database = Database(OPTIONS.key, OPTIONS.columns)
         self.with_transaction_ids = with_transaction_ids
+        self.with_good_clocks = with_good_clocks
         self.transactions = 0
 
     def transaction(self, *operations: str) -> None:
@@ -38,7 +46,10 @@ class Writer:
         self.transactions += 1
         moment = START + timedelta(seconds=self.random.choice([0, self.transactions, 5]))
         name = f"t{self.transactions}" if self.with_transaction_ids else None
-        self.database.begin(name, self.random.choice([moment, moment, None]))
+        told = self.random.choice([moment, moment, None])
+        if self.with_good_clocks:
+            told = START + timedelta(seconds=self.transactions)
+        self.database.begin(name, told)
         for _ in range(self.random.randint(1, 6)):
             getattr(self, self.random.choice(operations))()
         self.database.commit()

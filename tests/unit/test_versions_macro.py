@@ -30,7 +30,7 @@ def ctes(sql: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("base", "scopes", "moves", "carried"), FORMS)
-@pytest.mark.parametrize("path", ["narrow", "wide", "all"])
+@pytest.mark.parametrize("path", ["narrow", "wide", "wide from the beginning", "all"])
 def test_every_form_is_whole(
     base: dict[str, str] | None,
     scopes: list[str] | None,
@@ -49,8 +49,9 @@ def test_every_form_is_whole(
         where="recorded_at > x" if path == "narrow" else None,
         affected_keys=None if path == "all" else "select id\n    from batch",
         seeds="select *\n    from people_history\n    left semi join affected_keys"
-        if path == "narrow"
+        if path in ("narrow", "wide")
         else None,
+        replays=path == "wide",
     )
     sql = re.sub(r"--.*", "", sql)
     names = ctes(sql)

@@ -6,8 +6,8 @@ import pytest
 
 from tests.functional.properties.stream_tables import SHAPES, Shape, StreamTable
 
-FEW = ("live_late", "unknown_ignored")
-"""Shapes that between them have most of what there is: dbt takes a minute for each."""
+FEW = ("late_and_plain", "live_late", "unknown_ignored", "no_before_images")
+"""Shapes that between them have most of what there is: dbt takes half a minute for each."""
 SLOW = ("unknown", "unknown_in_order")
 """Shapes that recursions make slow, and that have little which the others lack."""
 

@@ -17,8 +17,10 @@ from typing import Any, Literal
 from tests.oracle.field_changes import build_field_changes
 from tests.oracle.history import LogRow, Row, TableOptions, Version, build_history
 from tests.oracle.streams import (
+    KEY_CHANGES,
     OPERATIONS,
     OPTIONS,
+    START,
     Writer,
     hide_unchanged_columns,
     share_positions,
@@ -54,6 +56,8 @@ class Shape:
     hides: whether updates leave columns out that they do not change, or their before image.
     ignores: columns that make no version.
     loses: whether some changes are missing from the log, as after a purge.
+    is_plain: whether rows keep their keys, and clocks are right: late changes then are all that is
+        unusual, and the wide path reads nothing of what came before them.
     """
 
     name: str
@@ -65,6 +69,7 @@ class Shape:
     before_images: bool = True
     ignores: tuple[str, ...] = ()
     loses: bool = False
+    is_plain: bool = False
 
     @property
     def options(self) -> TableOptions:
@@ -78,6 +83,7 @@ class Shape:
 SHAPES = (
     Shape("in_order", has_late=False),
     Shape("late"),
+    Shape("late_and_plain", events=((0, "truncate"),), is_plain=True),
     Shape("truncates", events=((1, "truncate"), (3, "truncate"))),
     Shape("truncates_in_order", events=((0, "truncate"), (2, "truncate")), has_late=False),
     Shape("frozen", base="frozen", events=((2, "truncate"),), has_late=False),
@@ -92,7 +98,7 @@ SHAPES = (
     Shape("ignored", events=((1, "truncate"),), ignores=("c",)),
     Shape("lossy", events=((3, "load"),), loses=True, hides=True),
     Shape("scoped", events=((0, "truncate some"), (2, "truncate some"))),
-    Shape("no_before_images", events=((2, "truncate"),), before_images=False),
+    Shape("no_before_images", events=((2, "truncate"),), before_images=False, ignores=("c",)),
     Shape("no_before_images_in_order", has_late=False, before_images=False),
 )
 
@@ -104,6 +110,21 @@ class Stream:
     number: int
     log: list[LogRow]
     batches: list[int]
+
+
+def taken_back() -> Iterator[tuple[LogRow, int]]:
+    """Changes with their batch: two rows of which a late delete leaves no version, not even one."""
+    values = {"a": 1, "b": 1, "c": 1}
+    begun = LogRow("00000100", "I", {"id": 90, **values}, START)
+    yield begun, 1
+    yield replace(begun, change_oper="D", before=begun.data), 3
+    begun = LogRow("00000110", "I", {"id": 91, **values}, START)
+    yield begun, 1
+    yield replace(begun, change_oper="D", before=begun.data), 3
+    changed = {"id": 91, **values, "a": 2}
+    updated = LogRow("00000111", "U", changed, START, before=begun.data)
+    yield updated, 1
+    yield replace(updated, change_oper="D", before=changed), 3
 
 
 class StreamTable:
@@ -118,7 +139,7 @@ class StreamTable:
         self.streams = [self._stream(number, seed * 100_000 + number) for number in range(count)]
 
     def _stream(self, number: int, seed: int) -> Stream:
-        writer = Writer(seed, self.shape.with_transaction_ids)
+        writer = Writer(seed, self.shape.with_transaction_ids, self.shape.is_plain)
         database, chooser = writer.database, writer.random
         loaded: dict[Any, Row] = {}
         if self.shape.base:
@@ -129,6 +150,8 @@ class StreamTable:
             database.skip_to(FIRST_LOAD)
             database.load("initial", rows=[])
         operations = ["insert", *OPERATIONS]
+        if self.shape.is_plain:
+            operations = [name for name in operations if name not in KEY_CHANGES]
         events = dict(self.shape.events)
         for epoch in range(EPOCHS):
             for quarter in range(4):
@@ -158,7 +181,12 @@ class StreamTable:
             log = hide_unchanged_columns(log, seed)
         if not self.shape.before_images:
             log = [replace(row, before=None) for row in log]
-        return Stream(number, log, [self._batch(row, chooser) for row in log])
+        batches = [self._batch(row, chooser) for row in log]
+        if number == 0 and self.shape.has_late:
+            for row, batch in taken_back():
+                log.append(row if self.shape.before_images else replace(row, before=None))
+                batches.append(batch)
+        return Stream(number, log, batches)
 
     def _batch(self, row: LogRow, chooser: random.Random) -> int:
         batch = 1 + sum(int(row.change_seq) >= cut for cut in self._cuts)

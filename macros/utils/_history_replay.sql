@@ -1,0 +1,204 @@
+{#
+    From where the wide path builds each key of the batch again: from its first change in the batch on, over the version
+    that stood then. So what it reads is as old as the oldest late change, and not as the log.
+
+    Some keys are built from the beginning of the log, since the version that stood does not tell enough:
+    - it has been updated in place by a later change, so it does not hold the values of that time (R4, R9)
+    - a key change shares a transaction with what came before, whose displaced rows the version does not tell (R7)
+    - the first change contradicts what the load gave the key (R8)
+    - no version stood, and one that had ended bears a later time, which the new ones must not fall behind (R10)
+#}
+{% macro _history_replay(target_relation, table, found, decision, is_new) %}
+    {%- set may_replay = decision.path == 'wide' and not var('force_wide_path') -%}
+    {%- set later = _history_look(table, _since(found.first_seq)) if may_replay else none -%}
+    {%- if may_replay and not later.loads -%}
+        {%- set given = _history_given_by(table, later, none, []) -%}
+        {%- set keys = _history_replayed_keys(target_relation, table, found, later, given, is_new) -%}
+        {%- set look = run_query(
+            "select count_if(_from_seq is null), count(*), to_json(array_distinct(flatten(collect_set(_unknown_columns))))"
+            ~ " from (" ~ keys ~ ") as replayed_keys"
+        ).rows[0] -%}
+        {%- set from_seq = found.first_seq if look[0] | int == 0 else none -%}
+        {%- set unknown = fromjson(look[2] or '[]') -%}
+        {%- if from_seq -%}
+            {%- do decision.update({'why': decision.why ~ '; read from change_seq ' ~ from_seq ~ ' on'}) -%}
+            {%- set given = _history_given_by(table, later, none, unknown) -%}
+        {%- else -%}
+            {%- do decision.update({'why': decision.why ~ '; ' ~ look[0] ~ ' of ' ~ look[1] ~ ' keys from the beginning of the log'}) -%}
+            {%- set given = _history_given_by_log(table, unknown) -%}
+        {%- endif -%}
+        {%- do given.update({
+            'where': _since(from_seq) if from_seq else none,
+            'affected_keys': keys,
+            'seeds': _history_standing_versions(target_relation, table, from_seq),
+            'replays': true,
+            'from_seq': from_seq,
+        }) -%}
+    {%- else -%}
+        {%- set given = _history_given_by_log(table, []) -%}
+        {%- if decision.path == 'wide' -%}
+            {%- do given.update({'affected_keys': _history_batch_keys(table, is_new, found)}) -%}
+            {%- do decision.update({'why': decision.why ~ '; from the beginning of the log'}) -%}
+        {%- endif -%}
+    {%- endif -%}
+    {%- if decision.path == 'wide' and _carries_lives(given) -%}
+        {%- do decision.update({'path': 'all', 'why': decision.why ~ ', and key changes carry values from key to key'}) -%}
+        {{ return(_history_given_by_log(table, [])) }}
+    {%- endif -%}
+    {{ return(given) }}
+{% endmacro %}
+
+
+{# Condition: at a place in the order of changes, or after it. #}
+{% macro _since(change_seq) %}
+    {{- return("change_seq >= '" ~ change_seq ~ "'") -}}
+{% endmacro %}
+
+
+{# Condition on versions: open at a place in the order of changes, ended there, or after it. #}
+{% macro _standing_since(change_seq, versions) %}
+    {{- return("(" ~ versions ~ ".valid_to_seq is null or " ~ versions ~ ".valid_to_seq >= '" ~ change_seq ~ "')") -}}
+{% endmacro %}
+
+
+{# A select of the batch's keys with `_from_seq`, NULL for the beginning of the log, and the unknown columns of what stood. #}
+{% macro _history_replayed_keys(target_relation, table, found, later, given, is_new) -%}
+{%- set key = table.settings.key -%}
+{%- set keys = _listed(key) | replace('\n        ', ' ') -%}
+{%- set has_untracked = given.carried or _without(table.columns, key + table.tracked) -%}
+with
+
+first_changes as (
+    select
+        {{ keys }},
+        min(change_seq) as first_seq
+    from (
+        {{ _history_sides(table, is_new, found.moves) | indent(8) }}
+    ) as sides
+    group by {{ keys }}
+),
+
+standing as (
+    select
+        {{ _listed(key, 'first_changes.') }},
+        versions.valid_from,
+        versions.valid_to_seq,
+        versions.transaction_id,
+        versions.unknown_columns
+    from {{ target_relation }} as versions
+    inner join first_changes
+        on
+            {{ _equal(key, 'versions', 'first_changes', '=') | replace(' and ', '\n            and ') }}
+            and versions.valid_from_seq < first_changes.first_seq
+            and (versions.valid_to_seq is null or versions.valid_to_seq >= first_changes.first_seq)
+    where {{ _standing_since(found.first_seq, 'versions') }}
+),
+
+later_sides as (
+    {{ _history_sides(table, _since(found.first_seq), later.moves) | indent }}
+),
+
+replays as (
+    select
+        {{ _listed(key, 'first_changes.') }},
+        first_changes.first_seq,
+        any_value(standing.valid_from is not null) as is_standing,
+        any_value(standing.unknown_columns) as unknown_columns,
+        min(coalesce(later_sides.changed_at, {{ _beginning_of_time() }})) as earliest,
+        coalesce(
+            bool_or(
+                {{ 'true' if has_untracked else 'standing.unknown_columns is not null' }}
+                and not ({{ is_new }})
+                and later_sides.kind not in ('X', 'D')
+                and standing.valid_from is not null
+                and (standing.valid_to_seq is null or later_sides.change_seq < standing.valid_to_seq)
+            ),
+            false
+        ) as is_updated_since,
+        {%- if later.moves %}
+        coalesce(
+            bool_or(
+                later_sides.kind in ('X', 'K')
+                and standing.valid_from is not null
+                and coalesce(
+                    later_sides.transaction_id = standing.transaction_id,
+                    later_sides.changed_at <= standing.valid_from
+                )
+            ),
+            false
+        )
+        or (any_value(standing.valid_from) is null and count_if(later_sides.kind in ('X', 'K')) > 1)
+            as is_in_transaction
+        {%- else %}
+        false as is_in_transaction
+        {%- endif %}
+    from first_changes
+    inner join later_sides
+        on
+            {{ _equal(key, 'first_changes', 'later_sides', '=') | replace(' and ', '\n            and ') }}
+            and later_sides.change_seq >= first_changes.first_seq
+    left join standing
+        on {{ _equal(key, 'first_changes', 'standing', '=') | replace(' and ', '\n            and ') }}
+    group by {{ _listed(key, 'first_changes.') | replace('\n        ', ' ') }}, first_changes.first_seq
+),
+
+overtaken as (
+    select distinct {{ _listed(key, 'versions.') | replace('\n        ', ' ') }}
+    from {{ target_relation }} as versions
+    inner join replays
+        on
+            {{ _equal(key, 'versions', 'replays', '=') | replace(' and ', '\n            and ') }}
+            and versions.valid_to_seq < replays.first_seq
+            and versions.valid_to > replays.earliest
+    where
+        not replays.is_standing
+        and versions.valid_to > timestamp '{{ later.first_changed_at }}'
+)
+{%- if table.settings.base %},
+
+rewinding as (
+    {{ _history_rewinding_keys(
+        table, found, is_new,
+        '(select * from ' ~ target_relation ~ ' as versions where ' ~ _standing_since(found.first_seq, 'versions') ~ ')'
+    ) | indent }}
+)
+{%- endif %}
+
+select
+    {{ _listed(key, 'replays.', indent=4) }},
+    if(
+        replays.is_updated_since
+        or replays.is_in_transaction
+        or overtaken.{{ _quoted(key[0]) }} is not null
+        {%- if table.settings.base %}
+        or rewinding.{{ _quoted(key[0]) }} is not null
+        {%- endif %},
+        null,
+        replays.first_seq
+    ) as _from_seq,
+    replays.unknown_columns as _unknown_columns
+from replays
+left join overtaken
+    on {{ _equal(key, 'replays', 'overtaken', '=') }}
+{%- if table.settings.base %}
+left join rewinding
+    on {{ _equal(key, 'replays', 'rewinding', '=') }}
+{%- endif %}
+{%- endmacro %}
+
+
+{# The versions that stood at the keys' `_from_seq`. #}
+{% macro _history_standing_versions(target_relation, table, from_seq) -%}
+select
+        standing_versions.*,
+        affected_keys._from_seq
+    from {{ target_relation }} as standing_versions
+    inner join affected_keys
+        on
+            {{ _equal(table.settings.key, 'standing_versions', 'affected_keys', '=') | replace(' and ', '\n            and ') }}
+            and standing_versions.valid_from_seq < affected_keys._from_seq
+            and (standing_versions.valid_to_seq is null or standing_versions.valid_to_seq >= affected_keys._from_seq)
+    {%- if from_seq %}
+    where {{ _standing_since(from_seq, 'standing_versions') }}
+    {%- endif %}
+{%- endmacro %}

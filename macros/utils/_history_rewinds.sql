@@ -1,0 +1,74 @@
+{#
+    A select of the keys whose first change in the batch contradicts the version that the load gave them (R8): they must be
+    built again from the load on.
+#}
+{% macro _history_rewinding_keys(table, found, is_new, versions) -%}
+{%- set key = table.settings.key -%}
+{%- set partition = _listed(key) | replace('\n        ', ' ') -%}
+{%- set is_live = table.settings.base.kind == 'live' -%}
+with
+
+sides as (
+    {{ _history_sides(table, is_new) | indent }}
+),
+
+numbered as (
+    select
+        *,
+        row_number() over (partition by {{ partition }} order by change_seq) as touch_number,
+        count_if(kind = 'X') over (partition by {{ partition }}) as departures
+    from sides
+)
+
+select distinct {{ _listed(key, 'touched.') | replace('\n        ', ' ') }}
+from numbered as touched
+left join {{ versions }} as opened
+    on
+        {{ _equal(key, 'touched', 'opened', '=') | replace(' and ', '\n        and ') }}
+        and opened.valid_from_seq < touched.change_seq
+        and (opened.valid_to_seq is null or opened.valid_to_seq >= touched.change_seq)
+where
+    touched.touch_number = 1
+    {%- if found.truncates %}
+    -- a truncate before it is the first change of every key
+    and touched.change_seq < (
+        select min(change_seq)
+        from {{ table.changes }}
+        where {{ is_new }} and change_oper = 'T'
+    )
+    {%- endif %}
+    {%- if is_live %}
+    and (
+        opened.opened_by in ('L', 'K') and touched.kind in ('I', 'K')
+        -- the base may have lost the row since
+        or opened.opened_by is null and (
+            touched.kind in ('U', 'X', 'D')
+            or touched.kind = 'K' and touched.departures > 0
+        )
+        or opened.opened_by = 'L' and touched.kind in ('U', 'X', 'D') and (
+            touched.kind = 'U' and touched.before is null
+            {%- for name in _without(table.columns, key) %}
+            or touched.before is not null and (
+                touched.before_known_columns is null
+                or array_contains(touched.before_known_columns, {{ _text(name) }})
+            )
+            and (
+                not (touched.before.{{ _quoted(name) }} <=> opened.{{ _quoted(name) }})
+                or coalesce(array_contains(opened.unknown_columns, {{ _text(name) }}), false)
+            )
+            {%- endfor %}
+        )
+    )
+    {%- else %}
+    and opened.opened_by = 'L' and touched.kind = 'I'
+    {%- endif %}
+{%- endmacro %}
+
+
+{# Whether there is such a key, in a batch that is newer than all before it. #}
+{% macro _history_rewinds(target_relation, table, found, is_new) %}
+    {%- set versions = "(select * from " ~ target_relation ~ " where is_current)" -%}
+    {{ return(run_query(
+        "select 1 from (" ~ _history_rewinding_keys(table, found, is_new, versions) ~ ") as rewinding_keys limit 1"
+    ).rows | length > 0) }}
+{% endmacro %}
