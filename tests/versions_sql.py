@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,5 +38,9 @@ def versions_sql(
         "replays": False,
         **others,
     }
-    render = MacroRenderer(macros, var=lambda name: "1900-01-01 00:00:00")
-    return str(render("_versions", given))
+    return str(_renderer(macros)("_versions", given))
+
+
+@cache
+def _renderer(macros: Path) -> MacroRenderer:
+    return MacroRenderer(macros, var=lambda name: "1900-01-01 00:00:00")
