@@ -10,6 +10,7 @@ config_dict["afterimage"] = {{ {
     'settings': _settings_of(model),
     'log': this | string,
     'rejected': this.incorporate(path={'identifier': this.identifier ~ '_rejected'}) | string,
+    'upstream': _upstream_relations(model),
     'progress': _progress_relation() | string,
     'file_format': adapter.afterimage_table_format(),
     'beginning_of_time': var('beginning_of_time'),
@@ -18,4 +19,18 @@ config_dict["afterimage"] = {{ {
     'accept_gap': var('accept_gap'),
 } }}
 {%- endif %}
+{% endmacro %}
+
+
+{# The names of what a change log reads: its staging view, what that reads, and so on down to tables. #}
+{% macro _upstream_relations(node) %}
+    {%- set names = [] -%}
+    {%- for id in node.depends_on.nodes if id in graph.sources or id in graph.nodes -%}
+        {%- set upstream = graph.sources.get(id) or graph.nodes[id] -%}
+        {%- do names.append(upstream.relation_name) -%}
+        {%- if upstream.resource_type == 'model' and upstream.config.materialized == 'staging_view' -%}
+            {%- do names.extend(_upstream_relations(upstream)) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(names | unique | list) }}
 {% endmacro %}

@@ -18,7 +18,11 @@
         {%- do adapter.drop_relation(existing) -%}
         {%- set existing = none -%}
     {%- endif -%}
-    {%- if existing is none or should_full_refresh() or _is_made_anew(mart, inputs, target_relation) -%}
+    {%- set is_first = existing is none or should_full_refresh() -%}
+    {%- if not is_first and _has_applied_all(mart, inputs, target_relation) -%}
+        {%- do _guard_mart(target_relation, mart, inputs) -%}
+        {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
+    {%- elif is_first or _is_made_anew(mart, inputs, target_relation) -%}
         {%- set applied = _mart_applied_by_rebuild(mart, inputs) -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
         {%- do adapter.afterimage_create_table(
@@ -50,6 +54,23 @@
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [target_relation]}) }}
 {% endmaterialization %}
+
+
+{#
+    Whether a mart has applied the last batch that its input noted: then no table but that of progress is read. An input
+    that notes nothing, a view for example, is asked itself.
+#}
+{% macro _has_applied_all(mart, inputs, target_relation) %}
+    {%- if mart == 'change_activity' -%}
+        {{ return(false) }}
+    {%- endif -%}
+    {%- set input = inputs[1] if mart == 'field_changes' and inputs | length > 1 else inputs[0] -%}
+    {{ return(run_query(
+        "select 1 from " ~ _progress_relation() ~ " where model in ('" ~ input.identifier ~ "', '"
+        ~ target_relation.identifier ~ "') having max(if(model = '" ~ target_relation.identifier
+        ~ "', recorded_at, null)) >= max(if(model = '" ~ input.identifier ~ "', recorded_at, null))"
+    ).rows | length > 0) }}
+{% endmacro %}
 
 
 {#

@@ -14,7 +14,8 @@
             change_seq string comment 'greatest change_seq that it has applied',
             changed_at timestamp comment 'greatest changed_at that it has applied',
             path string comment 'how it did so: narrow, wide, all, or rebuild; NULL for change logs',
-            arrival string comment 'greatest mark of arrival that a change log has read; NULL where there are none'
+            arrival string comment 'greatest mark of arrival that a change log has read; NULL where there are none',
+            raw_version string comment 'hash of what a change log has read; NULL where the raw tables have no versions'
         )
         using {{ adapter.afterimage_table_format() }}
         comment 'One row per publication of a model: what it had applied by then'
@@ -67,6 +68,6 @@
     {%- endfor -%}
     {%- do run_query(
         "insert into " ~ _progress_relation() ~ " values ('" ~ model_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
-        ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp), " ~ texts[3] ~ ", null)"
+        ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp), " ~ texts[3] ~ ", null, null)"
     ) -%}
 {% endmacro %}

@@ -44,7 +44,7 @@ COLUMNS = ", ".join(f"{name} {TYPES.get(name, 'string')}" for name in STAGED_COL
 COLUMNS += ", id string, name string"
 PROGRESS = (
     "model string, recorded_at timestamp, change_seq string, changed_at timestamp, path string, "
-    "arrival string"
+    "arrival string, raw_version string"
 )
 
 
@@ -107,6 +107,8 @@ class Table:
             "settings": parse_settings(node),
             "log": self.log,
             "rejected": self.rejected,
+            # rows of a test, which have no version: every run reads them
+            "upstream": [],
             "progress": self.progress,
             "file_format": self._format,
             "beginning_of_time": "1900-01-01 00:00:00",
@@ -116,7 +118,9 @@ class Table:
             **variables,
         }
         config = SimpleNamespace(get=lambda name: self._context)
-        return build_changes(SimpleNamespace(config=config), self._spark, self._staged())
+        batch = build_changes(SimpleNamespace(config=config), self._spark, self._staged())
+        assert batch is not None
+        return batch
 
     def _staged(self) -> DataFrame:
         rows = [tuple(staged(text).values()) for text in self.records]

@@ -47,7 +47,8 @@ class ChangeBatch:
         recorded_after: the identity of the log's last batch when this one was decided, or None.
         is_rebuild: the rows replace the log instead of being appended.
         is_progress_behind: there is something to note besides the batch: newer marks of arrival,
-            or a batch that a killed run did not note.
+            a version of the raw tables, or a batch that a killed run did not note.
+        raw_version: what the raw tables held when they were read, None where that is not told.
         counts: what became of the records.
         cached: what to release once the batch is written.
     """
@@ -64,5 +65,6 @@ class ChangeBatch:
     recorded_after: str | None
     is_rebuild: bool
     is_progress_behind: bool
+    raw_version: str | None
     counts: BatchCounts
     cached: DataFrame | None

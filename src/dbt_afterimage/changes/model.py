@@ -35,11 +35,12 @@ from dbt_afterimage.changes.quarantine import (
     new_rejects,
     repaired,
 )
+from dbt_afterimage.changes.raw_version import is_noted, raw_version
 from dbt_afterimage.changes.reading import is_position, read
 from dbt_afterimage.changes.rebuild import check_rebuild
 
 
-def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeBatch:
+def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeBatch | None:
     """What this run adds to the change log of one table.
 
     Args:
@@ -48,7 +49,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         staged: the staging model, ``dbt.ref("stg_...")``.
 
     Returns:
-        A batch for the materialization `change_log` to write. No row is written here.
+        A batch for the materialization `change_log` to write, None where the raw tables are what
+        they were. No row is written here.
 
     Raises:
         RejectedRecordsError: records are rejected and `on_reject` is `fail`.
@@ -61,7 +63,13 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     key = settings["key"]
     where = positions(settings)
     fit_log(session, context, staged)
+    version = raw_version(session, context, staged)
     log = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
+    is_read = version is not None and is_noted(
+        session, context["progress"], context["model"], version
+    )
+    if log is not None and is_read:
+        return None
     noted = read_progress(session, context["progress"], context["model"]) if log else Progress()
     done = really_done(log, noted)
     is_rebuild = log is not None and context["rebuild_changes"]
@@ -114,7 +122,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
         recorded_after=done.recorded_at,
         is_rebuild=is_rebuild,
-        is_progress_behind=done != noted or arrival != done.arrival,
+        is_progress_behind=done != noted or arrival != done.arrival or version is not None,
+        raw_version=version,
         counts=counts,
         cached=decided,
     )

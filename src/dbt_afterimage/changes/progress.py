@@ -45,7 +45,13 @@ def read_progress(session: SparkSession, table: str, model: str) -> Progress:
     return Progress(*row) if row else Progress()
 
 
-def write_progress(session: SparkSession, table: str, model: str, progress: Progress) -> None:
+def write_progress(
+    session: SparkSession,
+    table: str,
+    model: str,
+    progress: Progress,
+    raw_version: str | None = None,
+) -> None:
     """Append one row."""
     session.range(1).select(
         F.lit(model).alias("model"),
@@ -54,6 +60,7 @@ def write_progress(session: SparkSession, table: str, model: str, progress: Prog
         F.lit(progress.changed_at).cast("timestamp").alias("changed_at"),
         F.lit(None).cast("string").alias("path"),
         F.lit(progress.arrival).cast("string").alias("arrival"),
+        F.lit(raw_version).cast("string").alias("raw_version"),
     ).writeTo(table).append()
 
 

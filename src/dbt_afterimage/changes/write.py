@@ -24,14 +24,16 @@ from dbt_afterimage.spark_adapter.errors import conflicts_explained
 logger = AdapterLogger("afterimage")
 
 
-def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBatch) -> None:
-    """Append a batch to the log and to the rejected table.
+def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBatch | None) -> None:
+    """Append a batch to the log and to the rejected table; without a batch nothing is touched.
 
     Args:
         session: the live Spark session.
         context: names of the tables, table format and model, as the materialization gives them.
         batch: what to write.
     """
+    if batch is None:
+        return
     table_format, log = context["file_format"], context["log"]
     _append(session, context["rejected"], batch.rejected, batch.empty_rejected, table_format)
     # before the log: once their records are in it, a repeated run would not see them as new
@@ -46,7 +48,7 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
         wrote = _append_to_log(session, context, batch, origin)
     if wrote or batch.is_progress_behind:
         progress = Progress(batch.recorded_at, batch.change_seq, batch.changed_at, batch.arrival)
-        write_progress(session, context["progress"], context["model"], progress)
+        write_progress(session, context["progress"], context["model"], progress, batch.raw_version)
     if wrote or batch.rejected is not None:
         logger.info(f"{context['model']}: {batch.counts}")
     if batch.cached is not None:

@@ -1,0 +1,63 @@
+"""Raw tables that did not change since a run read them are not read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlparse
+
+from tests.functional.people import LATER, PEOPLE_LATER, People
+
+
+def raw_table(people: People) -> str:
+    return f"{people.dbt.schema}_raw.people__ct"
+
+
+@contextmanager
+def out_of_reach(people: People) -> Iterator[None]:
+    """Whoever opens the data of the raw table finds no file."""
+    described = people.spark.sql(f"describe table extended {raw_table(people)}")
+    location = described.filter("col_name = 'Location'").collect()[0]["data_type"]
+    files = list(Path(urlparse(location).path).rglob("*.parquet"))
+    assert files
+    hidden = {file: file.with_suffix(".hidden") for file in files}
+    for file, name in hidden.items():
+        file.rename(name)
+    try:
+        yield
+    finally:
+        for file, name in hidden.items():
+            name.rename(file)
+
+
+def publications(people: People) -> int:
+    progress = people.spark.table(f"{people.dbt.schema}.afterimage_progress")
+    return progress.filter("model = 'people_changes'").count()
+
+
+def test_raw_tables_that_did_not_change_are_not_opened(people: People) -> None:
+    people.dbt("run")
+    with people.untouched(), out_of_reach(people):
+        people.dbt("run")
+
+
+def test_a_commit_that_brings_nothing_new_is_looked_at_once(people: People) -> None:
+    before = publications(people)
+    rows = people.rows("changes", "*", "change_seq")
+    people.spark.sql(f"insert into {raw_table(people)} select * from {raw_table(people)} limit 1")
+    people.dbt("run")
+    assert publications(people) == before + 1
+    assert people.rows("changes", "*", "change_seq") == rows
+    with people.untouched():
+        people.dbt("run")
+
+
+def test_other_settings_read_the_raw_table_again(people: People) -> None:
+    before = publications(people)
+    people.declare(look_back="2 days")
+    people.dbt("run", "--select", "people_changes")
+    assert publications(people) == before + 1
+    people.declare()
+    people.land(PEOPLE_LATER, LATER)
+    people.dbt("run")
