@@ -22,7 +22,12 @@ from pydantic import (
     model_validator,
 )
 
-from dbt_afterimage.positions import Positions, QlikPositions, duration_seconds
+from dbt_afterimage.positions import (
+    OpenEdgePositions,
+    Positions,
+    QlikPositions,
+    duration_seconds,
+)
 
 # What Spark casts to a timestamp, of the many forms that Python's fromisoformat reads.
 _TIMESTAMP = re.compile(
@@ -109,6 +114,10 @@ class TableSettings(BaseModel):
         """
         raise NotImplementedError
 
+    def added_columns(self) -> list[dict[str, str]]:
+        """Data columns that staging adds to those of the raw table, as {name, data_type}."""
+        return []
+
     @field_validator("*")
     @classmethod
     def _names_each_once(cls, value: Any) -> Any:
@@ -185,7 +194,64 @@ _QLIK_HEADERS = (
     "timestamp",
 )
 
-SYSTEMS: dict[str, type[TableSettings]] = {"qlik_change_table": QlikChangeTableSettings}
+
+class OpenEdgeSettings(TableSettings):
+    """Settings of a Progress OpenEdge change table `CDC_<table>`."""
+
+    positions = OpenEdgePositions
+    column_settings = (*TableSettings.column_settings, "arrays")
+
+    system: Literal["openedge"]
+    look_back: int = Field(default=10_000, ge=0)
+    table_number: int | None = Field(default=None, ge=0)
+    policy_level: Literal[0, 1, 2, 3] = 3
+    sparse_updates: bool = True
+    extract: Literal["sql", "abl"] = "sql"
+    first_user_field: int | None = Field(default=None, ge=0)
+    mask_columns: list[str] = Field(default_factory=list)
+    arrays: list[str] = Field(default_factory=list)
+    partition_column: str | None = None
+    tenant_column: str | None = None
+    recid_column: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _before_images_by_level(cls, given: Any) -> Any:
+        level = given.get("policy_level", 3)
+        stored = given.get("before_images", level == 3)
+        if isinstance(stored, bool) and stored != (level == 3):
+            raise ValueError(
+                f"`before_images` is {str(stored).lower()} and `policy_level` is {level}; level 3 "
+                "stores before images, and no other does. Cure: leave `before_images` out"
+            )
+        return {**given, "before_images": stored}
+
+    def is_own_column(self, name: str) -> bool:
+        """Every name of OpenEdge's begins with `_`, which a user's field may not.
+
+        `changed_fields` is the usual name for the list that its SQL function yields.
+        The macro `_is_openedge_column` says the same of the columns of a raw table.
+        """
+        return name.startswith("_") or name.lower() == "changed_fields"
+
+    def carried_columns(self) -> list[str] | None:
+        """An update may leave out what it did not change."""
+        return None if self.sparse_updates else []
+
+    def added_columns(self) -> list[dict[str, str]]:
+        """What the tracking table knows of a row, where a setting gives it a name."""
+        types = {
+            self.partition_column: "int",
+            self.tenant_column: "int",
+            self.recid_column: "bigint",
+        }
+        return [{"name": name, "data_type": kind} for name, kind in types.items() if name]
+
+
+SYSTEMS: dict[str, type[TableSettings]] = {
+    "qlik_change_table": QlikChangeTableSettings,
+    "openedge": OpenEdgeSettings,
+}
 
 
 def positions(settings: Mapping[str, Any]) -> Positions:
@@ -258,6 +324,9 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         for column in (source.get("columns") or {}).values()
     ]
     data = [column for column in columns if not parsed.is_own_column(column["name"])]
+    if data:
+        names = [column["name"] for column in data]
+        data += [column for column in parsed.added_columns() if column["name"] not in names]
     settings["source_table"] = table
     settings["change_seq_form"] = model.positions.form()
     settings["declared_columns"] = columns
@@ -286,7 +355,8 @@ def _given(table: str, source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_columns(table: str, settings: dict[str, Any], column_settings: tuple[str, ...]) -> None:
-    declared = [column["name"] for column in settings["declared_columns"]]
+    columns = settings["declared_columns"] + settings["data_columns"]
+    declared = [column["name"] for column in columns]
     if not declared:
         return
     for setting in column_settings:

@@ -1,0 +1,109 @@
+"""Stages OpenEdge extracts without dbt: the rendered SQL of stage_openedge on temporary views.
+
+    extracts = {"tracking": (TRACKING, [...]), "changes": (CHANGES, [...])}
+    rows = staged(spark, extracts, {"key": ["id"]})
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dbt_afterimage.settings import parse_settings
+from tests.functional.log_reader import read_rows
+from tests.macro_renderer import MacroRenderer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# column -> type, and rows
+Extract = tuple[dict[str, str], list[tuple[Any, ...]]]
+
+TABLE_NUMBER = 12
+TRACKING = {
+    "_Policy-Id": "string",
+    "_Tran-Id": "int",
+    "_Time-Stamp": "timestamp",
+    "_Change-Sequence": "bigint",
+    "_Operation": "int",
+    "_Change-FieldMap": "binary",
+    "_Recid": "bigint",
+    "_Source-Table-Number": "int",
+    "_Partition-Id": "int",
+    "_Tenant-Id": "int",
+    "_User-Misc": "string",
+    "_User-Name": "string",
+}
+CHANGES = {
+    "_Tran-Id": "int",
+    "_Time-Stamp": "timestamp",
+    "_Change-Sequence": "bigint",
+    "_Continuation-Position": "int",
+    "_ArrayIndex": "int",
+    "_Fragment": "int",
+    "_Operation": "int",
+}
+
+
+def settings_of(
+    settings: dict[str, Any], columns: dict[str, str] | None = None, name: str = "changes"
+) -> dict[str, Any]:
+    """Validated settings of the source table erp.<name>, with what tests do not care for."""
+    given = {"system": "openedge", "table_number": TABLE_NUMBER, **settings}
+    declared = {
+        column: {"name": column, "data_type": kind} for column, kind in (columns or {}).items()
+    }
+    entry = {"source_name": "erp", "name": name, "meta": {"afterimage": given}}
+    return parse_settings({**entry, "columns": declared})
+
+
+def staging_sql(
+    extracts: dict[str, dict[str, str]],
+    settings: dict[str, Any],
+    declared: dict[str, str] | None = None,
+    **arguments: Any,
+) -> str:
+    """The SQL of stage_openedge('erp', 'changes', ...).
+
+    Args:
+        extracts: name -> columns of the raw tables.
+        settings: of the change table.
+        declared: declared types of its columns.
+        arguments: of the macro; by default `tracking` is there if such an extract is.
+    """
+
+    def raw_columns(relation: str) -> list[dict[str, str]]:
+        columns = extracts[relation.split(".")[-1]]
+        return [{"name": name, "data_type": kind} for name, kind in columns.items()]
+
+    render = MacroRenderer(
+        source=lambda source_name, name: name,
+        _raw_columns=raw_columns,
+        _settings=lambda source_name, name: settings_of(settings, declared, name),
+        _check_openedge_sequences=lambda *_: "",
+    )
+    given = {"tracking": "tracking" if "tracking" in extracts else None, **arguments}
+    return str(render("stage_openedge", "erp", "changes", **given))
+
+
+def staged(
+    spark: SparkSession,
+    extracts: dict[str, Extract],
+    settings: dict[str, Any],
+    declared: dict[str, str] | None = None,
+    **arguments: Any,
+) -> list[dict[str, Any]]:
+    """What stage_openedge makes of extracts, in the order of the changes."""
+    for name, (columns, rows) in extracts.items():
+        schema = ", ".join(f"`{column}` {kind}" for column, kind in columns.items())
+        spark.createDataFrame(rows, schema).createOrReplaceTempView(name)
+    columns = {name: extract[0] for name, extract in extracts.items()}
+    rows = read_rows(spark.sql(staging_sql(columns, settings, declared, **arguments)))
+    return sorted(rows, key=lambda row: (row["change_seq"] or "", row["change_oper"] or ""))
+
+
+def field_map(*fields: int) -> bytes:
+    """A field map with these fields, by a reading of its own: field 1 is the first byte's 1."""
+    stored = bytearray((max(fields, default=0) + 7) // 8)
+    for field in fields:
+        stored[(field - 1) // 8] |= 1 << (field - 1) % 8
+    return bytes(stored)
