@@ -1,11 +1,15 @@
 """Stages OpenEdge extracts without dbt: the rendered SQL of stage_openedge on temporary views.
 
-    extracts = {"tracking": (TRACKING, [...]), "changes": (CHANGES, [...])}
-    rows = staged(spark, extracts, {"key": ["id"]})
+extracts = {"tracking": (TRACKING, [...]), "changes": (CHANGES, [...])}
+rows = staged(spark, extracts, {"key": ["id"]})
 """
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.settings import parse_settings
@@ -14,6 +18,8 @@ from tests.macro_renderer import MacroRenderer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+DATA = Path(__file__).parent / "data" / "openedge"
 
 # column -> type, and rows
 Extract = tuple[dict[str, str], list[tuple[Any, ...]]]
@@ -44,6 +50,12 @@ CHANGES = {
 }
 
 
+def vectors(name: str) -> list[dict[str, str]]:
+    """The rows of a file of documented values."""
+    with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def settings_of(
     settings: dict[str, Any], columns: dict[str, str] | None = None, name: str = "changes"
 ) -> dict[str, Any]:
@@ -72,7 +84,7 @@ def staging_sql(
     """
 
     def raw_columns(relation: str) -> list[dict[str, str]]:
-        columns = extracts[relation.split(".")[-1]]
+        columns = extracts[relation.rsplit(".", maxsplit=1)[-1]]
         return [{"name": name, "data_type": kind} for name, kind in columns.items()]
 
     render = MacroRenderer(
@@ -96,9 +108,27 @@ def staged(
     for name, (columns, rows) in extracts.items():
         schema = ", ".join(f"`{column}` {kind}" for column, kind in columns.items())
         spark.createDataFrame(rows, schema).createOrReplaceTempView(name)
-    columns = {name: extract[0] for name, extract in extracts.items()}
-    rows = read_rows(spark.sql(staging_sql(columns, settings, declared, **arguments)))
-    return sorted(rows, key=lambda row: (row["change_seq"] or "", row["change_oper"] or ""))
+    all_columns = {name: extract[0] for name, extract in extracts.items()}
+    with quick_queries(spark):
+        found = read_rows(spark.sql(staging_sql(all_columns, settings, declared, **arguments)))
+    return sorted(found, key=lambda row: (row["change_seq"] or "", row["change_oper"] or ""))
+
+
+@contextmanager
+def quick_queries(spark: SparkSession) -> Iterator[None]:
+    """For a few rows: to compile a query would take longer than to run it."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.adaptive.enabled": "false",
+    }
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, str(value))
 
 
 def field_map(*fields: int) -> bytes:

@@ -10,14 +10,18 @@
       data_columns  the columns
 #}
 {% macro openedge_changed_columns(list, data_columns) -%}
-filter(
-    array({% for name in data_columns %}{{ _text(name) }}{{ ', ' if not loop.last }}{% endfor %}),
-    name -> array_contains(
-        transform(
-            split(replace(lower({{ list }}), '-', '_'), ';'),
-            listed -> regexp_replace(trim(listed), '\\[[0-9]+\\]$', '')
-        ),
-        replace(lower(name), '-', '_')
+if(
+    {{ list }} is null,
+    null,
+    filter(
+        array({% for name in data_columns %}{{ _text(name) }}{{ ', ' if not loop.last }}{% endfor %}),
+        name -> array_contains(
+            transform(
+                split(replace(lower({{ list }}), '-', '_'), ';'),
+                listed -> regexp_replace(trim(listed), '\\[[0-9]+\\]$', '')
+            ),
+            replace(lower(name), '-', '_')
+        )
     )
 )
 {%- endmacro %}
