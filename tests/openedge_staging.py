@@ -97,6 +97,14 @@ def staging_sql(
     return str(render("stage_openedge", "erp", "changes", **given))
 
 
+def create_views(spark: SparkSession, extracts: dict[str, Extract]) -> dict[str, dict[str, str]]:
+    """A temporary view of each extract; returns their columns."""
+    for name, (columns, rows) in extracts.items():
+        schema = ", ".join(f"`{column}` {kind}" for column, kind in columns.items())
+        spark.createDataFrame(rows, schema).createOrReplaceTempView(name)
+    return {name: columns for name, (columns, _) in extracts.items()}
+
+
 def staged(
     spark: SparkSession,
     extracts: dict[str, Extract],
@@ -105,12 +113,9 @@ def staged(
     **arguments: Any,
 ) -> list[dict[str, Any]]:
     """What stage_openedge makes of extracts, in the order of the changes."""
-    for name, (columns, rows) in extracts.items():
-        schema = ", ".join(f"`{column}` {kind}" for column, kind in columns.items())
-        spark.createDataFrame(rows, schema).createOrReplaceTempView(name)
-    all_columns = {name: extract[0] for name, extract in extracts.items()}
+    columns = create_views(spark, extracts)
     with quick_queries(spark):
-        found = read_rows(spark.sql(staging_sql(all_columns, settings, declared, **arguments)))
+        found = read_rows(spark.sql(staging_sql(columns, settings, declared, **arguments)))
     return sorted(found, key=lambda row: (row["change_seq"] or "", row["change_oper"] or ""))
 
 
@@ -123,12 +128,12 @@ def quick_queries(spark: SparkSession) -> Iterator[None]:
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.adaptive.enabled": "false",
     }
-    before = {name: spark.conf.get(name) for name in settings}
+    before = {name: str(spark.conf.get(name)) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
     yield
     for name, value in before.items():
-        spark.conf.set(name, str(value))
+        spark.conf.set(name, value)
 
 
 def field_map(*fields: int) -> bytes:

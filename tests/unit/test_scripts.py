@@ -138,5 +138,5 @@ def test_the_linters_look_at_the_demo_of_every_system() -> None:
 
 
 def test_an_unknown_system_is_told_which_demos_there_are() -> None:
-    with pytest.raises(ValueError, match=r"no demo of system 'oracle'; allowed: qlik"):
+    with pytest.raises(ValueError, match=r"no demo of system 'oracle'; allowed: qlik, openedge"):
         demo_system("oracle")

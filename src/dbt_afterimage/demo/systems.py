@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dbt_afterimage.demo import openedge
 from dbt_afterimage.demo.generate import DemoBatch, generate
 from dbt_afterimage.demo.tables import TABLES
 
@@ -38,6 +39,12 @@ SYSTEMS: dict[str, DemoSystem] = {
         deliveries=_qlik,
         query="select customer_id, city, valid_from, valid_to, opened_by, closed_by "
         "from customers_history where closed_by = 'K'",
+    ),
+    "openedge": DemoSystem(
+        tables=tuple(name for name, table in openedge.TABLES.items() if table.level > 1),
+        deliveries=openedge.deliveries,
+        query="select delivery_id, partition_id, status, valid_from, valid_to "
+        "from deliveries_history where closed_by = 'T' limit 5",
     ),
 }
 
