@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,19 +83,27 @@ def staging_sql(
         declared: declared types of its columns.
         arguments: of the macro; by default `tracking` is there if such an extract is.
     """
+    _CASE.update(extracts=extracts, settings=settings, declared=declared)
+    given = {"tracking": "tracking" if "tracking" in extracts else None, **arguments}
+    return str(_renderer()("stage_openedge", "erp", "changes", **given))
 
+
+# What the one renderer answers at the moment: to load all macros takes longer than to render one.
+_CASE: dict[str, Any] = {}
+
+
+@cache
+def _renderer() -> MacroRenderer:
     def raw_columns(relation: str) -> list[dict[str, str]]:
-        columns = extracts[relation.rsplit(".", maxsplit=1)[-1]]
+        columns = _CASE["extracts"][relation.rsplit(".", maxsplit=1)[-1]]
         return [{"name": name, "data_type": kind} for name, kind in columns.items()]
 
-    render = MacroRenderer(
+    return MacroRenderer(
         source=lambda source_name, name: name,
         _raw_columns=raw_columns,
-        _settings=lambda source_name, name: settings_of(settings, declared, name),
+        _settings=lambda source_name, name: settings_of(_CASE["settings"], _CASE["declared"], name),
         _check_openedge_sequences=lambda *_: "",
     )
-    given = {"tracking": "tracking" if "tracking" in extracts else None, **arguments}
-    return str(render("stage_openedge", "erp", "changes", **given))
 
 
 def create_views(spark: SparkSession, extracts: dict[str, Extract]) -> dict[str, dict[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,9 +19,14 @@ def names(count: int) -> list[str]:
     return [f"F{number}" for number in range(1, count + 1)]
 
 
+@cache
+def renderer() -> MacroRenderer:
+    return MacroRenderer()
+
+
 def decode(spark: SparkSession, macro: str, values: list[str], *arguments: Any) -> list[Any]:
     """A macro over SQL literals, in one query; Spark folds it, so that nothing is compiled."""
-    sql = str(MacroRenderer()(macro, "given", *arguments))
+    sql = str(renderer()(macro, "given", *arguments))
     rows = ", ".join(f"({number}, {value})" for number, value in enumerate(values))
     query = f"select number, {sql} as decoded from values {rows} as given (number, given)"
     return [row["decoded"] for row in sorted(spark.sql(query).collect(), key=lambda row: row[0])]

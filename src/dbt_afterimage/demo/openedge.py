@@ -221,12 +221,15 @@ class _Capture:
     def spoil(self) -> None:
         """Add a tracking row with an operation that does not exist, and one whose change is gone.
 
+        And one that is no change of a row: a field was added.
+
         They stand before all others, so that the look-back has passed them.
         """
         _, tracking, _ = self._records[0]
         self._records[:0] = [
             (1, tracking | {"_Change-Sequence": 1, "_Operation": UNKNOWN_OPERATION}, []),
             (1, tracking | {"_Change-Sequence": 2, "_Operation": 1, "_Change-FieldMap": None}, []),
+            (1, tracking | {"_Change-Sequence": 3, "_Operation": 12, "_Change-FieldMap": None}, []),
         ]
 
     def extracts(self, batches: int) -> list[tuple[list[RawRow], list[RawRow]]]:

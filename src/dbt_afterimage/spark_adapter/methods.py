@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -221,6 +222,37 @@ def afterimage_land_demo(
     land(session, deliveries[batch - 1], schema, "delta" if table_format == "delta" else "iceberg")
 
 
+def afterimage_land_openedge(
+    self: Any, options: dict[str, str], owner: str, tracking: str, tables: list[dict[str, Any]]
+) -> dict[str, int]:
+    """Extract tables of an OpenEdge database over JDBC; returns landed table -> new rows.
+
+    Args:
+        self: dbt's adapter.
+        options: of Spark's JDBC reader; the password comes from the environment.
+        owner: schema of the tables in the database.
+        tracking: the table that the tracking table is landed in.
+        tables: the fields of `landing.openedge.CapturedTable`, by name.
+
+    Raises:
+        DbtRuntimeError: the database cannot be read, or there is nothing to extract.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.landing.openedge import CapturedTable, LandingError, land
+
+    session = SparkSession.builder.getOrCreate()
+    password = os.environ.get("AFTERIMAGE_JDBC_PASSWORD")
+    given = {**options, **({"password": password} if password else {})}
+    captured = [CapturedTable(**table) for table in tables]
+    try:
+        return land(session, given, owner, tracking, captured, afterimage_table_format(self))
+    except (LandingError, PySparkException, Py4JJavaError) as error:
+        raise DbtRuntimeError(explained(str(error))) from error
+
+
 METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_settings": (afterimage_settings, {}),
     "afterimage_moment_kind": (afterimage_moment_kind, None),
@@ -230,6 +262,7 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_create_table": (afterimage_create_table, None),
     "afterimage_fit_mart": (afterimage_fit_mart, None),
     "afterimage_land_demo": (afterimage_land_demo, None),
+    "afterimage_land_openedge": (afterimage_land_openedge, None),
     "afterimage_mart_properties": (afterimage_mart_properties, {}),
     "afterimage_table_format": (afterimage_table_format, "iceberg"),
 }
