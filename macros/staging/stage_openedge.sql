@@ -164,7 +164,12 @@ named as (
 decoded as (
     select
         {{ _openedge_change_seq('_sequence') }} as change_seq,
-        {{ "if(_is_waiting, 'N', _change_oper)" if has_halves else '_change_oper' }} as change_oper,
+        {%- if has_halves %}
+        -- a half that is given up is a change of which too little is known to say more
+        if(_is_half, if(_is_waiting, 'N', null), _change_oper) as change_oper,
+        {%- else %}
+        _change_oper as change_oper,
+        {%- endif %}
         {{ tracked.cast_time_stamp }} as changed_at,
         {{ tracked.cast_time_stamp }} as source_timestamp,
         _tran_id as transaction_id,

@@ -80,7 +80,16 @@ def test_history_equals_the_oracles(spark: SparkSession, demo: DbtProject, name:
             for row in rows
         )
 
-    assert comparable(found) == comparable(expected)
+    # docs/guarantees.md: a truncate with a scope says nothing about what a base table held. A key
+    # that is inserted anew after it looks like one that the base table never had.
+    again = {row.data[key] for row in log if row.change_oper == "I" and row.data is not None}
+    not_promised = [
+        row
+        for row in expected
+        if (row["opened_by"], row["closed_by"]) == ("L", "T") and row[key] in again
+    ]
+    assert len(not_promised) == {"operators": 0, "deliveries": 3}[name]
+    assert comparable(found) == comparable(expected) - comparable(not_promised)
     closed_by = {row["closed_by"] for row in found}
     assert {"operators": {"U", "D", "K"}, "deliveries": {"U", "T"}}[name] <= closed_by
 
@@ -151,12 +160,17 @@ def test_schema_events_are_listed_and_touch_no_history(
 
 
 def track(
-    spark: SparkSession, sequence: int, operation: int, policy: str, partition: int = 0
+    spark: SparkSession,
+    sequence: int,
+    operation: int,
+    policy: str,
+    partition: int = 0,
+    at: str = "2026-03-04 12:00:00",
 ) -> None:
     """Add a row to the tracking table of deliveries, newer than all others."""
     spark.sql(
         "insert into plant_source.cdc_change_tracking values "
-        f"('{policy}', 1, timestamp '2026-03-04 12:00:00', {sequence}, {operation}, null, 1, 102, "
+        f"('{policy}', 1, timestamp '{at}', {sequence}, {operation}, null, 1, 102, "
         f"{partition}, 0, null, 'joe')"
     )
 
@@ -188,7 +202,7 @@ def test_a_sequence_that_begins_anew_stops_the_run(
 ) -> None:
     """Also where the extract holds no old changes any more: the log knows how far it was."""
     before = spark.table(f"{demo.schema}.deliveries_changes").count()
-    track(spark, 5, 1, policy)
+    track(spark, 5, 1, policy, at="2026-03-05 12:00:00")
     try:
         message = demo.error_of("run", "--select", "stg_openedge__deliveries+1")
     finally:

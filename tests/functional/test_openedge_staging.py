@@ -231,8 +231,8 @@ def test_a_half_waits_at_the_edge_of_an_extract(spark: SparkSession) -> None:
     ]
     rows = staged(spark, extracts(tracking, changes), {"key": ["id"]})
     assert only(rows, "change_seq", "change_oper", "reject_reason") == [
-        (seq(1), "I", "incomplete_record"),
-        (seq(2), "I", "incomplete_record"),
+        (seq(1), None, "incomplete_record"),
+        (seq(2), None, "incomplete_record"),
         (seq(EDGE), "N", None),
         (seq(EDGE + 1), "N", None),
         (seq(EDGE + 2), "N", None),
@@ -601,7 +601,7 @@ def test_a_half_record_waits_and_is_rejected_in_the_end(spark: SparkSession) -> 
     assert only(waiting, "change_oper", "reject_reason") == [("N", None)]
     given = extracts([tracked(1, 1), *later[0]], [half, *later[1]], SPLIT_COLUMNS)
     rows = staged(spark, given, settings)
-    assert only(rows, "change_oper", "reject_reason") == [("I", "incomplete_record"), ("D", None)]
+    assert only(rows, "change_oper", "reject_reason") == [(None, "incomplete_record"), ("D", None)]
 
 
 def test_halves_that_cannot_be_put_together(spark: SparkSession) -> None:
