@@ -78,15 +78,15 @@ distinct_rows as (
 {%- set whole = 'whole_rows' if settings.extract == 'abl' else 'distinct_rows' -%}
 {% if has_halves -%}
 edge as (
-    select max(sequence) - {{ settings.look_back }} as sequence
+    select max(both_tables.place) - {{ settings.look_back }} as place
     from (
-        select max({{ found.sequence }}) as sequence
+        select max({{ found.sequence }}) as place
         from {{ relation }}
         {%- if tracking %}
         union all
-        select max({{ tracked.sequence }}) as sequence
+        select max({{ tracked.sequence }}) as place
         from {{ tracking_relation }}
-        {{- tracked.where }}
+        {{- tracked.where | indent(8) }}
         {%- endif %}
     ) as both_tables
 ),
@@ -156,7 +156,7 @@ named as (
         cast(null as array<string>) as _changed_columns
         {%- endif %}
         {%- if has_halves %},
-        _is_half and _sequence > (select sequence from edge) as _is_waiting
+        _is_half and _sequence > (select edge.place from edge) as _is_waiting
         {%- endif %}
     from records
 ),

@@ -86,13 +86,17 @@
 {%- set names = _field_changes_columns(key) -%}
 {%- set identity = key + ['change_seq', 'column_name'] -%}
 {%- set values = _without(names, identity + ['recorded_at']) -%}
-{%- set touched = "(\n        select distinct " ~ _listed(key) | replace('\n        ', ' ')
-    ~ "\n        from " ~ history ~ "\n        where " ~ is_new ~ "\n    )" -%}
-{%- set rows = "select history_rows.*\n    from " ~ history ~ " as history_rows\n    left semi join " ~ touched
-    ~ " as touched\n        on " ~ _equal(key, 'history_rows', 'touched', '=') -%}
+{%- set rows = "select history_rows.*\n    from " ~ history ~ " as history_rows\n    left semi join touched\n        on "
+    ~ _equal(key, 'history_rows', 'touched', '=') -%}
 merge into {{ target_relation }} as target
 using (
     with
+
+    touched as (
+        select distinct {{ _listed(key) | replace('\n        ', ' ') }}
+        from {{ history }}
+        where {{ is_new }}
+    ),
 
     rebuilt as (
         {{ _field_changes_by_versions(rows, settings, columns) | indent(8) }}
@@ -101,7 +105,7 @@ using (
     stored as (
         select stored_rows.*
         from {{ target_relation }} as stored_rows
-        left semi join {{ touched | indent }} as touched
+        left semi join touched
             on {{ _equal(key, 'stored_rows', 'touched', '=') }}
     )
 

@@ -49,9 +49,12 @@ end
 {%- endmacro %}
 
 
-{# `when` branches of a case: the reject reason of the first raw column whose value its declared type cannot hold. #}
+{#
+    `when` branches of a case: the reject reason of the first raw column whose value its declared type cannot hold. Any
+    text is an array.
+#}
 {% macro _when_uncastable(columns) %}
-    {%- for column in columns if column.is_cast %}
+    {%- for column in columns if column.is_cast and not column.is_array %}
 when
     {{ _is_uncastable(column) }}
     then {{ _text('uncastable_value:' ~ column.raw_name) }}
@@ -151,7 +154,7 @@ select
     cast(null as map<string, string>) as truncate_scope,
     {{ _text(load.load_id) }} as load_id,
     cast(null as string) as arrival,
-    {%- if columns | selectattr('is_cast') | list %}
+    {%- if columns | selectattr('is_cast') | rejectattr('is_array') | list %}
     case
         {{- _when_uncastable(columns) | indent(8) }}
     end as reject_reason,
@@ -165,7 +168,7 @@ select
     {%- if not present %}
     cast(null as {{ column.data_type | replace(',', ', ') }}) as {{ _quoted(column.name) }}
     {%- elif present[0].is_cast or present[0].raw_name != column.name %}
-    {{ _cast_column(present[0]) }} as {{ _quoted(column.name) }}
+    {{ _cast_column(present[0]) | indent }} as {{ _quoted(column.name) }}
     {%- else %}
     {{ _quoted(column.name) }}
     {%- endif %}
