@@ -22,7 +22,7 @@ DELTA_TESTS := $(addprefix tests/functional/test_,change_log.py::test_a_repaired
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo test lint lint-code lint-sql test-unit test-dbt test-functional test-properties test-mutations docs lock clean
+.PHONY: help setup demo demo-openedge test lint lint-code lint-sql test-unit test-dbt test-functional test-properties test-mutations docs lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ profiles.yml:
 demo: setup ## land the demo's change tables, build everything twice, show what was built
 	@$(WITH_ENV) afterimage demo
 
+demo-openedge: setup ## the same with the change tables of an OpenEdge database
+	@$(WITH_ENV) afterimage demo --system openedge
+
 test: lint-code test-unit test-dbt lint-sql test-functional ## all of the checks below, half an hour on two cores
 
 lint: lint-code lint-sql ## Python, YAML, shell and SQL, and a description for everything
@@ -50,7 +53,7 @@ lint-code: $(SETUP_DONE)
 	$(WITH_ENV) yamllint --strict .
 	@scripts/check_shell.sh
 	$(WITH_ENV) python scripts/check_macros.py
-	$(SCRATCH) sh -c 'dbt --quiet parse && python scripts/check_descriptions.py "$$DBT_TARGET_PATH/manifest.json"'
+	$(SCRATCH) sh -c 'dbt --quiet parse --vars "$$(python -m dbt_afterimage.demo.systems)" && python scripts/check_descriptions.py "$$DBT_TARGET_PATH/manifest.json"'
 
 lint-sql: $(DEMO_DONE)
 	scripts/with_env.sh --scratch-in $(DEMO) scripts/check_sql.sh
@@ -62,6 +65,7 @@ test-unit: $(SETUP_DONE) ## functions, rendered macros and scripts, without a JV
 define BUILD_DEMO
 rm -rf $(DEMO)
 scripts/with_env.sh --scratch-in $(DEMO) afterimage demo --no-docs
+scripts/with_env.sh --scratch-in $(DEMO) afterimage demo --system openedge --no-docs
 touch $(DEMO_DONE)
 endef
 

@@ -2,12 +2,13 @@
     The reject reason of a change mask of Qlik Replicate that cannot be meant for these columns, else NULL:
 
     malformed_mask   text that is not hex
-    mask_too_wide    more than 128 bytes (the vendor's varbinary(128)), or a bit beyond the last column
+    mask_too_wide    more than `bytes_at_most` bytes (the vendor's varbinary(128)), or a bit beyond the last column
 
     Bits of header columns are no error, for vendors contradict themselves there: the test change_mask_fits looks at them.
 #}
 {% macro change_mask_error(
-    mask, data_columns, byte_order='auto', first_data_bit=0, mask_type='string', has_parts=false
+    mask, data_columns, byte_order='auto', first_data_bit=0, mask_type='string', has_parts=false,
+    bytes_at_most=128
 ) -%}
     {%- set form = _change_mask('change_mask_error', data_columns, byte_order, first_data_bit, mask_type) -%}
     {%- set parts = change_mask_parts(mask, data_columns, byte_order, first_data_bit, mask_type) -%}
@@ -23,8 +24,8 @@ case
     {%- if form.is_text %}
     when {{ bytes }} is null and {{ mask }} is not null then 'malformed_mask'
     {%- endif %}
-    when length({{ bytes }}) > 128 then 'mask_too_wide'
-    {%- if stored < 128 %}
+    when length({{ bytes }}) > {{ bytes_at_most }} then 'mask_too_wide'
+    {%- if stored < bytes_at_most %}
     when
         length({{ bytes }}) > {{ stored }}
         and hex({{ excess }}) rlike '[^0]'

@@ -120,7 +120,7 @@ decoded as (
 {%- if base %}
 
 base_rows as (
-    {{ _qlik_base_rows(macro_name, source_name, base, base_relation, settings.base, found.data) | indent }}
+    {{ _base_rows(macro_name, source_name, base, base_relation, settings.base, found.data) | indent }}
 ),
 
 final as (

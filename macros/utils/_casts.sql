@@ -18,6 +18,8 @@
 {% macro _cast_column(column) %}
     {%- if not column.is_cast -%}
         {{ return(_quoted(column.raw_name)) }}
+    {%- elif column.is_array -%}
+        {{ return(openedge_array(_quoted(column.raw_name))) }}
     {%- elif column.is_text and column.data_type == 'binary' -%}
         {{ return(_hex_to_binary(_quoted(column.raw_name))) }}
     {%- endif -%}
@@ -49,6 +51,9 @@
         {%- if spare < 10 -%}
             {#- too few of them to tell: the text itself has a digit where the type has none #}
             {%- set failed = failed ~ " or " ~ raw ~ " rlike '[.][0-9]{" ~ decimal.group(2) ~ "}[0-9]*[1-9][0-9]* *$'" -%}
+            {#- in exponent form the exponent moves the point #}
+            {%- set failed = failed ~ " or length(regexp_extract(" ~ raw ~ ", '[.]([0-9]*?)0*[eE]', 1))"
+                ~ " - try_cast(regexp_extract(" ~ raw ~ ", '[eE]([+-]?[0-9]+) *$', 1) as int) > " ~ decimal.group(2) -%}
         {%- endif -%}
     {%- elif column.data_type in ('tinyint', 'smallint', 'int', 'bigint')
         and column.raw_type.startswith(('decimal', 'float', 'double')) -%}
@@ -65,8 +70,11 @@
 {% endmacro %}
 
 
-{# A column's description for the macros above: its raw name and type, and the type that it shall have. #}
-{% macro _typed_column(name, raw, data_type) %}
+{#
+    A column's description for the macros above: its raw name and type, and the type that it shall have.
+    `is_array`: its text is an array of OpenEdge, joined by `;`.
+#}
+{% macro _typed_column(name, raw, data_type, is_array=false) %}
     {%- set raw_type = _normal_type(raw.data_type) -%}
     {%- set target = _normal_type(data_type or raw.data_type) -%}
     {{ return({
@@ -76,5 +84,6 @@
         'data_type': target,
         'is_text': raw_type == 'string',
         'is_cast': raw_type != target,
+        'is_array': is_array,
     }) }}
 {% endmacro %}

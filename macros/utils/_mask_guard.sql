@@ -1,5 +1,6 @@
 {#
-    Guard of change masks: stops when columns of a Qlik change table moved, so that its masks would be read wrongly.
+    Guard of change masks: stops when columns of a change table moved, so that its masks would be read wrongly: change
+    masks of Qlik, field maps of OpenEdge.
 
     A mask knows columns by their place only. A staging view remembers the places that it was made with; before it is
     replaced they are compared with those of the raw table as it is now. Nothing is compared while the view stays as it is.
@@ -13,6 +14,15 @@
         {%- set found = _qlik_change_table('staging_view', settings.source_table, raw_columns, settings) -%}
         {%- if found.mask -%}
             {{ return({'first_data_bit': found.mask.first_data_bit, 'columns': found.mask.columns}) }}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- for id in model.depends_on.macros if id.endswith('.stage_openedge') -%}
+        {%- set settings = _settings_of(model) -%}
+        {%- set raw_columns = _raw_columns(source(*model.sources[0])) -%}
+        {#- a list of names knows its columns wherever they stand #}
+        {%- if raw_columns and 'changed_fields' not in _openedge_own_columns(raw_columns) -%}
+            {%- set found = _openedge_table('staging_view', settings.source_table, raw_columns, settings) -%}
+            {{ return({'first_data_bit': 0, 'columns': found.mask}) }}
         {%- endif -%}
     {%- endfor -%}
     {{ return(none) }}
@@ -29,7 +39,7 @@
 {% macro _guard_mask_places(was, is, settings) %}
     {%- if was and is -%}
         {%- set table = settings.source_table -%}
-        {%- if settings.mask_first_data_bit == 'auto' and was.first_data_bit != is.first_data_bit -%}
+        {%- if settings.get('mask_first_data_bit') == 'auto' and was.first_data_bit != is.first_data_bit -%}
             {{ exceptions.raise_compiler_error(
                 "The change masks of source table " ~ table ~ " no longer fit its columns: " ~ was.first_data_bit
                 ~ " header columns stood before the first data column, and now it is " ~ is.first_data_bit

@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dbt_afterimage.settings import (
-    SettingsError,
-    duration_seconds,
-    moment_kind,
-    parse_settings,
-)
+from dbt_afterimage.positions import duration_seconds
+from dbt_afterimage.settings import SettingsError, moment_kind, parse_settings
 
 TABLE = "erp.orders__ct"
 POSITION = "20260302080000000000000000000000012"
@@ -37,7 +33,10 @@ DEFAULTS = {
     "mask_first_data_bit": "auto",
     "mask_columns": [],
     "source_table": "erp.orders__ct",
+    "change_seq_form": "35 digits",
     "declared_columns": [],
+    "data_columns": [],
+    "carried_columns": [],
 }
 
 
@@ -116,6 +115,7 @@ def test_everything_set() -> None:
         "on_gap": "ignore",
         "keep_deleted": True,
         "lob_columns": ["remark"],
+        "carried_columns": ["remark"],
         "header_prefix": "hdr_",
         "mask_byte_order": "lsb_first",
         "mask_first_data_bit": 7,
@@ -157,6 +157,19 @@ def test_declared_columns_keep_their_order_and_types() -> None:
         {"name": "AMOUNT", "data_type": "decimal(10,2)"},
         {"name": "remark", "data_type": None},
     ]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "names", "data"),
+    [
+        ("header__", ["header__change_seq", "Header__x", "partition_name", "id"], ["id"]),
+        ("hdr_", ["HDR_change_oper", "header__change_seq"], ["header__change_seq"]),
+        ("", ["change_seq", "OPERATION", "Partition_Name", "header__id"], ["header__id"]),
+    ],
+)
+def test_header_columns_are_no_data_columns(prefix: str, names: list[str], data: list[str]) -> None:
+    settings = parse(f"key: []\nheader_prefix: '{prefix}'", dict.fromkeys(names, "string"))
+    assert [column["name"] for column in settings["data_columns"]] == data
 
 
 def test_the_entry_is_not_changed() -> None:
@@ -266,6 +279,7 @@ def test_what_is_no_duration(text: str) -> None:
 )
 def test_moments(text: str, kind: str | None) -> None:
     assert moment_kind(text) == kind
+    assert moment_kind(text, "qlik_change_table") == kind
 
 
 # --- errors: each names the table, the setting, what it got, what is allowed, and the cure
@@ -445,3 +459,95 @@ def test_the_demo_settings_are_valid() -> None:
         settings = parse_settings(source(table["config"]["meta"]["afterimage"], whole, columns))
         assert settings["key"], table["name"]
         assert all(column["data_type"] for column in settings["declared_columns"]), table["name"]
+
+
+# --- OpenEdge
+
+
+def openedge(text: str, columns: dict[str, str | None] | None = None) -> dict[str, Any]:
+    given = {"system": "openedge", "key": ["order_id"], **(yaml.safe_load(text) or {})}
+    return parse_settings(source(given, columns=columns))
+
+
+def test_openedge_defaults() -> None:
+    assert openedge("table_number: 12") == {
+        **{
+            name: DEFAULTS[name] for name in ("key", "track", "ignore", "base", "arrival_look_back")
+        },
+        **{name: DEFAULTS[name] for name in ("on_reject", "on_gap", "keep_deleted")},
+        "system": "openedge",
+        "before_images": True,
+        "look_back": 10_000,
+        "table_number": 12,
+        "policy_level": 3,
+        "sparse_updates": True,
+        "extract": "sql",
+        "first_user_field": None,
+        "mask_columns": [],
+        "arrays": [],
+        "partition_column": None,
+        "tenant_column": None,
+        "recid_column": None,
+        "source_table": TABLE,
+        "change_seq_form": "19 digits",
+        "declared_columns": [],
+        "data_columns": [],
+        "carried_columns": None,
+    }
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_before_images_follow_from_the_policy_level(level: int) -> None:
+    assert openedge(f"policy_level: {level}")["before_images"] is (level == 3)
+
+
+def test_columns_that_the_tracking_table_adds_may_be_the_key() -> None:
+    columns: dict[str, str | None] = {
+        "_Operation": "int",
+        "order_id": "int",
+        "changed_fields": "string",
+    }
+    settings = openedge("key: [tenant, order_id]\ntenant_column: tenant\nrecid_column: r", columns)
+    assert settings["data_columns"] == [
+        {"name": "order_id", "data_type": "int"},
+        {"name": "tenant", "data_type": "int"},
+        {"name": "r", "data_type": "bigint"},
+    ]
+
+
+def test_dense_updates_carry_nothing_forward() -> None:
+    assert openedge("sparse_updates: false")["carried_columns"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("policy_level: 4", ["`policy_level`", "4", "Allowed: 0, 1, 2, 3"]),
+        (
+            "policy_level: 2\nbefore_images: true",
+            ["`before_images` is true", "`policy_level` is 2"],
+        ),
+        ("before_images: false", ["`before_images` is false", "`policy_level` is 3"]),
+        ("look_back: 15 minutes", ["`look_back`", "15 minutes", "a whole number from 0 on"]),
+        ("extract: odbc", ["`extract`", "'odbc'", "sql, abl"]),
+        ("base: {kind: frozen, position: 12}", ["`base.position`", "12", "Allowed: 19 digits"]),
+        ("policy_level: 2\nbase: {kind: live}", ["`base.kind`", "before images"]),
+        ("lob_columns: [note]", ["unknown setting `lob_columns`", "Allowed: ", "sparse_updates"]),
+    ],
+)
+def test_openedge_values_that_are_not_allowed(text: str, parts: list[str]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        openedge(text)
+    has_all(str(caught.value), *parts, "Cure: ")
+
+
+def test_an_array_that_is_not_declared() -> None:
+    with pytest.raises(SettingsError, match="`arrays` names the column 'days'"):
+        openedge("arrays: [days]", {"order_id": "int"})
+
+
+def test_moments_of_other_systems_are_none() -> None:
+    assert moment_kind("0" * 19, "openedge") == "change_seq"
+    assert moment_kind(POSITION, "openedge") is None
+    assert moment_kind("0" * 19, "qlik_change_table") is None
+    assert moment_kind("0" * 19) == moment_kind(POSITION) == "change_seq"

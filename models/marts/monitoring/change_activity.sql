@@ -1,7 +1,10 @@
-{{ change_activity([
-    'customers',
-    'products',
-    'orders',
-    'order_items',
-    'shipments',
-]) }}
+{%- set tables_of_demos = {
+    'qlik': ['customers', 'products', 'orders', 'order_items', 'shipments'],
+    'openedge': ['operators', 'deliveries'],
+} -%}
+{%- set tables = [] -%}
+{%- for demo in var('demos', ['qlik']) -%}
+    {%- do tables.extend(tables_of_demos[demo]) -%}
+{%- endfor -%}
+{{ config(enabled=tables | length > 0) }}
+{{ change_activity(tables) if tables }}

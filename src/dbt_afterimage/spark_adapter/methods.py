@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -9,7 +10,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_afterimage.descriptions import describe_columns
 from dbt_afterimage.guarded_table import alter_table, check_table, column_types
 from dbt_afterimage.guards import GuardError, Origin, Wanted
-from dbt_afterimage.settings import SettingsError, moment_kind, parse_settings
+from dbt_afterimage.settings import SettingsError, moment_kind, parse_settings, positions
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, explained
 
 
@@ -32,9 +33,20 @@ def afterimage_settings(self: Any, source: Any) -> dict[str, Any]:
         raise DbtRuntimeError(str(error)) from error
 
 
-def afterimage_moment_kind(self: Any, text: str) -> str | None:
-    """What names a moment: `change_seq`, `timestamp`, or None for text that is neither."""
-    return moment_kind(text)
+def afterimage_moment_kind(self: Any, text: str, system: str) -> str | None:
+    """What names a moment: `change_seq`, `timestamp`, or None for text that is neither.
+
+    Args:
+        self: dbt's adapter.
+        text: the moment.
+        system: the system whose positions are meant.
+    """
+    return moment_kind(text, system)
+
+
+def afterimage_before_look_back_sql(self: Any, settings: Any, seq: str) -> str:
+    """SQL: the greatest position that the look-back from a change_seq no longer covers, or ''."""
+    return positions(settings).before_look_back_sql(seq)
 
 
 def afterimage_connection_method(self: Any) -> str:
@@ -188,29 +200,69 @@ def _origin(settings: Any, is_tracking: bool) -> Origin:
     return Origin(settings["key"], tracking if is_tracking else None)
 
 
-def afterimage_land_demo(self: Any, batch: int, schema: str, scale: int, seed: int) -> None:
-    """Land one batch of the generated demo as raw tables of `schema`; batch 1 starts anew."""
+def afterimage_land_demo(
+    self: Any, system: str, batch: int, schema: str, scale: int, seed: int
+) -> None:
+    """Land one batch of a system's demo as raw tables of `schema`; batch 1 starts anew.
+
+    Raises:
+        DbtRuntimeError: the system has no demo.
+    """
     from pyspark.sql import SparkSession
 
-    from dbt_afterimage.demo.generate import generate
     from dbt_afterimage.demo.land import land
+    from dbt_afterimage.demo.systems import demo_system
 
+    try:
+        deliveries = demo_system(system).deliveries(scale, seed, max(batch, 2))
+    except ValueError as error:
+        raise DbtRuntimeError(str(error)) from error
     table_format = afterimage_table_format(self)
-    data = generate(scale=scale, seed=seed, batches=max(batch, 2))
     session = SparkSession.builder.getOrCreate()
-    land(
-        session, data.batches[batch - 1], schema, "delta" if table_format == "delta" else "iceberg"
-    )
+    land(session, deliveries[batch - 1], schema, "delta" if table_format == "delta" else "iceberg")
+
+
+def afterimage_land_openedge(
+    self: Any, options: dict[str, str], owner: str, tracking: str, tables: list[dict[str, Any]]
+) -> dict[str, int]:
+    """Extract tables of an OpenEdge database over JDBC; returns landed table -> new rows.
+
+    Args:
+        self: dbt's adapter.
+        options: of Spark's JDBC reader; the password comes from the environment.
+        owner: schema of the tables in the database.
+        tracking: the table that the tracking table is landed in.
+        tables: the fields of `landing.openedge.CapturedTable`, by name.
+
+    Raises:
+        DbtRuntimeError: the database cannot be read, or there is nothing to extract.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.landing.openedge import CapturedTable, LandingError, land
+
+    session = SparkSession.builder.getOrCreate()
+    password = os.environ.get("AFTERIMAGE_JDBC_PASSWORD")
+    given = {**options, **({"password": password} if password else {})}
+    captured = [CapturedTable(**table) for table in tables]
+    try:
+        return land(session, given, owner, tracking, captured, afterimage_table_format(self))
+    except (LandingError, PySparkException, Py4JJavaError) as error:
+        raise DbtRuntimeError(explained(str(error))) from error
 
 
 METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_settings": (afterimage_settings, {}),
     "afterimage_moment_kind": (afterimage_moment_kind, None),
+    "afterimage_before_look_back_sql": (afterimage_before_look_back_sql, ""),
     "afterimage_connection_method": (afterimage_connection_method, "session"),
     "afterimage_append": (afterimage_append, None),
     "afterimage_create_table": (afterimage_create_table, None),
     "afterimage_fit_mart": (afterimage_fit_mart, None),
     "afterimage_land_demo": (afterimage_land_demo, None),
+    "afterimage_land_openedge": (afterimage_land_openedge, None),
     "afterimage_mart_properties": (afterimage_mart_properties, {}),
     "afterimage_table_format": (afterimage_table_format, "iceberg"),
 }

@@ -1,0 +1,216 @@
+{#
+    A change table `CDC_<table>` of Progress OpenEdge in the change-event contract: one row per change, and one for each
+    operation of the tracking table that concerns the table. With `base` the rows of that table of the same source follow,
+    as rows of a full load (change_oper L).
+
+    A change is in two tables: what happened stands in `_Cdc-Change-Tracking`, for all tables of the database, and the
+    values in the change table; `_Change-Sequence` joins them. An extract may hold one half of a change, at its edge. That
+    half waits as `N` (no row change, so that the log leaves it alone) until a later extract brings the other one; when it
+    lies further back than `look_back` it is rejected, as `incomplete_record`.
+    Extracts overlap: equal rows count once. `_User-Misc` and `_Misc`, which consumers write to, make no difference.
+
+    Arguments:
+      source_name  name of the dbt source
+      table_name   the change table in it; its settings count
+      tracking     the extract of `_Cdc-Change-Tracking` in the same source; none where the change table's extract is
+                   joined with it already
+      base         the table with the full load, or none
+#}
+{% macro stage_openedge(source_name, table_name, tracking=none, base=none) %}
+    {%- set relation = source(source_name, table_name) -%}
+    {%- set tracking_relation = source(source_name, tracking) if tracking else none -%}
+    {%- set base_relation = source(source_name, base) if base else none -%}
+    {%- set settings = _settings(source_name, table_name) -%}
+    {%- set raw_columns = _raw_columns(relation) or settings.get('declared_columns', []) -%}
+    {%- if not raw_columns -%}
+        {#- while dbt parses, neither tables nor settings are known #}
+        {{- return('select * from ' ~ relation) -}}
+    {%- endif -%}
+    {%- set macro_name = 'stage_openedge' -%}
+    {%- set table = source_name ~ '.' ~ table_name -%}
+    {%- do _check_base(macro_name, table, base, settings) -%}
+    {%- set found = _openedge_table(macro_name, table, raw_columns, settings) -%}
+    {%- set tracked = _openedge_tracking(macro_name, source_name, tracking, tracking_relation, found, settings) -%}
+    {%- do _check_openedge_sequences(tracked, tracking_relation or relation, settings) -%}
+    {%- set names = found.data | map(attribute='name') | list -%}
+    {%- do _check_data_columns(macro_name, table, names + found.added | map(attribute='name') | list) -%}
+    {%- set has_halves = tracking or settings.extract == 'abl' -%}
+    {%- set may_lack_values = settings.sparse_updates -%}
+
+    {#- the words of the field map are read many times: selected first, under names of their own #}
+    {%- set mask = {
+        'mask': 'tracking_rows.tracked.field_map' if tracking else 'captured._field_map',
+        'data_columns': found.mask,
+        'byte_order': 'lsb_first',
+        'mask_type': tracked.field_map.type,
+    } if tracked.field_map.is_stored and not tracked.has_list else none -%}
+    {%- set parts = change_mask_parts(**mask) if mask else {} -%}
+with
+
+{% if tracking -%}
+tracking_rows as (
+    {{ _openedge_tracking_rows(tracked, tracking_relation) | indent }}
+),
+
+{% endif -%}
+captured as (
+    {{ _openedge_captured_rows(found, tracked, relation) | indent }}
+),
+
+-- extracts overlap: of equal rows the first to be landed counts
+distinct_rows as (
+    select *
+    from (
+        select
+            *,
+            row_number() over (
+                partition by _sequence, _operation, _hash order by _landed_at
+            ) as _copy
+        from captured
+    ) as numbered
+    where _copy = 1
+),
+
+{% if settings.extract == 'abl' -%}
+{{ _openedge_whole_rows(found, settings) }}
+
+{% endif -%}
+{%- set whole = 'whole_rows' if settings.extract == 'abl' else 'distinct_rows' -%}
+{% if has_halves -%}
+edge as (
+    select max(both_tables.place) - {{ settings.look_back }} as place
+    from (
+        select max({{ found.sequence }}) as place
+        from {{ relation }}
+        {%- if tracking %}
+        union all
+        select max({{ tracked.sequence }}) as place
+        from {{ tracking_relation }}
+        {{- tracked.where | indent(8) }}
+        {%- endif %}
+    ) as both_tables
+),
+
+{% endif -%}
+records as (
+    select
+        {%- if tracking %}
+        coalesce(captured._sequence, tracking_rows._sequence) as _sequence,
+        coalesce(captured._operation, tracking_rows.tracked.operation) as _operation,
+        tracking_rows.tracked.time_stamp as _time_stamp,
+        tracking_rows.tracked.tran_id as _tran_id,
+        tracking_rows.tracked.field_map as _field_map,
+        tracking_rows.tracked.changed_fields as _changed_fields,
+        tracking_rows.tracked.partition_id as _partition_id,
+        tracking_rows.tracked.tenant_id as _tenant_id,
+        tracking_rows.tracked.recid as _recid,
+        if(
+            tracking_rows.tracked is null
+            or (captured._hash is null and tracking_rows.tracked.operation between 1 and 4),
+            true,
+            {{ 'coalesce(captured._is_half, false)' if settings.extract == 'abl' else 'false' }}
+        ) as _is_half,
+        greatest(tracking_rows.landed_at, captured._landed_at) as _landed_at,
+        xxhash64(captured._hash, tracking_rows.tracked.hash) as _hash,
+        concat(
+            '{"tracking":', coalesce(tracking_rows.tracked.raw_record, 'null'),
+            ',"change":', coalesce(captured._raw_record, 'null'), '}'
+        ) as _raw_record,
+        {%- else %}
+        captured._sequence,
+        captured._operation,
+        captured._time_stamp,
+        captured._tran_id,
+        captured._field_map,
+        captured._changed_fields,
+        captured._partition_id,
+        captured._tenant_id,
+        captured._recid,
+        {{ 'captured._is_half' if settings.extract == 'abl' else 'false' }} as _is_half,
+        captured._landed_at,
+        captured._hash,
+        captured._raw_record,
+        {%- endif %}
+        {{ 'captured._is_unsupported' if settings.extract == 'abl' else 'false' }} as _is_unsupported
+        {%- for name, expression in parts.items() %},
+        {{ expression }} as {{ name }}
+        {%- endfor %}
+        {%- for column in found.data %},
+        captured.{{ _quoted(column.raw_name) }}
+        {%- endfor %}
+    from {{ whole }} as captured
+    {%- if tracking %}
+    full outer join tracking_rows on captured._sequence = tracking_rows._sequence
+    {%- endif %}
+),
+
+named as (
+    select
+        *,
+        {{ openedge_change_operation('_operation') | indent(8) }} as _change_oper,
+        {%- if tracked.has_list %}
+        {{ openedge_changed_columns('_changed_fields', names) | indent(8) }} as _changed_columns
+        {%- elif mask %}
+        {{ openedge_field_map_columns('_field_map', found.mask, mask.mask_type, has_parts=true) | indent(8) }} as _changed_columns
+        {%- else %}
+        cast(null as array<string>) as _changed_columns
+        {%- endif %}
+        {%- if has_halves %},
+        _is_half and _sequence > (select edge.place from edge) as _is_waiting
+        {%- endif %}
+    from records
+),
+
+decoded as (
+    select
+        {{ _openedge_change_seq('_sequence') }} as change_seq,
+        {%- if has_halves %}
+        -- a half that is given up is a change of which too little is known to say more
+        if(_is_half, if(_is_waiting, 'N', null), _change_oper) as change_oper,
+        {%- else %}
+        _change_oper as change_oper,
+        {%- endif %}
+        {{ tracked.cast_time_stamp }} as changed_at,
+        {{ tracked.cast_time_stamp }} as source_timestamp,
+        _tran_id as transaction_id,
+        cast(null as bigint) as transaction_event,
+        if(_change_oper = 'U', _changed_columns, null) as declared_changed_columns,
+        {%- if may_lack_values %}
+        {{ _openedge_known_columns(found, settings) | indent(8) }} as known_columns,
+        {%- else %}
+        cast(null as array<string>) as known_columns,
+        {%- endif %}
+        {{ _openedge_truncate_scope(settings) | indent(8) }} as truncate_scope,
+        cast(null as string) as load_id,
+        {{ '_landed_at' if found.has_landed_at or tracked.has_landed_at else 'cast(null as string)' }} as arrival,
+        {{ _openedge_reject_reason(found, tracked, settings, mask, has_halves) | indent(8) }} as reject_reason,
+        _hash as record_hash,
+        _raw_record as raw_record
+        {%- for column in found.data %},
+        {{ _cast_column(column) }}{{ ' as ' ~ _quoted(column.name) if column.is_cast or column.raw_name != column.name }}
+        {%- endfor %}
+        {%- for column in found.added %},
+        if(_change_oper in ('T', 'N'), null, {{ column.sql }}) as {{ _quoted(column.name) }}
+        {%- endfor %}
+    from named
+),
+{%- if base %}
+
+base_rows as (
+    {{ _base_rows(macro_name, source_name, base, base_relation, settings.base, found.data + found.added) | indent }}
+),
+
+final as (
+    select * from decoded
+    union all
+    select * from base_rows
+)
+{%- else %}
+
+final as (
+    select * from decoded
+)
+{%- endif %}
+
+select * from final
+{%- endmacro %}

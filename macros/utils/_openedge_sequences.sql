@@ -1,0 +1,67 @@
+{#
+    Stops where the sequence of a table has begun anew. `_Change-Sequence` counts within a table for one policy: a new
+    policy may restart it, and its changes would stand before the old ones, or behind the look-back where nobody reads.
+
+    Two signs: in the extract a later policy has sequences that are not greater than those of the one before it; or a
+    change is newer than all that the change log has recorded, and stands further back than the look-back.
+#}
+{% macro _check_openedge_sequences(tracked, relation, settings) %}
+    {%- if not _raw_columns(relation) -%}
+        {{ return('') }}
+    {%- endif -%}
+    {%- set own = tracked.own -%}
+    {%- set done = _openedge_progress() -%}
+    {%- set is_newer = 'false' -%}
+    {%- if done and done.change_seq and done.changed_at -%}
+        {%- set is_newer = "_sequence < " ~ (done.change_seq | int - settings.look_back)
+            ~ " and _time_stamp > timestamp '" ~ done.changed_at ~ "'" -%}
+    {%- endif -%}
+    {%- set statement -%}
+        select
+            coalesce(policy_id, 'without an id') as policy_id,
+            min(_sequence) as first_sequence,
+            max(_sequence) as last_sequence,
+            min(if({{ is_newer }}, _sequence, null)) as sequence_behind
+        from (
+            select
+                {{ _openedge_text(own, 'policy_id') }} as policy_id,
+                {{ tracked.sequence }} as _sequence,
+                try_cast({{ _quoted(own.time_stamp.name) }} as timestamp) as _time_stamp
+            from {{ relation }}
+            {{- tracked.where }}
+        ) as tracking_rows
+        where _sequence > 0
+        group by 1
+        order by min(_time_stamp), 2
+    {%- endset -%}
+    {%- set policies = run_query(statement).rows -%}
+    {%- set cure = " Nothing was written. Cure: declare the extracts of the new policy as a source table of their own, with a"
+        ~ " `base` that was loaded when the policy began, and give it its own staging model, change log and marts." -%}
+    {%- for policy in policies -%}
+        {%- if policy[3] is not none -%}
+            {{ exceptions.raise_compiler_error(
+                "Source table " ~ settings.source_table ~ ": the change sequence has begun anew. Policy " ~ policy[0]
+                ~ " has a change at " ~ policy[3] ~ " that is newer than all that the change log holds, and the log has read"
+                ~ " up to " ~ (done.change_seq | int) ~ " (look_back: " ~ settings.look_back ~ ")." ~ cure
+            ) }}
+        {%- elif not loop.first and policy[1] <= loop.previtem[2] -%}
+            {{ exceptions.raise_compiler_error(
+                "Source table " ~ settings.source_table ~ ": the change sequence has begun anew. It had come to "
+                ~ loop.previtem[2] ~ " under policy " ~ loop.previtem[0] ~ ", and under the later policy " ~ policy[0]
+                ~ " it starts at " ~ policy[1] ~ "." ~ cure
+            ) }}
+        {%- endif -%}
+    {%- endfor -%}
+{% endmacro %}
+
+
+{# What the change log that reads the running staging model has recorded; none before its first run. #}
+{% macro _openedge_progress() %}
+    {%- for node in graph.nodes.values() -%}
+        {%- if node.config.materialized == 'change_log' and model.unique_id in node.depends_on.nodes -%}
+            {#- `dbt compile` may come before the first run #}
+            {{ return(_read_progress(node.alias) if load_relation(_progress_relation()) else none) }}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(none) }}
+{% endmacro %}

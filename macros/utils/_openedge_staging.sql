@@ -1,0 +1,383 @@
+{# Parts of stage_openedge. #}
+
+{#
+    What a change table holds: {own, data, added, mask, sequence, has_landed_at}.
+
+    own       OpenEdge's columns, see _openedge_own_columns
+    data      the user's columns as _typed_column gives them
+    added     columns that the tracking table adds: the same, with `sql`
+    mask      the columns in the order of the field map
+    sequence  the place in the order of changes, a number
+#}
+{% macro _openedge_table(macro, table, raw_columns, settings) %}
+    {%- if settings.policy_level < 2 -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: `policy_level` of table " ~ table ~ " is " ~ settings.policy_level ~ ". Level "
+            ~ settings.policy_level ~ " records that a row changed, and no values: there is no history of it. Allowed: 2, 3."
+            ~ " Cure: read the table with openedge_activity, which shows who changed what when; or let the database's"
+            ~ " administrator raise the level of the policy, and set `policy_level`."
+        ) }}
+    {%- endif -%}
+    {%- set own = _openedge_own_columns(raw_columns) -%}
+    {%- set needed = ['sequence'] -%}
+    {%- if settings.policy_level == 3 -%}
+        {%- do needed.append('operation') -%}
+    {%- endif -%}
+    {%- if settings.extract == 'abl' -%}
+        {%- do needed.extend(['operation', 'continuation_position', 'array_index', 'fragment']) -%}
+    {%- endif -%}
+    {%- do _check_openedge_columns(macro, table, raw_columns, own, needed) -%}
+
+    {%- set types = {} -%}
+    {%- for column in settings.declared_columns -%}
+        {%- do types.update({column.name | lower: column.data_type}) -%}
+    {%- endfor -%}
+    {%- set data = [] -%}
+    {%- for raw in raw_columns if not _is_openedge_column(raw.name) -%}
+        {%- set is_array = raw.name | lower in settings.arrays | map('lower') | list -%}
+        {%- if is_array -%}
+            {#- decoded as soon as it is read #}
+            {%- do data.append(_typed_column(raw.name, {'name': raw.name, 'data_type': 'array<string>'}, 'array<string>', true)) -%}
+        {%- else -%}
+            {%- do data.append(_typed_column(raw.name, raw, types.get(raw.name | lower))) -%}
+        {%- endif -%}
+        {%- do data[-1].update({'raw': raw}) -%}
+    {%- endfor -%}
+    {%- if not data -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: table " ~ table ~ " has columns of OpenEdge's only, whose names begin with `_`. Its columns: "
+            ~ raw_columns | map(attribute='name') | join(', ') ~ ". Cure: extract the fields of the policy as well."
+        ) }}
+    {%- endif -%}
+    {%- do _columns_of_setting(macro, table, 'arrays', settings.arrays, data) -%}
+    {%- set names = data | map(attribute='name') | list -%}
+    {%- set mask = names -%}
+    {%- if settings.mask_columns -%}
+        {%- set mask = [] -%}
+        {%- for listed in settings.mask_columns -%}
+            {%- do mask.append(_same_name(listed, names)) -%}
+        {%- endfor -%}
+        {%- for name in names if name not in mask -%}
+            {{ exceptions.raise_compiler_error(
+                "`" ~ macro ~ "`: `mask_columns` of table " ~ table ~ " leaves out `" ~ name ~ "`; it must list every field of"
+                ~ " the change table, in the order of the field map's bits. Cure: add the column."
+            ) }}
+        {%- endfor -%}
+    {%- endif -%}
+
+    {%- set added = [] -%}
+    {%- for setting, sql, type in [
+        ('partition_column', '_partition_id', 'int'),
+        ('tenant_column', '_tenant_id', 'int'),
+        ('recid_column', '_recid', 'bigint'),
+    ] if settings[setting] and settings[setting] not in names -%}
+        {%- do added.append({
+            'name': settings[setting], 'raw_name': settings[setting], 'data_type': type, 'is_array': false, 'sql': sql,
+        }) -%}
+    {%- endfor -%}
+    {{ return({
+        'raw_columns': raw_columns,
+        'own': own,
+        'data': data,
+        'added': added,
+        'mask': mask,
+        'sequence': _openedge_number(own, 'sequence', 'bigint'),
+        'has_landed_at': 'landed_at' in own,
+    }) }}
+{% endmacro %}
+
+
+{#
+    How the tracking side of a change table is read: from the tracking table, or without one from the change table itself.
+    {own, sequence, where, field_map, has_list, time_stamp, cast_time_stamp, is_uncastable_time_stamp, has_landed_at}
+#}
+{% macro _openedge_tracking(macro, source_name, tracking, relation, found, settings) %}
+    {%- set table = source_name ~ '.' ~ tracking if tracking else settings.source_table -%}
+    {%- set raw_columns = found.raw_columns -%}
+    {%- if tracking -%}
+        {%- set raw_columns = _raw_columns(relation) or _settings(source_name, tracking).declared_columns -%}
+    {%- endif -%}
+    {%- set own = _openedge_own_columns(raw_columns) -%}
+    {%- set needed = ['sequence', 'operation', 'time_stamp'] if tracking else ['time_stamp'] -%}
+    {%- for setting, column in [
+        ('partition_column', 'partition_id'), ('tenant_column', 'tenant_id'), ('recid_column', 'recid')
+    ] if settings[setting] and settings[setting] in found.added | map(attribute='name') -%}
+        {%- do needed.append(column) -%}
+    {%- endfor -%}
+    {%- if settings.sparse_updates and 'changed_fields' not in own -%}
+        {%- do needed.append('field_map') -%}
+    {%- endif -%}
+    {%- do _check_openedge_columns(macro, table, raw_columns, own, needed) -%}
+    {%- if tracking and 'table_number' in own and settings.table_number is none -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: table " ~ settings.source_table ~ " has no `table_number`, and " ~ table ~ " holds the changes of"
+            ~ " all tables. Cure: set `table_number` in its `meta.afterimage` to the source table's number, which is"
+            ~ " `_File._File-Number` in the database."
+        ) }}
+    {%- endif -%}
+    {%- set where = '' -%}
+    {%- if tracking and 'table_number' in own -%}
+        {%- set where = '\nwhere ' ~ _openedge_number(own, 'table_number') ~ ' = ' ~ settings.table_number -%}
+    {%- endif -%}
+    {%- set time_stamp = _typed_column('_time_stamp', dict(own.time_stamp, name='_time_stamp'), 'timestamp') -%}
+    {{ return({
+        'raw_columns': raw_columns,
+        'own': own,
+        'sequence': _openedge_number(own, 'sequence', 'bigint'),
+        'where': where,
+        'field_map': _openedge_field_map(macro, table, own),
+        'has_list': 'changed_fields' in own,
+        'time_stamp': own.time_stamp,
+        'cast_time_stamp': _cast_column(time_stamp),
+        'is_uncastable_time_stamp': _is_uncastable(time_stamp) if time_stamp.is_cast else none,
+        'has_landed_at': 'landed_at' in own,
+    }) }}
+{% endmacro %}
+
+
+{# What the tracking table says of a change, in the columns that the reader of the change needs. #}
+{% macro _openedge_tracked_columns(tracked) %}
+    {%- set own = tracked.own -%}
+    {{ return({
+        'operation': _openedge_number(own, 'operation'),
+        'time_stamp': _quoted(own.time_stamp.name),
+        'tran_id': _openedge_text(own, 'tran_id'),
+        'field_map': tracked.field_map.sql,
+        'changed_fields': _openedge_text(own, 'changed_fields'),
+        'partition_id': _openedge_number(own, 'partition_id'),
+        'tenant_id': _openedge_number(own, 'tenant_id'),
+        'recid': _openedge_number(own, 'recid', 'bigint'),
+    }) }}
+{% endmacro %}
+
+
+{#
+    The rows of the tracking table that concern the table, one per place in the order. By one reading of the vendor's page
+    an update at level 3 may have two, of the operations 3 and 4: then the later one counts.
+#}
+{% macro _openedge_tracking_rows(tracked, relation) -%}
+{%- set hashed = [] -%}
+{%- for name in ['operation', 'field_map', 'changed_fields', 'partition_id', 'tenant_id', 'recid'] if name in tracked.own -%}
+    {%- do hashed.append(tracked.own[name]) -%}
+{%- endfor -%}
+select
+    _sequence,
+    max_by(
+        struct(
+            {%- for name in _openedge_tracked_columns(tracked) %}
+            {{ name }},
+            {%- endfor %}
+            hash,
+            raw_record
+        ),
+        struct(operation <> 3, hash)
+    ) as tracked,
+    min(landed_at) as landed_at
+from (
+    select
+        {{ tracked.sequence }} as _sequence,
+        {%- for name, sql in _openedge_tracked_columns(tracked).items() %}
+        {{ sql }} as {{ name }},
+        {%- endfor %}
+        {{ _openedge_text(tracked.own, 'landed_at') }} as landed_at,
+        {{ _record_hash(hashed) | indent(8) }} as hash,
+        {{ _raw_record(tracked.raw_columns) | indent(8) }} as raw_record
+    from {{ relation }}
+    {{- tracked.where | indent }}
+) as of_table
+group by _sequence, if(_sequence is null, hash, null)
+{%- endmacro %}
+
+
+{# The rows of the change table, under names of their own; arrays are decoded. #}
+{% macro _openedge_captured_rows(found, tracked, relation) -%}
+{%- set hashed = [] -%}
+{%- set misc = [found.own.get('landed_at'), found.own.get('user_misc'), found.own.get('misc')] -%}
+{%- for column in found.raw_columns if column not in misc -%}
+    {%- do hashed.append(column) -%}
+{%- endfor -%}
+select
+    {{ found.sequence }} as _sequence,
+    {{ _openedge_number(found.own, 'operation') }} as _operation,
+    {%- if tracked.raw_columns == found.raw_columns %}
+    {%- for name, sql in _openedge_tracked_columns(tracked).items() if name != 'operation' %}
+    {{ sql }} as _{{ name }},
+    {%- endfor %}
+    {%- endif %}
+    {{ _openedge_number(found.own, 'continuation_position') }} as _position,
+    {{ _openedge_number(found.own, 'array_index') }} as _array_index,
+    {{ _openedge_number(found.own, 'fragment') }} as _fragment,
+    {{ _openedge_text(found.own, 'landed_at') }} as _landed_at,
+    {{ _record_hash(hashed) | indent }} as _hash,
+    {{ _raw_record(found.raw_columns) | indent }} as _raw_record
+    {%- for column in found.data %},
+    {%- if column.is_array and _normal_type(column.raw.data_type) != 'array<string>' %}
+    {{ openedge_array(_quoted(column.raw_name)) | indent }} as {{ _quoted(column.raw_name) }}
+    {%- else %}
+    {{ _quoted(column.raw_name) }}
+    {%- endif %}
+    {%- endfor %}
+from {{ relation }}
+{%- endmacro %}
+
+
+{#
+    CTEs that put the two halves of a split change together. A change near the record limit is stored as two records:
+    the first one's `_Continuation-Position` is the field that it holds last as a whole (0: not split), its `_ArrayIndex`
+    the last whole element where it ends within an array, and `_Fragment` 1 says that what comes next was cut in two.
+    So fields up to that position are the first record's, the field behind it is put together, the others are the second's.
+    A position is the field's `_Field-Physpos`; `first_user_field` is that of the first one.
+#}
+{% macro _openedge_whole_rows(found, settings) -%}
+numbered_halves as (
+    select
+        *,
+        min(if(_position > 0, _position, null)) over same_change as _first_position,
+        count(*) over same_change as _halves,
+        collect_list(_raw_record) over same_change as _raw_records,
+        lead(struct(*)) over (
+            partition by _sequence, _operation order by if(_position > 0, _position, 2147483647)
+        ) as _rest
+    from distinct_rows
+    window same_change as (partition by _sequence, _operation)
+),
+
+whole_rows as (
+    select
+        * except (
+            _hash, _raw_record{{ ', ' }}{{ _listed(found.data | map(attribute='raw_name') | list) | replace('\n        ', ' ') }}
+        ),
+        _first_position is not null and _halves = 1 as _is_half,
+        _first_position is not null
+        and _halves {{ '<> 2' if settings.first_user_field is not none else '> 0' }} as _is_unsupported,
+        if(_first_position is null, _hash, xxhash64(_hash, _rest._hash)) as _hash,
+        if(_first_position is null, _raw_record, concat('[', array_join(_raw_records, ','), ']')) as _raw_record
+        {%- for column in found.data %},
+        {%- set name = _quoted(column.raw_name) %}
+        case
+            when _first_position is null then {{ name }}
+            {%- if settings.first_user_field is not none %}
+            {%- set place = settings.first_user_field + found.mask.index(column.name) %}
+            when _position >= {{ place }} then {{ name }}
+            {%- if column.is_array %}
+            when _position = {{ place - 1 }}
+                then {{ _openedge_joined_array(name) | indent(20) }}
+            {%- elif _normal_type(column.raw.data_type) in ['string', 'binary'] %}
+            when _position = {{ place - 1 }} and _fragment = 1 then concat({{ name }}, _rest.{{ name }})
+            {%- endif %}
+            else _rest.{{ name }}
+            {%- endif %}
+        end as {{ name }}
+        {%- endfor %}
+    from numbered_halves
+    where _first_position is null or _position = _first_position
+),
+{%- endmacro %}
+
+
+{# An array of which the first record holds `_array_index` whole elements, and perhaps a part of the next one. #}
+{% macro _openedge_joined_array(name) -%}
+transform(
+    sequence(1, greatest(size({{ name }}), size(_rest.{{ name }}))),
+    number -> case
+        when number <= _array_index then try_element_at({{ name }}, number)
+        when number = _array_index + 1 and _fragment = 1
+            then concat(
+                coalesce(try_element_at({{ name }}, number), ''),
+                coalesce(try_element_at(_rest.{{ name }}, number), '')
+            )
+        else try_element_at(_rest.{{ name }}, number)
+    end
+)
+{%- endmacro %}
+
+
+{#
+    known_columns of updates and before images: what is NULL and was not changed is unknown, for an update may leave it
+    out. Without a field map nothing is said to be changed. The key identifies the row, and is always there.
+#}
+{% macro _openedge_known_columns(found, settings) -%}
+    {%- set unknown = [] -%}
+    {%- for column in found.data if column.name not in settings.key -%}
+        {%- do unknown.append({
+            'name': column.name,
+            'condition': "(" ~ _quoted(column.raw_name) ~ " is null and not coalesce(array_contains(_changed_columns, "
+            ~ _text(column.name) ~ "), false))",
+        }) -%}
+    {%- endfor -%}
+{{ _known_columns("_change_oper in ('U', 'B')", found.data + found.added, unknown) }}
+{%- endmacro %}
+
+
+{# Which rows an operation on a partition or a tenant ends: those with its number in the column that a setting names. #}
+{% macro _openedge_truncate_scope(settings) -%}
+    {%- if not settings.partition_column and not settings.tenant_column -%}
+        {{ return('cast(null as map<string, string>)') }}
+    {%- endif -%}
+case
+    {%- if settings.partition_column %}
+    when _operation in (6, 7, 8, 11)
+        then map({{ _text(settings.partition_column) }}, cast(_partition_id as string))
+    {%- endif %}
+    {%- if settings.tenant_column %}
+    when _operation in (9, 10)
+        then map({{ _text(settings.tenant_column) }}, cast(_tenant_id as string))
+    {%- endif %}
+end
+{%- endmacro %}
+
+
+{# Why a record is not accepted, as far as it shows by itself. A half that waits is no record yet. #}
+{% macro _openedge_reject_reason(found, tracked, settings, mask, has_halves) -%}
+{%- set reasons -%}
+case
+    when _sequence is null then 'null_change_seq'
+    when _sequence <= 0 then 'malformed_change_seq'
+    when _change_oper is null then 'unknown_operation'
+    {%- if has_halves %}
+    when _is_half then 'incomplete_record'
+    {%- endif %}
+    {%- if settings.extract == 'abl' %}
+    when _is_unsupported then 'unsupported_record'
+    {%- endif %}
+    when
+        {{ _openedge_has_no_scope((6, 7, 8, 11), settings.partition_column, '_partition_id') }}
+        or {{ _openedge_has_no_scope((9, 10), settings.tenant_column, '_tenant_id') }}
+        then 'unsupported_record'
+    {%- if tracked.is_uncastable_time_stamp %}
+    when
+        {{ tracked.is_uncastable_time_stamp }}
+        then {{ _text('uncastable_value:' ~ tracked.time_stamp.name) }}
+    {%- endif %}
+    {{- _when_uncastable(found.data) | indent }}
+end
+{%- endset -%}
+{%- if mask -%}
+{%- set reasons -%}
+coalesce(
+    {{ reasons | indent }},
+    if(
+        _change_oper in ('U', 'B'),
+        {{ change_mask_error('_field_map', found.mask, 'lsb_first', 0, mask.mask_type, true, 256) | indent(8) }},
+        null
+    )
+)
+{%- endset -%}
+{%- endif -%}
+{%- if has_halves -%}
+if(
+    _is_waiting,
+    null,
+    {{ reasons | indent }}
+)
+{%- else -%}
+{{ reasons }}
+{%- endif -%}
+{%- endmacro %}
+
+
+{# Condition: an operation on a partition or a tenant of which the rows cannot be told. #}
+{% macro _openedge_has_no_scope(operations, column, number) %}
+    {%- set is_such = '_operation in (' ~ operations | join(', ') ~ ')' -%}
+    {{ return('(' ~ is_such ~ ' and ' ~ number ~ ' is null)' if column else is_such) }}
+{% endmacro %}

@@ -1,0 +1,177 @@
+{# What the staging macros of all systems share: base tables, reject reasons of casts, hash and text of a raw record. #}
+
+{# Stops when the call and the settings disagree on the base table: the change log would take one for an empty load. #}
+{% macro _check_base(macro, table, base, settings) %}
+    {%- if base and not settings.base -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: `base='" ~ base ~ "'` is given, and the settings of table " ~ table ~ " have no `base`."
+            ~ " Cure: add `base: {kind: frozen}` (or `live`) to its `meta.afterimage`, or take the argument out."
+        ) }}
+    {%- elif settings.base and not base -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: the settings of table " ~ table ~ " have a `base`, and the staging model names no base table."
+            ~ " Cure: add the argument, for example `base='orders'`, or take `base` out of its `meta.afterimage`."
+        ) }}
+    {%- endif -%}
+{% endmacro %}
+
+
+{#
+    known_columns of a record in which some columns are unknown under a condition: NULL (all are known) where none is.
+
+    Arguments:
+      where    condition: the record may leave columns out
+      columns  data columns
+      unknown  those that it may leave out, as {name, condition}
+#}
+{% macro _known_columns(where, columns, unknown) -%}
+case
+    when
+        {{ where }}
+        and (
+            {%- for column in unknown %}
+            {{ 'or ' if not loop.first }}{{ column.condition }}
+            {%- endfor %}
+        )
+        then array_except(
+            array(
+                {%- for column in columns %}
+                {{ _text(column.name) }}{{ ',' if not loop.last }}
+                {%- endfor %}
+            ),
+            array(
+                {%- for column in unknown %}
+                if({{ column.condition }}, {{ _text(column.name) }}, ''){{ ',' if not loop.last }}
+                {%- endfor %}
+            )
+        )
+end
+{%- endmacro %}
+
+
+{#
+    `when` branches of a case: the reject reason of the first raw column whose value its declared type cannot hold. Any
+    text is an array.
+#}
+{% macro _when_uncastable(columns) %}
+    {%- for column in columns if column.is_cast and not column.is_array %}
+when
+    {{ _is_uncastable(column) }}
+    then {{ _text('uncastable_value:' ~ column.raw_name) }}
+    {%- endfor %}
+{%- endmacro %}
+
+
+{#
+    A hash of a raw record's content, by which it is recognised when it arrives again. xxhash64 skips NULLs, so that
+    (NULL, 1) and (1, NULL) would be equal: every value goes in with its column's name. The partition is left out: the
+    same record may arrive again in a later one.
+    The raw table may gain columns, and types may become wider, without a change of the hashes of records that are there
+    already: a column without a value adds nothing, and numbers go in as the widest type of their kind.
+#}
+{% macro _record_hash(raw_columns, partition=none) -%}
+xxhash64(
+    {%- for column in raw_columns if not partition or column.name != partition.name %}
+    if({{ _quoted(column.name) }} is null, null, {{ _text(column.name | lower) }}), {{ _widest(column) }}{{ ',' if not loop.last }}
+    {%- endfor %}
+)
+{%- endmacro %}
+
+
+{# A raw column as the widest type that a table format would widen it to. #}
+{% macro _widest(column) %}
+    {%- set type = _normal_type(column.data_type) -%}
+    {%- set decimal = modules.re.match('decimal\\(\\d+,(\\d+)\\)', type) -%}
+    {%- if type in ('tinyint', 'smallint', 'int') -%}
+        {{ return("cast(" ~ _quoted(column.name) ~ " as bigint)") }}
+    {%- elif type == 'float' -%}
+        {{ return("cast(" ~ _quoted(column.name) ~ " as double)") }}
+    {%- elif decimal -%}
+        {{ return("cast(" ~ _quoted(column.name) ~ " as decimal(38, " ~ decimal.group(1) ~ "))") }}
+    {%- endif -%}
+    {{ return(_quoted(column.name)) }}
+{% endmacro %}
+
+
+{# The raw record as JSON. By default Spark would leave out NULLs, and cut timestamps to milliseconds. #}
+{% macro _raw_record(raw_columns) -%}
+to_json(
+    struct(
+        {%- for column in raw_columns %}
+        {{ _quoted(column.name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    ),
+    map(
+        'ignoreNullFields', 'false',
+        'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX',
+        'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'
+    )
+)
+{%- endmacro %}
+
+
+{#
+    The rows of a base table as rows of a full load. A data column that the base table lacks is unknown in them; a
+    column that only the base table has is left out, for the change table says what the columns are.
+#}
+{% macro _base_rows(macro, source_name, base, relation, load, data) %}
+    {%- set raw_columns = _raw_columns(relation) or _settings(source_name, base).declared_columns -%}
+    {%- set raw_names = raw_columns | map(attribute='name') | list -%}
+    {%- set columns = [] -%}
+    {%- set missing = [] -%}
+    {%- for column in data -%}
+        {%- set raw_name = _same_name(column.name, raw_names) -%}
+        {%- if raw_name is none -%}
+            {%- do missing.append(column.name) -%}
+        {%- else -%}
+            {%- set raw = raw_columns[raw_names.index(raw_name)] -%}
+            {%- do columns.append(_typed_column(column.name, raw, column.data_type, column.is_array)) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if not columns -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: base table " ~ source_name ~ "." ~ base ~ " has none of the data columns of its change table."
+            ~ " Its columns: " ~ raw_names | join(', ') ~ ". Cure: correct the argument `base`."
+        ) }}
+    {%- endif -%}
+select
+    {{ _text(load.position) if load.position else 'cast(null as string)' }} as change_seq,
+    'L' as change_oper,
+    {{ "timestamp '" ~ load.loaded_at ~ "'" if load.loaded_at else 'cast(null as timestamp)' }} as changed_at,
+    cast(null as timestamp) as source_timestamp,
+    cast(null as string) as transaction_id,
+    cast(null as bigint) as transaction_event,
+    cast(null as array<string>) as declared_changed_columns,
+    {%- if missing %}
+    array(
+        {%- for column in columns %}
+        {{ _text(column.name) }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    ) as known_columns,
+    {%- else %}
+    cast(null as array<string>) as known_columns,
+    {%- endif %}
+    cast(null as map<string, string>) as truncate_scope,
+    {{ _text(load.load_id) }} as load_id,
+    cast(null as string) as arrival,
+    {%- if columns | selectattr('is_cast') | rejectattr('is_array') | list %}
+    case
+        {{- _when_uncastable(columns) | indent(8) }}
+    end as reject_reason,
+    {%- else %}
+    cast(null as string) as reject_reason,
+    {%- endif %}
+    {{ _record_hash(raw_columns) | indent(4) }} as record_hash,
+    {{ _raw_record(raw_columns) | indent(4) }} as raw_record
+    {%- for column in data %},
+    {%- set present = columns | selectattr('name', 'equalto', column.name) | list %}
+    {%- if not present %}
+    cast(null as {{ column.data_type | replace(',', ', ') }}) as {{ _quoted(column.name) }}
+    {%- elif present[0].is_cast or present[0].raw_name != column.name %}
+    {{ _cast_column(present[0]) | indent }} as {{ _quoted(column.name) }}
+    {%- else %}
+    {{ _quoted(column.name) }}
+    {%- endif %}
+    {%- endfor %}
+from {{ relation }}
+{%- endmacro %}

@@ -1,0 +1,1 @@
+{{ current(ref('deliveries_history')) }}

@@ -1,0 +1,4 @@
+{{ field_changes(
+    ref('deliveries_changes'),
+    history=ref('deliveries_history')
+) }}

@@ -1,0 +1,1 @@
+{{ history(ref('deliveries_changes')) }}

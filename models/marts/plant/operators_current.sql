@@ -1,0 +1,1 @@
+{{ current(ref('operators_history')) }}

@@ -1,0 +1,1 @@
+{{ history(ref('operators_changes')) }}

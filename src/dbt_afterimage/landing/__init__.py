@@ -1,0 +1,1 @@
+"""Lands change tables of sources that nothing else lands: extraction over JDBC through Spark."""

@@ -1,0 +1,218 @@
+"""Extraction of OpenEdge's tables over JDBC, from another database that has the same tables.
+
+Apache Derby, in memory, whose jar comes with Spark: real JDBC, quoted names with hyphens, binary
+field maps. That OpenEdge's own driver does the same is not tested; docs/openedge.md says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.functional.dbt_project import DbtProject
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+URL = "jdbc:derby:memory:plant;create=true"
+DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
+CREATE = """
+create schema "PUB";
+create table "PUB"."_Cdc-Change-Tracking" (
+    "_Policy-Id" char(22), "_Tran-Id" integer, "_Time-Stamp" timestamp,
+    "_Change-Sequence" bigint, "_Operation" integer, "_Change-FieldMap" varchar(256) for bit data,
+    "_Source-Table-Number" integer, "_User-Misc" varchar(8));
+create table "PUB"."CDC_Work-Order" (
+    "_Tran-Id" integer, "_Time-Stamp" timestamp, "_Change-Sequence" bigint,
+    "_Continuation-Position" integer, "_ArrayIndex" integer, "_Fragment" integer,
+    "_Operation" integer, "order-num" integer, "amount" decimal(20,2), "days" varchar(100))
+"""
+
+
+class Plant:
+    """The database, through JDBC itself."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        assert spark._jvm is not None
+        self._manager = spark._jvm.java.sql.DriverManager
+        self._class = spark._jvm.java.lang.Class.forName(DRIVER)
+
+    def run(self, *statements: str) -> None:
+        with self._connection() as connection:
+            for statement in statements:
+                connection.createStatement().execute(statement)
+
+    def capture(self, sequence: int, operation: int, order: int, number: int = 12) -> None:
+        """What the triggers write for one change."""
+        shared = f"{sequence}, timestamp('2026-03-02 12:00:00'), {sequence}"
+        stored = "x'07'" if operation == 4 else "null"
+        self.run(
+            f"""insert into "PUB"."_Cdc-Change-Tracking" values
+                ('policy', {shared}, {operation}, {stored}, {number}, null)"""
+        )
+        if number == 12:
+            self.run(
+                f"""insert into "PUB"."CDC_Work-Order" values
+                    ({shared}, 0, 0, 0, {operation}, {order}, 123456789012345678.25, 'mon;tue')"""
+            )
+
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
+        connection = self._manager.getConnection(URL)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+@pytest.fixture(scope="module")
+def plant(spark: SparkSession) -> Plant:
+    plant = Plant(spark)
+    plant.run(*CREATE.split(";"))
+    return plant
+
+
+@pytest.fixture(scope="module")
+def project(
+    make_dbt_project: Callable[..., DbtProject], tmp_path_factory: pytest.TempPathFactory
+) -> DbtProject:
+    """A project that declares the tables: two of them captured, one at level 1."""
+    folder = tmp_path_factory.mktemp("landing")
+    (folder / "models").mkdir()
+    (folder / "macros").symlink_to(ROOT / "macros", target_is_directory=True)
+    tables = [
+        {"name": "_Cdc-Change-Tracking", "identifier": "cdc_change_tracking"},
+        {
+            "name": "CDC_Work-Order",
+            "identifier": "cdc_work_order",
+            "config": {
+                "meta": {
+                    "afterimage": {"table_number": 12, "key": ["order-num"], "arrays": ["days"]}
+                }
+            },
+        },
+        {
+            "name": "CDC_Operator",
+            "identifier": "cdc_operator",
+            "config": {"meta": {"afterimage": {"table_number": 13, "policy_level": 1}}},
+        },
+    ]
+    meta = {"afterimage": {"system": "openedge", "look_back": 5}}
+    source = {"name": "plant", "schema": "landed", "config": {"meta": meta}, "tables": tables}
+    files = {
+        "dbt_project.yml": {
+            "name": "landing",
+            "profile": "afterimage",
+            "macro-paths": ["macros"],
+            "models": {"landing": {"+materialized": "staging_view"}},
+        },
+        "models/sources.yml": {"version": 2, "sources": [source]},
+    }
+    for name, content in files.items():
+        (folder / name).write_text(yaml.safe_dump(content), encoding="utf-8")
+    (folder / "models" / "stg_work_orders.sql").write_text(
+        "{{ stage_openedge('plant', 'CDC_Work-Order', tracking='_Cdc-Change-Tracking') }}\n",
+        encoding="utf-8",
+    )
+    return make_dbt_project(folder, schema="landing")
+
+
+def extract(project: DbtProject) -> None:
+    options = {
+        "url": URL,
+        "driver": DRIVER,
+        "sessionInitStatement": "set current isolation = read committed",
+    }
+    arguments = {"source_name": "plant", "options": options, "owner": "PUB"}
+    project("run-operation", "land_openedge", "--args", yaml.safe_dump(arguments))
+
+
+def landed(spark: SparkSession) -> dict[str, list[int]]:
+    """The sequences of each landed table, as often as they are there."""
+    tables = {name: f"landed.cdc_{name}" for name in ("change_tracking", "work_order")}
+    return {
+        name: sorted(row[0] for row in spark.table(table).select("`_Change-Sequence`").collect())
+        for name, table in tables.items()
+    }
+
+
+def test_extracts(spark: SparkSession, plant: Plant, project: DbtProject) -> None:
+    for sequence in (10, 11, 20):
+        plant.capture(sequence, 1, sequence)
+    plant.capture(7, 1, 7, number=13)
+    # a table that no policy of the source captures is left out
+    plant.capture(30, 1, 30, number=99)
+    extract(project)
+    assert landed(spark) == {
+        "change_tracking": [7, 10, 11, 20],
+        "work_order": [10, 11, 20],
+    }
+
+    # names and types are kept, and a time is added
+    fields = {
+        field.name: field.dataType.simpleString()
+        for field in spark.table("landed.cdc_work_order").schema
+    }
+    assert [*fields] == [
+        "_Tran-Id",
+        "_Time-Stamp",
+        "_Change-Sequence",
+        "_Continuation-Position",
+        "_ArrayIndex",
+        "_Fragment",
+        "_Operation",
+        "order-num",
+        "amount",
+        "days",
+        "_landed_at",
+    ]
+    assert (fields["amount"], fields["_Change-Sequence"]) == ("decimal(20,2)", "bigint")
+    tracking = spark.table("landed.cdc_change_tracking").schema
+    assert tracking["_Change-FieldMap"].dataType.simpleString() == "binary"
+
+    # nothing new: nothing is landed again, although the extract reaches back
+    extract(project)
+    assert landed(spark)["change_tracking"] == [7, 10, 11, 20]
+
+    # a lower sequence becomes visible late, within the overlap; another one lies too far back
+    plant.capture(16, 4, 16)
+    plant.capture(12, 1, 12)
+    plant.capture(31, 2, 20)
+    extract(project)
+    assert landed(spark) == {
+        "change_tracking": [7, 10, 11, 16, 20, 31],
+        "work_order": [10, 11, 16, 20, 31],
+    }
+
+    project("run", "--select", "stg_work_orders")
+    staged = {
+        row["change_seq"].lstrip("0"): row
+        for row in spark.table("landing.stg_work_orders").collect()
+    }
+    assert staged["10"]["change_oper"] == "I"
+    assert staged["10"]["days"] == ["mon", "tue"]
+    assert str(staged["10"]["amount"]) == "123456789012345678.25"
+    assert staged["31"]["change_oper"] == "D"
+    assert staged["10"]["arrival"] < staged["31"]["arrival"]
+
+
+def test_a_database_that_cannot_be_read(project: DbtProject) -> None:
+    options = {"url": "jdbc:derby:memory:nowhere", "driver": DRIVER}
+    arguments = {"source_name": "plant", "options": options}
+    message = project.error_of(
+        "run-operation", "land_openedge", "--args", yaml.safe_dump(arguments)
+    )
+    assert "nowhere" in message
+
+
+def test_a_source_without_a_tracking_table(project: DbtProject) -> None:
+    arguments = yaml.safe_dump({"source_name": "elsewhere", "options": {}})
+    message = project.error_of("run-operation", "land_openedge", "--args", arguments)
+    for part in ("`land_openedge`", "elsewhere", "`_Cdc-Change-Tracking`", "Cure: "):
+        assert part in message

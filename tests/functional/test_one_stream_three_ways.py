@@ -1,0 +1,234 @@
+"""One stream of changes as OpenEdge level 3, OpenEdge level 2 and Qlik change tables.
+
+It gives the same versions: the same rows, values and order, the same ones open. What may differ is
+listed in docs/openedge.md, and here: positions and times; and without before images (level 2) an
+update that changes a key cannot be told from one of the row that has the new key.
+
+From raw rows to versions runs the project's own code, without dbt: the rendered staging SQL, the
+pairing, the rendered SQL of versions. The expected versions are the oracle's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from dbt_afterimage.changes.contract import LOG_COLUMNS
+from dbt_afterimage.changes.pairing import ACCEPTED, pair
+from dbt_afterimage.settings import parse_settings
+from tests.functional.log_reader import read_rows
+from tests.macro_renderer import MacroRenderer
+from tests.openedge_staging import (
+    CHANGES,
+    TABLE_NUMBER,
+    TRACKING,
+    create_views,
+    field_map,
+    quick_queries,
+    staging_sql,
+)
+from tests.oracle.history import LogRow, TableOptions, build_history
+from tests.oracle.streams import OPERATIONS, Writer
+from tests.versions_sql import versions_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+STREAMS = 10
+KEY = ["stream", "id"]
+DATA = ["a", "b", "c"]
+COLUMNS = [*KEY, *DATA]
+TYPES = dict.fromkeys(COLUMNS, "int")
+NOON = datetime(2026, 3, 2, 12)
+
+
+def write_log(*operations: str) -> list[LogRow]:
+    """The logical stream: several small databases in one table, told apart by `stream`."""
+    log = []
+    for stream in range(1, STREAMS + 1):
+        writer = Writer(stream)
+        for _ in range(8):
+            writer.transaction("insert", *operations)
+        for row in writer.database.log:
+            assert row.data is not None
+            log.append(
+                replace(
+                    row,
+                    change_seq=f"{stream * 1000 + int(row.change_seq) + 1:019d}",
+                    data={"stream": stream, **row.data},
+                    before=None if row.before is None else {"stream": stream, **row.before},
+                    transaction_id=f"{stream * 1000 + int((row.transaction_id or 't0')[1:])}",
+                    changed_at=NOON,
+                )
+            )
+    return log
+
+
+def changed_columns(row: LogRow) -> list[str]:
+    assert row.data is not None and row.before is not None
+    return [name for name in COLUMNS if row.data[name] != row.before[name]]
+
+
+def as_openedge(log: list[LogRow], level: int) -> dict[str, Any]:
+    """Extracts of the tracking and the change table; updates leave out what they do not change."""
+    codes = {"I": 1, "D": 2, "U": 4}
+    tracking, changes = [], []
+    for row in log:
+        sequence, transaction = int(row.change_seq), int(row.transaction_id or 0)
+        assert row.data is not None
+        code = codes[row.change_oper]
+        images = [(code, row.data, COLUMNS)]
+        stored = None
+        if row.change_oper == "D":
+            images = [(code, row.data, KEY)]
+        elif row.change_oper == "U":
+            assert row.before is not None
+            fields = changed_columns(row)
+            stored = field_map(*[COLUMNS.index(name) + 1 for name in fields])
+            known = [*KEY, *fields]
+            images = [(3, row.before, known)] * (level == 3) + [(code, row.data, known)]
+        tracking.append(
+            ("p", transaction, NOON, sequence, code, stored, 1, TABLE_NUMBER, 0, 0, None, "joe")
+        )
+        for operation, image, known in images:
+            values = [image[name] if name in known else None for name in COLUMNS]
+            changes.append((transaction, NOON, sequence, 0, 0, 0, operation, *values))
+    return {"tracking": (TRACKING, tracking), "changes": ({**CHANGES, **TYPES}, changes)}
+
+
+def as_qlik(log: list[LogRow]) -> dict[str, Any]:
+    """A change table with whole images; the bits of the mask follow those of four headers."""
+    headers = {
+        "header__change_seq": "string",
+        "header__change_oper": "string",
+        "header__change_mask": "string",
+        "header__transaction_id": "string",
+    }
+    rows = []
+    for row in log:
+        seq = f"2026030212000000{row.change_seq}"
+        assert row.data is not None
+        mask = None
+        if row.change_oper == "U":
+            assert row.before is not None
+            rows.append((seq, "B", None, row.transaction_id, *row.before.values()))
+            mask = f"{sum(16 << COLUMNS.index(name) for name in changed_columns(row)):04X}"
+        rows.append((seq, row.change_oper, mask, row.transaction_id, *row.data.values()))
+    return {"changes": ({**headers, **TYPES}, rows)}
+
+
+def qlik_sql(columns: dict[str, str]) -> str:
+    given = {"afterimage": {"system": "qlik_change_table", "key": KEY}}
+    settings = parse_settings({"source_name": "erp", "name": "changes", "meta": given})
+    raw_columns = [{"name": name, "data_type": kind} for name, kind in columns.items()]
+    render = MacroRenderer(
+        source=lambda source_name, name: name,
+        _raw_columns=lambda relation: raw_columns,
+        _settings=lambda source_name, name: settings,
+    )
+    return str(render("stage_qlik_change_table", "erp", "changes"))
+
+
+def versions(
+    spark: SparkSession, extracts: dict[str, Any], before_images: bool
+) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """The versions of each key, in their order."""
+    columns = create_views(spark, extracts)
+    if "tracking" in columns:
+        settings = {"key": KEY, "policy_level": 3 if before_images else 2}
+        sql = staging_sql(columns, settings)
+    else:
+        sql = qlik_sql(columns["changes"])
+    with quick_queries(spark):
+        paired = pair(spark.sql(sql), None, KEY, before_images=before_images)
+        _log_rows(paired).createOrReplaceTempView("change_log")
+        statement = versions_sql(
+            "change_log", COLUMNS, KEY, carried=DATA, has_moves=True, has_blind_moves=True
+        )
+        rows = read_rows(spark.sql(f"{statement} select * from versions"))
+    return _by_key(rows)
+
+
+def _log_rows(paired: DataFrame) -> DataFrame:
+    """The change log that the pairing leads to; nothing may be rejected or left to wait."""
+    outcomes = {row["outcome"] for row in paired.select("outcome").distinct().collect()}
+    assert outcomes - {"folded"} == {ACCEPTED}
+    log = paired.filter(F.col("outcome") == ACCEPTED).withColumns(
+        {"recorded_at": F.col("changed_at"), "load_rows": F.lit(None).cast("bigint")}
+    )
+    log = log.withColumn("change_date", F.to_date("changed_at"))
+    return log.select(*LOG_COLUMNS, *COLUMNS, "before")
+
+
+def _by_key(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    found = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row["valid_from_seq"]):
+        kept = [*DATA, "is_current", "opened_by", "closed_by"]
+        unknown = sorted(row["unknown_columns"] or [])
+        key = tuple(row[name] for name in KEY)
+        found[key].append({name: row[name] for name in kept} | {"unknown_columns": unknown})
+    return dict(found)
+
+
+def expected(log: list[LogRow]) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    before_images = any(row.before is not None for row in log if row.change_oper == "U")
+    options = TableOptions(KEY, COLUMNS, DATA, before_images=before_images)
+    return _by_key([version.as_row() for version in build_history(log, options)])
+
+
+@pytest.fixture(scope="module")
+def without_key_changes() -> list[LogRow]:
+    return write_log("update", "update", "delete")
+
+
+@pytest.fixture(scope="module")
+def with_key_changes() -> list[LogRow]:
+    return write_log(*OPERATIONS, "permute")
+
+
+def test_without_key_changes_all_three_are_the_same(
+    spark: SparkSession, without_key_changes: list[LogRow]
+) -> None:
+    log = without_key_changes
+    assert {row.change_oper for row in log} == {"I", "U", "D"}
+    wanted = expected(log)
+    assert sum(map(len, wanted.values())) > 80
+    assert versions(spark, as_openedge(log, 3), before_images=True) == wanted
+    assert versions(spark, as_openedge(log, 2), before_images=False) == wanted
+    assert versions(spark, as_qlik(log), before_images=True) == wanted
+
+
+def test_key_changes_are_the_same_with_before_images(
+    spark: SparkSession, with_key_changes: list[LogRow]
+) -> None:
+    log = with_key_changes
+    wanted = expected(log)
+    closed_by = {version["closed_by"] for of_key in wanted.values() for version in of_key}
+    assert closed_by == {"U", "D", "K", None}
+    assert versions(spark, as_openedge(log, 3), before_images=True) == wanted
+    assert versions(spark, as_qlik(log), before_images=True) == wanted
+
+
+def test_without_before_images_a_key_change_is_an_update_of_the_new_key(
+    spark: SparkSession, with_key_changes: list[LogRow]
+) -> None:
+    """The one difference of level 2: updates know their own row alone, and what they changed."""
+    without = [
+        replace(row, before=None, known_columns={*KEY, *_known_at_level_2(row)})
+        if row.change_oper == "U"
+        else row
+        for row in with_key_changes
+    ]
+    assert expected(without) != expected(with_key_changes)
+    found = versions(spark, as_openedge(with_key_changes, 2), before_images=False)
+    assert found == expected(without)
+
+
+def _known_at_level_2(row: LogRow) -> list[str]:
+    """What was changed, and nothing that was left out."""
+    return [name for name in changed_columns(row) if name in DATA]

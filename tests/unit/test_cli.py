@@ -1,0 +1,58 @@
+"""The command line: what it hands to dbt."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dbt.cli.main
+import pytest
+from typer.testing import CliRunner
+
+from dbt_afterimage.cli import app
+
+
+def test_land_openedge_hands_options_to_dbt_and_the_jar_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[list[str]] = []
+
+    class Runner:
+        def invoke(self, arguments: list[str]) -> Any:
+            calls.append(arguments)
+            return SimpleNamespace(success=len(calls) == 1)
+
+    monkeypatch.setattr(dbt.cli.main, "dbtRunner", Runner)
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "as it was")
+    monkeypatch.setenv("AFTERIMAGE_JDBC_PASSWORD", "secret")
+    jar = tmp_path / "driver.jar"
+    jar.touch()
+    given = ["land", "openedge", "plant", "--url", "jdbc:x://host", "--jar", str(jar)]
+    options = ["--user", "joe", "--target", "delta"]
+    assert CliRunner().invoke(app, [*given, *options]).exit_code == 0
+    (call,) = calls
+    assert call[:3] == ["run-operation", "land_openedge", "--args"]
+    assert call[4:] == ["--target", "delta"]
+    assert json.loads(call[3]) == {
+        "source_name": "plant",
+        "owner": "PUB",
+        "options": {
+            "url": "jdbc:x://host",
+            "driver": "com.ddtek.jdbc.openedge.OpenEdgeDriver",
+            "sessionInitStatement": "set transaction isolation level read committed",
+            "user": "joe",
+        },
+    }
+    assert os.environ["PYSPARK_SUBMIT_ARGS"] == f"--jars {jar} pyspark-shell"
+    # dbt has said why
+    assert CliRunner().invoke(app, given).exit_code == 1
+
+
+def test_land_openedge_wants_a_jar_that_is_there(tmp_path: Path) -> None:
+    given = ["land", "openedge", "plant", "--url", "jdbc:x", "--jar", str(tmp_path / "none.jar")]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 2
+    assert "none.jar" in result.output.replace("\n", "")
