@@ -50,7 +50,7 @@ lint-code: $(SETUP_DONE)
 	$(WITH_ENV) yamllint --strict .
 	@scripts/check_shell.sh
 	$(WITH_ENV) python scripts/check_macros.py
-	$(SCRATCH) sh -c 'dbt --quiet parse && python scripts/check_descriptions.py "$$DBT_TARGET_PATH/manifest.json"'
+	$(SCRATCH) sh -c 'dbt --quiet parse --vars "$$(python -m dbt_afterimage.demo.systems)" && python scripts/check_descriptions.py "$$DBT_TARGET_PATH/manifest.json"'
 
 lint-sql: $(DEMO_DONE)
 	scripts/with_env.sh --scratch-in $(DEMO) scripts/check_sql.sh

@@ -88,7 +88,7 @@ last_change as (
 horizon as (
     select
         change_seq as last_seq,
-        {{ _before_look_back('change_seq', settings.look_back) }} as change_seq
+        {{ adapter.afterimage_before_look_back_sql(settings, 'change_seq') }} as change_seq
     from last_change
 ),
 

@@ -17,7 +17,8 @@
     {%- endif -%}
     {#- a var is what YAML makes of it: a date, or a number of 35 digits -#}
     {%- set at = at | string | trim -%}
-    {%- set kind = adapter.afterimage_moment_kind(at) -%}
+    {%- set settings = _settings_of_relation(relation) -%}
+    {%- set kind = adapter.afterimage_moment_kind(at, settings.system) -%}
     {%- if kind == 'change_seq' -%}
         {{ return(_valid_at(relation, 'valid_from_seq', 'valid_to_seq', _text(at))) }}
     {%- elif kind == 'timestamp' -%}
@@ -27,7 +28,7 @@
     {%- endif -%}
     {{ exceptions.raise_compiler_error(
         "`as_of` of " ~ relation ~ ": `at` is '" ~ at ~ "'. Allowed: a UTC timestamp such as '2026-03-02 12:00:00'; a"
-        ~ " change_seq, 35 digits in quotes; or an SQL expression that yields a timestamp, such as"
+        ~ " change_seq, " ~ settings.change_seq_form ~ " in quotes; or an SQL expression that yields a timestamp, such as"
         ~ " \"current_timestamp() - interval 7 days\". Cure: correct it."
     ) }}
 {% endmacro %}

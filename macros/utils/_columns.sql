@@ -63,11 +63,7 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if not columns -%}
-        {%- for column in settings.get('declared_columns', []) -%}
-            {%- if not _is_qlik_header(column.name, settings.header_prefix) -%}
-                {%- do columns.append(column) -%}
-            {%- endif -%}
-        {%- endfor -%}
+        {%- do columns.extend(settings.get('data_columns', [])) -%}
     {%- endif -%}
     {{ return(columns) }}
 {% endmacro %}

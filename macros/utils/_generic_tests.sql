@@ -59,19 +59,6 @@
 {% endmacro %}
 
 
-{# The greatest position that the look-back from a change_seq no longer covers; '' where there is none. #}
-{# The same arithmetic in Python: src/dbt_afterimage/changes/positions.py. #}
-{% macro _before_look_back(change_seq, look_back) -%}
-coalesce(
-            date_format(
-                try_to_timestamp(left({{ change_seq }}, 14), 'yyyyMMddHHmmss') - interval {{ look_back }},
-                'yyyyMMddHHmmss'
-            ) || substr({{ change_seq }}, 15),
-            ''
-        )
-{%- endmacro %}
-
-
 {# Data columns of a change log that its staging model has no longer. #}
 {% macro _lost_columns(changes, staging) %}
     {%- set present = _raw_columns(staging) | map(attribute='name') | list -%}

@@ -35,3 +35,16 @@
         ~ ". A staging model must read a source() that declares `meta.afterimage`."
     ) }}
 {% endmacro %}
+
+
+{# Settings that govern a relation, which is a model of this project. #}
+{% macro _settings_of_relation(relation) %}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model' -%}
+        {%- if node.alias == relation.identifier and node.schema == relation.schema -%}
+            {{ return(_settings_of(node)) }}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ exceptions.raise_compiler_error(
+        "`_settings_of_relation`: " ~ relation ~ " is no model of this project. Use ref('<name of the model>')."
+    ) }}
+{% endmacro %}

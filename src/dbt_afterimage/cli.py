@@ -22,6 +22,7 @@ def _main() -> None:
 
 @app.command()
 def demo(
+    system: Annotated[str, typer.Option(help="Source system: whose demo.")] = "qlik",
     scale: Annotated[int, typer.Option(help="Size of the data; 1 has about 2,500 changes.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
     target: Annotated[str | None, typer.Option(help="Target in profiles.yml.")] = None,
@@ -31,8 +32,8 @@ def demo(
     from dbt_afterimage.demo.run import DemoFailedError, run_demo
 
     try:
-        run_demo(scale=scale, seed=seed, target=target, docs=docs)
-    except DemoFailedError as error:
+        run_demo(system=system, scale=scale, seed=seed, target=target, docs=docs)
+    except (DemoFailedError, ValueError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
 

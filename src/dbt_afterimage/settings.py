@@ -10,15 +10,20 @@ import difflib
 import re
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-DURATION_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
-# Qlik: 16 digits of time, 19 of a counter (Change Tables page)
-QLIK_CHANGE_SEQ_DIGITS = 35
+from dbt_afterimage.positions import Positions, QlikPositions, duration_seconds
 
-_DURATION = re.compile(r"([0-9]+)\s+(second|minute|hour|day)s?")
 # What Spark casts to a timestamp, of the many forms that Python's fromisoformat reads.
 _TIMESTAMP = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
@@ -51,10 +56,12 @@ class Base(BaseModel):
 
     @field_validator("position")
     @classmethod
-    def _is_position(cls, value: str | None) -> str | None:
-        if value is not None and moment_kind(value) != "change_seq":
+    def _is_position(cls, value: str | None, info: ValidationInfo) -> str | None:
+        # whose table it is comes with the validation: the form differs by system
+        form: type[Positions] = (info.context or {})["positions"]
+        if value is not None and not form.is_form_of(value):
             raise ValueError(
-                f"Allowed: {QLIK_CHANGE_SEQ_DIGITS} digits, a change_seq of the source, in quotes, "
+                f"Allowed: {form.form()}, a change_seq of the source, in quotes, "
                 "since YAML would read a number"
             )
         return value
@@ -62,49 +69,56 @@ class Base(BaseModel):
     @field_validator("loaded_at")
     @classmethod
     def _is_timestamp(cls, value: str | None) -> str | None:
-        if value is not None and moment_kind(value) != "timestamp":
+        if value is not None and not _is_timestamp(value):
             raise ValueError("Allowed: a date or a time in UTC, such as 2026-03-02 07:30:00")
         return value
 
 
-class QlikChangeTableSettings(BaseModel):
-    """Settings of a Qlik change table `<table>__ct`."""
+class TableSettings(BaseModel):
+    """Settings that a table of any system has, and what the rest of the project asks of a system.
+
+    Attributes:
+        positions: the form of the system's change_seq.
+        column_settings: settings that name columns which the table must have.
+    """
 
     model_config = ConfigDict(extra="forbid")
+    positions: ClassVar[type[Positions]]
+    column_settings: ClassVar[tuple[str, ...]] = ("key", "track", "ignore")
 
-    system: Literal["qlik_change_table"]
+    system: str
     key: list[str] = Field(default_factory=list)
     before_images: bool = True
     track: list[str] = Field(default_factory=list)
     ignore: list[str] = Field(default_factory=list)
     base: Base | None = None
-    look_back: str = "15 minutes"
+    look_back: Any
     arrival_look_back: int = Field(default=1, ge=0)
     on_reject: Literal["quarantine", "fail"] = "quarantine"
     on_gap: Literal["fail", "warn", "ignore"] = "warn"
     keep_deleted: bool = False
-    lob_columns: list[str] = Field(default_factory=list)
-    header_prefix: str = "header__"
-    mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"
-    mask_first_data_bit: Literal["auto"] | Annotated[int, Field(ge=0, strict=True)] = "auto"
-    mask_columns: list[str] = Field(default_factory=list)
 
-    @field_validator("look_back", mode="before")
-    @classmethod
-    def _is_duration(cls, value: Any) -> str:
-        duration_seconds(str(value))
-        return str(value)
+    def is_own_column(self, name: str) -> bool:
+        """Whether a column of the raw table is one that the tool adds to the source's."""
+        raise NotImplementedError
 
-    @field_validator("key", "track", "ignore", "lob_columns", "mask_columns")
+    def carried_columns(self) -> list[str] | None:
+        """Columns that a change may leave out, so that their last value is carried forward.
+
+        None = any but the key.
+        """
+        raise NotImplementedError
+
+    @field_validator("*")
     @classmethod
-    def _names_each_once(cls, value: list[str]) -> list[str]:
-        for column in value:
+    def _names_each_once(cls, value: Any) -> Any:
+        for column in value if isinstance(value, list) else []:
             if value.count(column) > 1:
                 raise ValueError(f"It names {column!r} twice")
         return value
 
     @model_validator(mode="after")
-    def _fits_together(self) -> QlikChangeTableSettings:
+    def _fits_together(self) -> TableSettings:
         if self.track and self.ignore:
             raise ValueError(
                 f"`track` is {self.track!r} and `ignore` is {self.ignore!r}; the two exclude each "
@@ -125,30 +139,72 @@ class QlikChangeTableSettings(BaseModel):
         return self
 
 
-SYSTEMS: dict[str, type[BaseModel]] = {"qlik_change_table": QlikChangeTableSettings}
+class QlikChangeTableSettings(TableSettings):
+    """Settings of a Qlik change table `<table>__ct`."""
+
+    positions = QlikPositions
+    # not `mask_columns`: a column that the table has no longer keeps its place there
+    column_settings = (*TableSettings.column_settings, "lob_columns")
+
+    system: Literal["qlik_change_table"]
+    look_back: str = "15 minutes"
+    lob_columns: list[str] = Field(default_factory=list)
+    header_prefix: str = "header__"
+    mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"
+    mask_first_data_bit: Literal["auto"] | Annotated[int, Field(ge=0, strict=True)] = "auto"
+    mask_columns: list[str] = Field(default_factory=list)
+
+    @field_validator("look_back", mode="before")
+    @classmethod
+    def _is_duration(cls, value: Any) -> str:
+        duration_seconds(str(value))
+        return str(value)
+
+    def is_own_column(self, name: str) -> bool:
+        """A header column: by its prefix, or without one by its name.
+
+        The macro `_is_qlik_header` says the same of the columns of a raw table.
+        """
+        name, prefix = name.lower(), self.header_prefix.lower()
+        if prefix and name.startswith(prefix):
+            return True
+        return name == "partition_name" or (not prefix and name in _QLIK_HEADERS)
+
+    def carried_columns(self) -> list[str]:
+        """Large objects: an update sends them only when it changed them."""
+        return self.lob_columns
 
 
-def duration_seconds(text: str) -> int:
-    """Seconds of a duration such as `15 minutes` or `1 day`.
+_QLIK_HEADERS = (
+    "change_seq",
+    "change_oper",
+    "change_mask",
+    "stream_position",
+    "operation",
+    "transaction_id",
+    "timestamp",
+)
 
-    Raises:
-        ValueError: it is not a number and a unit.
-    """
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(
-            f"`{text}` is not a duration; allowed: a number and one of "
-            f"{', '.join(u + 's' for u in DURATION_UNITS)}, such as `15 minutes`"
-        )
-    return int(match[1]) * DURATION_UNITS[match[2]]
+SYSTEMS: dict[str, type[TableSettings]] = {"qlik_change_table": QlikChangeTableSettings}
 
 
-def moment_kind(text: str) -> Literal["change_seq", "timestamp"] | None:
+def positions(settings: Mapping[str, Any]) -> Positions:
+    """The positions of a table, from its validated settings."""
+    return SYSTEMS[settings["system"]].positions(settings["look_back"])
+
+
+def moment_kind(text: str, system: str | None = None) -> Literal["change_seq", "timestamp"] | None:
     """Which way to name a moment a text is: a position in the source's order, or a time in UTC.
 
-    None: it is neither.
+    Args:
+        text: the moment.
+        system: whose positions are meant; None = those of any system.
+
+    Returns:
+        None when it is neither.
     """
-    if re.fullmatch(f"[0-9]{{{QLIK_CHANGE_SEQ_DIGITS}}}", text):
+    systems = SYSTEMS.values() if system is None else [SYSTEMS[system]]
+    if any(model.positions.is_form_of(text) for model in systems):
         return "change_seq"
     return "timestamp" if _is_timestamp(text) else None
 
@@ -168,8 +224,10 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         source: the table's entry in dbt's graph: `source_name`, `name`, `meta`, `columns`.
 
     Returns:
-        Setting name -> value, plus `source_table`, its name for messages, and `declared_columns`:
-        a list of {name, data_type} in YAML order.
+        Setting name -> value, plus `source_table`, its name for messages; `change_seq_form`, in
+        words; `declared_columns`, a list of {name, data_type} in YAML order, and `data_columns`,
+        those of them that are not the tool's; `carried_columns`, names of those that a change may
+        leave out, None = any but the key.
 
     Raises:
         SettingsError: something is missing, misspelt or not allowed.
@@ -191,16 +249,21 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         )
     model = SYSTEMS[system]
     try:
-        settings = model.model_validate(given).model_dump()
+        parsed = model.model_validate(given, context={"positions": model.positions})
     except ValidationError as error:
         raise SettingsError(_explain(table, model, error)) from error
-    columns = source.get("columns") or {}
-    settings["source_table"] = table
-    settings["declared_columns"] = [
+    settings = parsed.model_dump()
+    columns = [
         {"name": column["name"], "data_type": column.get("data_type")}
-        for column in columns.values()
+        for column in (source.get("columns") or {}).values()
     ]
-    _check_columns(table, settings)
+    data = [column for column in columns if not parsed.is_own_column(column["name"])]
+    settings["source_table"] = table
+    settings["change_seq_form"] = model.positions.form()
+    settings["declared_columns"] = columns
+    settings["data_columns"] = data
+    settings["carried_columns"] = parsed.carried_columns()
+    _check_columns(table, settings, model.column_settings)
     return settings
 
 
@@ -222,13 +285,12 @@ def _given(table: str, source: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _check_columns(table: str, settings: dict[str, Any]) -> None:
+def _check_columns(table: str, settings: dict[str, Any], column_settings: tuple[str, ...]) -> None:
     declared = [column["name"] for column in settings["declared_columns"]]
     if not declared:
         return
-    # not `mask_columns`: a column that the table has no longer keeps its place there
-    for setting in ("key", "track", "ignore", "lob_columns"):
-        for column in settings.get(setting, []):
+    for setting in column_settings:
+        for column in settings[setting]:
             if column not in declared:
                 raise SettingsError(
                     f"Source table {table}: `{setting}` names the column {column!r}, which its "

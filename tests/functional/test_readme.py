@@ -25,7 +25,7 @@ PROJECT = (
     "docs",
     "tests/singular",
 )
-SOURCE_FILE = "models/staging/qlik/_sales__sources.yml"
+SOURCE_FILE = "models/staging/sales/_sales__sources.yml"
 
 # Two commits of 1 March 2026 and the full load before them; 35 digits, the task's number last.
 POSITION = "20260301{time}00" + "0" * 12 + "{number:07d}"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dbt_afterimage.changes.gaps import check_gap
-from dbt_afterimage.changes.positions import QlikPositions
 from dbt_afterimage.changes.progress import Progress
+from dbt_afterimage.positions import QlikPositions
 
 
 @pytest.mark.parametrize(

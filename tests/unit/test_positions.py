@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt_afterimage.changes.positions import QlikPositions, positions
-from dbt_afterimage.settings import duration_seconds
+from dbt_afterimage.positions import (
+    NumberedPositions,
+    OpenEdgePositions,
+    QlikPositions,
+    duration_seconds,
+)
+from dbt_afterimage.settings import positions
 
 COUNTER = "0000000000000012345"
 WIDTH = 35
@@ -26,8 +31,8 @@ def seq(time: str, hundredths: str = "07", counter: str = COUNTER) -> str:
 
 
 def test_the_look_back_comes_from_the_settings() -> None:
-    where = positions({"look_back": "2 hours", "key": ["id"]})
-    assert where == QlikPositions(look_back="2 hours", width=WIDTH)
+    where = positions({"system": "qlik_change_table", "look_back": "2 hours", "key": ["id"]})
+    assert where == QlikPositions(look_back="2 hours")
 
 
 @pytest.mark.parametrize(
@@ -134,3 +139,65 @@ def test_positions_of_times_are_in_the_order_of_the_times(
     low, high = sorted((earlier, later))
     assert where.of_time(low) <= where.of_time(high)
     assert len(where.of_time(low)) == WIDTH
+
+
+# --- positions that count changes
+
+
+class HexPositions(NumberedPositions):
+    """Addresses of a log, in one of two widths."""
+
+    widths = (4, 6)
+    base = 16
+
+
+@pytest.mark.parametrize(
+    ("text", "is_form"),
+    [
+        ("0000000000000000042", True),
+        ("9223372036854775807", True),
+        ("42", False),
+        ("00000000000000000042", False),
+        ("000000000000000004A", False),
+        ("000000000000000004\n", False),
+        ("", False),
+    ],
+)
+def test_the_form_of_numbered_positions(text: str, is_form: bool) -> None:
+    assert OpenEdgePositions.form() == "19 digits"
+    assert OpenEdgePositions.is_form_of(text) is is_form
+
+
+@pytest.mark.parametrize(
+    ("seq", "look_back", "earlier"),
+    [
+        ("0000000000000010001", 10_000, "0000000000000000001"),
+        ("0000000000000010000", 10_000, ""),
+        ("0000000000000000007", 10_000, ""),
+        ("0000000000000000007", 0, "0000000000000000007"),
+        ("0000000000000000000", 0, ""),
+        ("9223372036854775807", 7, "9223372036854775800"),
+    ],
+)
+def test_the_look_back_is_a_number_of_changes(seq: str, look_back: int, earlier: str) -> None:
+    assert OpenEdgePositions(look_back).before_look_back(seq) == earlier
+
+
+def test_positions_keep_the_width_that_their_table_has() -> None:
+    where = HexPositions(0)
+    assert HexPositions.form() == "4 or 6 hexadecimal digits"
+    assert [where.after("00FF"), where.after("0000FF")] == ["0100", "000100"]
+    assert [where.before("0100"), where.before("000100")] == ["00FF", "0000FF"]
+    assert where.before("0000") == ""
+    assert where.first == "0000"
+    # a first load comes before every change, whatever the width
+    assert where.first < where.lowest <= "0001"
+    assert where.first < "000001"
+    assert [text for text in ("00FF", "0000FF", "00ff", "00FFF") if where.is_form_of(text)] == [
+        "00FF",
+        "0000FF",
+    ]
+
+
+def test_numbered_positions_do_not_tell_the_time() -> None:
+    assert OpenEdgePositions(10).of_time(datetime(2026, 3, 2)) is None

@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dbt_afterimage.settings import (
-    SettingsError,
-    duration_seconds,
-    moment_kind,
-    parse_settings,
-)
+from dbt_afterimage.positions import duration_seconds
+from dbt_afterimage.settings import SettingsError, moment_kind, parse_settings
 
 TABLE = "erp.orders__ct"
 POSITION = "20260302080000000000000000000000012"
@@ -37,7 +33,10 @@ DEFAULTS = {
     "mask_first_data_bit": "auto",
     "mask_columns": [],
     "source_table": "erp.orders__ct",
+    "change_seq_form": "35 digits",
     "declared_columns": [],
+    "data_columns": [],
+    "carried_columns": [],
 }
 
 
@@ -116,6 +115,7 @@ def test_everything_set() -> None:
         "on_gap": "ignore",
         "keep_deleted": True,
         "lob_columns": ["remark"],
+        "carried_columns": ["remark"],
         "header_prefix": "hdr_",
         "mask_byte_order": "lsb_first",
         "mask_first_data_bit": 7,
@@ -157,6 +157,19 @@ def test_declared_columns_keep_their_order_and_types() -> None:
         {"name": "AMOUNT", "data_type": "decimal(10,2)"},
         {"name": "remark", "data_type": None},
     ]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "names", "data"),
+    [
+        ("header__", ["header__change_seq", "Header__x", "partition_name", "id"], ["id"]),
+        ("hdr_", ["HDR_change_oper", "header__change_seq"], ["header__change_seq"]),
+        ("", ["change_seq", "OPERATION", "Partition_Name", "header__id"], ["header__id"]),
+    ],
+)
+def test_header_columns_are_no_data_columns(prefix: str, names: list[str], data: list[str]) -> None:
+    settings = parse(f"key: []\nheader_prefix: '{prefix}'", dict.fromkeys(names, "string"))
+    assert [column["name"] for column in settings["data_columns"]] == data
 
 
 def test_the_entry_is_not_changed() -> None:
@@ -266,6 +279,7 @@ def test_what_is_no_duration(text: str) -> None:
 )
 def test_moments(text: str, kind: str | None) -> None:
     assert moment_kind(text) == kind
+    assert moment_kind(text, "qlik_change_table") == kind
 
 
 # --- errors: each names the table, the setting, what it got, what is allowed, and the cure

@@ -1,7 +1,9 @@
-{{ change_activity([
-    'customers',
-    'products',
-    'orders',
-    'order_items',
-    'shipments',
-]) }}
+{%- set tables_of_demos = {
+    'qlik': ['customers', 'products', 'orders', 'order_items', 'shipments'],
+} -%}
+{%- set tables = [] -%}
+{%- for demo in var('demos') -%}
+    {%- do tables.extend(tables_of_demos[demo]) -%}
+{%- endfor -%}
+{{ config(enabled=tables | length > 0) }}
+{{ change_activity(tables) if tables }}

@@ -15,9 +15,9 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.changes.positions import QlikPositions
 from dbt_afterimage.changes.progress import Progress
 from dbt_afterimage.changes.reading import Marks, is_position
+from dbt_afterimage.positions import Positions
 
 logger = AdapterLogger("afterimage")
 
@@ -43,7 +43,7 @@ class Gap:
 
 def check_gap(
     context: dict[str, Any],
-    where: QlikPositions,
+    where: Positions,
     staged: DataFrame,
     log: DataFrame,
     done: Progress,
@@ -78,7 +78,7 @@ def check_gap(
 
 
 def _gap(
-    where: QlikPositions,
+    where: Positions,
     staged: DataFrame,
     done: Progress,
     marks: Marks | None,

@@ -14,8 +14,8 @@ from dbt_afterimage.changes.pairing import (
     quoted,
     with_null_key_first,
 )
-from dbt_afterimage.changes.positions import QlikPositions
 from dbt_afterimage.changes.progress import Progress
+from dbt_afterimage.positions import Positions
 
 _IS_BAD = "_afterimage_is_bad"
 
@@ -88,7 +88,7 @@ def marker(rows: DataFrame, position: str, loaded_at: str | None = None) -> Data
 
 
 def load_position(
-    settings: dict[str, Any], log: DataFrame | None, where: QlikPositions, done: Progress
+    settings: dict[str, Any], log: DataFrame | None, where: Positions, done: Progress
 ) -> str | None:
     """Where the table's full load goes in the log; None when there is none or it is in the log."""
     base = settings.get("base")

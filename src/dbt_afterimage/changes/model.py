@@ -20,7 +20,6 @@ from dbt_afterimage.changes.pairing import (
     is_waiting_too_long,
     pair,
 )
-from dbt_afterimage.changes.positions import QlikPositions, positions
 from dbt_afterimage.changes.progress import (
     ISO_TIMESTAMP,
     Progress,
@@ -37,6 +36,8 @@ from dbt_afterimage.changes.quarantine import (
 )
 from dbt_afterimage.changes.reading import is_position, read
 from dbt_afterimage.changes.rebuild import check_rebuild
+from dbt_afterimage.positions import Positions
+from dbt_afterimage.settings import positions
 
 
 def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeBatch:
@@ -120,7 +121,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     )
 
 
-def _look(decided: DataFrame, where: QlikPositions) -> Row:
+def _look(decided: DataFrame, where: Positions) -> Row:
     ok = F.col("outcome").isin(ACCEPTED, WAITING, DUPLICATE)
     change = F.col("change_oper") != "L"
     row = decided.agg(

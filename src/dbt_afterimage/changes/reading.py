@@ -14,8 +14,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.changes.positions import QlikPositions
 from dbt_afterimage.changes.progress import Progress
+from dbt_afterimage.positions import Positions
+from dbt_afterimage.settings import moment_kind
+
+
+class BackfillError(ValueError):
+    """`backfill_from` names no moment; the text is meant for the user."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Reading:
 
 def read(
     context: dict[str, Any],
-    where: QlikPositions,
+    where: Positions,
     staged: DataFrame,
     log: DataFrame | None,
     done: Progress,
@@ -59,7 +64,7 @@ def read(
     if log is None:
         return Reading(changes, None, None)
     recorded = log.filter(F.col("change_oper") != "L")
-    floor = _floor(context, where, done)
+    floor = _floor(context, where, changes, done)
     if floor is None:
         return Reading(changes, recorded, None)
     seq = F.col("change_seq")
@@ -77,29 +82,47 @@ def read(
     return Reading(changes, recorded.filter(seq >= lowest), marks)
 
 
-def is_position(where: QlikPositions) -> Column:
+def is_position(where: Positions) -> Column:
     """True for a change_seq that can be compared: neither NULL nor malformed."""
     seq = F.col("change_seq")
-    # The width of a position, but no time: the year 0 sorts before everything.
-    well_formed = seq.rlike(f"^[0-9]{{{where.width}}}$") & (seq >= "1")
+    well_formed = seq.rlike(where.pattern()) & (seq >= where.lowest)
     return F.coalesce(well_formed, F.lit(False))
 
 
-def _floor(context: dict[str, Any], where: QlikPositions, done: Progress) -> str | None:
+def _floor(
+    context: dict[str, Any], where: Positions, changes: DataFrame, done: Progress
+) -> str | None:
     """Records up to this position were settled by earlier runs; None = read everything."""
     if done.change_seq is None:
         return None
     floor = where.before_look_back(done.change_seq)
-    given = context["backfill_from"]
-    if given is not None:
-        given = str(given)
-        if len(given) == where.width and given.isdigit():
-            wanted = str(int(given) - 1).zfill(where.width)
-        else:
-            wanted = where.of_time(datetime.fromisoformat(given))
-        # A time that the log has not reached yet must not skip what lies before it.
-        floor = min(floor, wanted)
+    if context["backfill_from"] is not None:
+        # What the log has not reached yet must not be skipped.
+        floor = min(floor, _before_backfill(context, where, changes) or floor)
     return floor or None
+
+
+def _before_backfill(context: dict[str, Any], where: Positions, changes: DataFrame) -> str | None:
+    """The greatest position that `backfill_from` leaves out; None when it leaves nothing to read.
+
+    Where positions do not tell the time, the first record of that time or later does.
+    """
+    given = str(context["backfill_from"])
+    kind = moment_kind(given, context["settings"]["system"])
+    if kind is None:
+        raise BackfillError(
+            f"{context['model']}: `backfill_from` is {given!r}. Allowed: a date or a time in UTC, "
+            f"such as 2026-03-02 07:30:00, or a change_seq, {where.form()}, in quotes. Nothing was "
+            "read. Cure: correct the var."
+        )
+    if kind == "change_seq":
+        return where.before(given)
+    wanted = where.of_time(datetime.fromisoformat(given.replace("Z", "+00:00")))
+    if wanted is not None:
+        return wanted
+    at_that_time = is_position(where) & (F.col("changed_at") >= F.lit(given).cast("timestamp"))
+    first = changes.filter(at_that_time).agg(F.min("change_seq")).first()
+    return where.before(first[0]) if first and first[0] is not None else None
 
 
 def _marks(look_back: int, changes: DataFrame, done: Progress) -> Marks | None:

@@ -7,8 +7,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.changes.positions import QlikPositions
 from dbt_afterimage.changes.reading import is_position
+from dbt_afterimage.positions import Positions
 
 
 class RebuildError(RuntimeError):
@@ -16,7 +16,7 @@ class RebuildError(RuntimeError):
 
 
 def check_rebuild(
-    context: dict[str, Any], where: QlikPositions, staged: DataFrame, log: DataFrame
+    context: dict[str, Any], where: Positions, staged: DataFrame, log: DataFrame
 ) -> None:
     """Stop unless every change and every full load of the log can be read once more.
 

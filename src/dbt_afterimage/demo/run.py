@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as Grid
 
-from dbt_afterimage.demo.tables import TABLES
+from dbt_afterimage.demo.systems import DemoSystem, demo_system
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 NEXT_STEPS = """\
 What to try next:
   1. See one row's life, without Spark (PyIceberg and DuckDB read the same tables):
-     .venv/bin/python examples/query_marts.py "select customer_id, city, valid_from, valid_to, \
-opened_by, closed_by from customers_history where closed_by = 'K'"
+     .venv/bin/python examples/query_marts.py "{query}"
   2. Walk the lineage from raw table to mart: .venv/bin/dbt docs serve
   3. Put your own change table in: README.md, "Add your own table"
 """
@@ -27,13 +26,16 @@ class DemoFailedError(RuntimeError):
     """A step of the demo failed; dbt has said why."""
 
 
-def run_demo(*, scale: int, seed: int, target: str | None, docs: bool) -> None:
-    """Run all steps of the demo and print a summary.
+def run_demo(*, system: str, scale: int, seed: int, target: str | None, docs: bool) -> None:
+    """Run all steps of a system's demo and print a summary.
 
     Raises:
+        ValueError: the system has no demo.
         DemoFailedError: a dbt command did not succeed.
     """
-    landing = f"scale: {scale}, seed: {seed}"
+    demo = demo_system(system)
+    landing = f"scale: {scale}, seed: {seed}, system: {system}"
+    options = ["--vars", f"{{demos: [{system}]}}", *(["--target", target] if target else [])]
     steps: list[tuple[str, list[str]]] = [
         ("Land the first batch of raw change tables", _land(1, landing)),
         ("Build staging, change logs and marts, and test them", ["build"]),
@@ -44,24 +46,23 @@ def run_demo(*, scale: int, seed: int, target: str | None, docs: bool) -> None:
         steps.append(("Build the dbt docs", ["docs", "generate"]))
     for number, (what, arguments) in enumerate(steps, 1):
         typer.echo(f"\n=== {number}/{len(steps)} {what}: dbt {' '.join(arguments)}")
-        _dbt(arguments, target)
+        _dbt([*arguments, *options])
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.getOrCreate()
     typer.echo("\n=== What was built")
-    Console().print(_summary(session))
-    typer.echo(NEXT_STEPS)
+    Console().print(_summary(session, demo))
+    typer.echo(NEXT_STEPS.format(query=demo.query))
 
 
 def _land(batch: int, options: str) -> list[str]:
     return ["run-operation", "land_demo", "--args", f"{{batch: {batch}, {options}}}"]
 
 
-def _dbt(arguments: list[str], target: str | None) -> None:
+def _dbt(arguments: list[str]) -> None:
     from dbt.cli.main import dbtRunner
 
-    chosen = ["--target", target] if target else []
-    result: Any = dbtRunner().invoke([*arguments, *chosen])
+    result: Any = dbtRunner().invoke(arguments)
     if not result.success:
         raise DemoFailedError(
             f"`dbt {' '.join(arguments)}` failed; dbt's lines above say why, and logs/dbt.log and "
@@ -69,11 +70,11 @@ def _dbt(arguments: list[str], target: str | None) -> None:
         )
 
 
-def _summary(session: SparkSession) -> Grid:
+def _summary(session: SparkSession, demo: DemoSystem) -> Grid:
     grid = Grid(box=None, pad_edge=False)
     for heading in ("table", "changes", "versions", "open rows", "field changes", "rejected"):
         grid.add_column(heading, justify="left" if heading == "table" else "right")
-    for table in TABLES:
+    for table in demo.tables:
         counts = [
             _count(session, f"{table}_changes"),
             _count(session, f"{table}_history"),

@@ -9,7 +9,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_afterimage.descriptions import describe_columns
 from dbt_afterimage.guarded_table import alter_table, check_table, column_types
 from dbt_afterimage.guards import GuardError, Origin, Wanted
-from dbt_afterimage.settings import SettingsError, moment_kind, parse_settings
+from dbt_afterimage.settings import SettingsError, moment_kind, parse_settings, positions
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, explained
 
 
@@ -32,9 +32,20 @@ def afterimage_settings(self: Any, source: Any) -> dict[str, Any]:
         raise DbtRuntimeError(str(error)) from error
 
 
-def afterimage_moment_kind(self: Any, text: str) -> str | None:
-    """What names a moment: `change_seq`, `timestamp`, or None for text that is neither."""
-    return moment_kind(text)
+def afterimage_moment_kind(self: Any, text: str, system: str) -> str | None:
+    """What names a moment: `change_seq`, `timestamp`, or None for text that is neither.
+
+    Args:
+        self: dbt's adapter.
+        text: the moment.
+        system: the system whose positions are meant.
+    """
+    return moment_kind(text, system)
+
+
+def afterimage_before_look_back_sql(self: Any, settings: Any, seq: str) -> str:
+    """SQL: the greatest position that the look-back from a change_seq no longer covers, or ''."""
+    return positions(settings).before_look_back_sql(seq)
 
 
 def afterimage_connection_method(self: Any) -> str:
@@ -188,24 +199,32 @@ def _origin(settings: Any, is_tracking: bool) -> Origin:
     return Origin(settings["key"], tracking if is_tracking else None)
 
 
-def afterimage_land_demo(self: Any, batch: int, schema: str, scale: int, seed: int) -> None:
-    """Land one batch of the generated demo as raw tables of `schema`; batch 1 starts anew."""
+def afterimage_land_demo(
+    self: Any, system: str, batch: int, schema: str, scale: int, seed: int
+) -> None:
+    """Land one batch of a system's demo as raw tables of `schema`; batch 1 starts anew.
+
+    Raises:
+        DbtRuntimeError: the system has no demo.
+    """
     from pyspark.sql import SparkSession
 
-    from dbt_afterimage.demo.generate import generate
     from dbt_afterimage.demo.land import land
+    from dbt_afterimage.demo.systems import demo_system
 
+    try:
+        deliveries = demo_system(system).deliveries(scale, seed, max(batch, 2))
+    except ValueError as error:
+        raise DbtRuntimeError(str(error)) from error
     table_format = afterimage_table_format(self)
-    data = generate(scale=scale, seed=seed, batches=max(batch, 2))
     session = SparkSession.builder.getOrCreate()
-    land(
-        session, data.batches[batch - 1], schema, "delta" if table_format == "delta" else "iceberg"
-    )
+    land(session, deliveries[batch - 1], schema, "delta" if table_format == "delta" else "iceberg")
 
 
 METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_settings": (afterimage_settings, {}),
     "afterimage_moment_kind": (afterimage_moment_kind, None),
+    "afterimage_before_look_back_sql": (afterimage_before_look_back_sql, ""),
     "afterimage_connection_method": (afterimage_connection_method, "session"),
     "afterimage_append": (afterimage_append, None),
     "afterimage_create_table": (afterimage_create_table, None),

@@ -1,0 +1,57 @@
+"""The source systems that have a demo: its tables, and what lands in each delivery.
+
+python -m dbt_afterimage.demo.systems    # dbt vars with which all of them are there, as YAML
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dbt_afterimage.demo.generate import DemoBatch, generate
+from dbt_afterimage.demo.tables import TABLES
+
+
+@dataclass(frozen=True)
+class DemoSystem:
+    """The demo of one source system; its dbt models are there when the var `demos` names it.
+
+    Attributes:
+        tables: names of the tables with a history: its marts are `<table>_history` and so on.
+        deliveries: (scale, seed, number of deliveries) -> the raw tables of each delivery.
+        query: a query on its marts that is worth a look.
+    """
+
+    tables: Sequence[str]
+    deliveries: Callable[[int, int, int], Sequence[DemoBatch]]
+    query: str
+
+
+def _qlik(scale: int, seed: int, batches: int) -> Sequence[DemoBatch]:
+    return generate(scale=scale, seed=seed, batches=batches).batches
+
+
+SYSTEMS: dict[str, DemoSystem] = {
+    "qlik": DemoSystem(
+        tables=tuple(TABLES),
+        deliveries=_qlik,
+        query="select customer_id, city, valid_from, valid_to, opened_by, closed_by "
+        "from customers_history where closed_by = 'K'",
+    ),
+}
+
+
+def demo_system(name: str) -> DemoSystem:
+    """The demo of a system.
+
+    Raises:
+        ValueError: it has none; the text is meant for the user.
+    """
+    if name not in SYSTEMS:
+        raise ValueError(f"There is no demo of system {name!r}; allowed: {', '.join(SYSTEMS)}.")
+    return SYSTEMS[name]
+
+
+if __name__ == "__main__":
+    print(json.dumps({"demos": list(SYSTEMS)}))
