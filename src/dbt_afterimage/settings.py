@@ -6,6 +6,7 @@ setting, what it got, what is allowed, and the cure. README.md lists the setting
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import re
 from collections.abc import Mapping
@@ -22,7 +23,12 @@ from pydantic import (
     model_validator,
 )
 
-from dbt_afterimage.positions import Positions, QlikPositions, duration_seconds
+from dbt_afterimage.positions import (
+    Positions,
+    QlikPositions,
+    SolidDbPositions,
+    duration_seconds,
+)
 
 # What Spark casts to a timestamp, of the many forms that Python's fromisoformat reads.
 _TIMESTAMP = re.compile(
@@ -185,7 +191,59 @@ _QLIK_HEADERS = (
     "timestamp",
 )
 
-SYSTEMS: dict[str, type[TableSettings]] = {"qlik_change_table": QlikChangeTableSettings}
+
+class SolidDbSettings(TableSettings):
+    """Settings of a table whose changes are in a solidDB transaction log, and of the log itself.
+
+    `framing` and `char_encoding` concern the log: they are set on its source, which also sets them
+    for all tables.
+    """
+
+    positions = SolidDbPositions
+
+    system: Literal["soliddb"]
+    # the log is in the order of commits: nothing comes late
+    look_back: Annotated[int, Field(ge=0, le=0)] = 0
+    capture_off: Literal["skip_deletes", "skip_all", "keep"] = "skip_deletes"
+    framing: str = "length_prefixed"
+    char_encoding: str = "utf-8"
+    table_schema: str | None = None
+
+    @field_validator("framing")
+    @classmethod
+    def _is_framing(cls, value: str) -> str:
+        # whether there is such a function is found where it is used: settings import nothing
+        if value not in ("length_prefixed", "engine", "decoded") and "." not in value:
+            raise ValueError(
+                "Allowed: length_prefixed, engine, decoded, or the dotted name of a function, such "
+                "as our_framing.cut"
+            )
+        return value
+
+    @field_validator("char_encoding")
+    @classmethod
+    def _is_encoding(cls, value: str) -> str:
+        try:
+            codecs.lookup(value)
+        except LookupError:
+            raise ValueError(
+                "Allowed: an encoding that Python knows, such as utf-8 or latin-1"
+            ) from None
+        return value
+
+    def is_own_column(self, name: str) -> bool:
+        """No column: a table's rows are in the log, and its source entry declares its own."""
+        return False
+
+    def carried_columns(self) -> None:
+        """Any: a column that ALTER TABLE adds or drops is in some records and not in others."""
+        return None
+
+
+SYSTEMS: dict[str, type[TableSettings]] = {
+    "qlik_change_table": QlikChangeTableSettings,
+    "soliddb": SolidDbSettings,
+}
 
 
 def positions(settings: Mapping[str, Any]) -> Positions:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -61,3 +62,20 @@ def batch_decoder(
         )
 
     return decode
+
+
+@contextmanager
+def pickled_by_value() -> Iterator[None]:
+    """While this lasts, what is sent to Spark's workers holds the code of this package itself.
+
+    So the workers of a cluster need pyarrow, and not this package.
+    """
+    from pyspark import cloudpickle
+
+    from dbt_afterimage import soliddb
+
+    cloudpickle.register_pickle_by_value(soliddb)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(soliddb)  # type: ignore[no-untyped-call]

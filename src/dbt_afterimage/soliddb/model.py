@@ -23,7 +23,7 @@ from dbt_afterimage.changes.progress import (
     read_progress,
 )
 from dbt_afterimage.changes.rebuild import RebuildError
-from dbt_afterimage.soliddb.arrow import RESULT_TYPE, batch_decoder
+from dbt_afterimage.soliddb.arrow import RESULT_TYPE, batch_decoder, pickled_by_value
 from dbt_afterimage.soliddb.batch import LogBatch
 from dbt_afterimage.soliddb.catalogue import Catalogue, read_catalogue, relation_ids
 from dbt_afterimage.soliddb.columns import DDL_COLUMNS, SQL_COLUMNS
@@ -133,7 +133,7 @@ def build_log(
         is_empty=horizon is None,
         last_commit=last_commit,
         recorded_at=recorded_at,
-        recorded_after=_last_batch(stored),
+        recorded_after=done.recorded_at,
         is_rebuild=is_rebuild,
         is_progress_behind=done != noted,
         cached=records,
@@ -152,13 +152,6 @@ def _really_done(stored: DataFrame | None, noted: Progress) -> Progress:
     if found is None or found[0] is None:
         return noted
     return Progress(found[0], greatest(found[1], noted.change_seq))
-
-
-def _last_batch(stored: DataFrame | None) -> str | None:
-    if stored is None:
-        return None
-    found = stored.agg(F.date_format(F.max("recorded_at"), ISO_TIMESTAMP)).first()
-    return found[0] if found else None
 
 
 def _check_rebuild(context: dict[str, Any], raw: DataFrame, stored: DataFrame) -> None:
@@ -314,11 +307,14 @@ def _decoded(
         return records.withColumns(
             {"image": F.col("data"), "reject_reason": nothing, "reject_detail": detail}
         )
-    decode = F.arrow_udf(
+    # PySpark's stubs lack it
+    decode = F.arrow_udf(  # type: ignore[attr-defined]
         batch_decoder(layouts, settings["framing"], settings["char_encoding"]), RESULT_TYPE
     )
+    with pickled_by_value():
+        decoded = decode("data", "layout")
     return (
-        records.withColumn("decoded", decode("data", "layout"))
+        records.withColumn("decoded", decoded)
         .withColumn("image", F.col("decoded.values"))
         .withColumn("reject_reason", F.col("decoded.reject_reason"))
         .withColumn("reject_detail", F.col("decoded.reject_detail"))
