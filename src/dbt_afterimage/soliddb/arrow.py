@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -64,9 +63,8 @@ def batch_decoder(
     return decode
 
 
-@contextmanager
-def pickled_by_value() -> Iterator[None]:
-    """While this lasts, what is sent to Spark's workers holds the code of this package itself.
+def pickle_by_value() -> None:
+    """From now on, what is sent to Spark's workers holds the code of this package itself.
 
     So the workers of a cluster need pyarrow, and not this package.
     """
@@ -74,8 +72,5 @@ def pickled_by_value() -> Iterator[None]:
 
     from dbt_afterimage import soliddb
 
+    # for good, since models run in several threads; registered twice is registered once
     cloudpickle.register_pickle_by_value(soliddb)  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        cloudpickle.unregister_pickle_by_value(soliddb)  # type: ignore[no-untyped-call]

@@ -148,28 +148,30 @@ def read_catalogue(
     return Catalogue(tuple(validities), newest[0] if newest else None)
 
 
-def relation_ids(tables: DataFrame, table: str) -> DataFrame:
-    """Table name, and schema, -> id, by the newest snapshot that has it.
+def relations_by_name(tables: DataFrame, table: str) -> DataFrame:
+    """The ids that a table name has had, for DDL records that tell a table by its name.
 
     Args:
         tables: landed SYS_TABLES, all snapshots.
         table: name of the landed table, for messages.
 
     Returns:
-        named_relation_id, relation_name, as the DDL records write it: with and without the schema.
+        One row per relation_name, in capitals, with and without the schema; relations: an array of
+        (first_taken, id), by the address of the first snapshot that has the id under that name.
     """
     _check_columns(tables, table, _TABLES_COLUMNS)
     taken_at = F.coalesce(address(tables, "snapshot_logaddr"), F.lit(""))
-    named = tables.select(
-        F.col("id").try_cast("int").alias("id"),
-        F.upper("table_name").alias("name"),
-        F.concat_ws(".", F.upper("table_schema"), F.upper("table_name")).alias("full_name"),
-        taken_at.alias("taken_at"),
-    )
+    full_name = F.concat_ws(".", F.upper("table_schema"), F.upper("table_name"))
     return (
-        named.select("id", "taken_at", F.explode(F.array("name", "full_name")).alias("name"))
-        .groupBy(F.col("name").alias("relation_name"))
-        .agg(F.max_by("id", F.struct("taken_at", "id")).alias("named_relation_id"))
+        tables.select(
+            F.col("id").try_cast("int").alias("id"),
+            F.explode(F.array(F.upper("table_name"), full_name)).alias("relation_name"),
+            taken_at.alias("taken_at"),
+        )
+        .groupBy("relation_name", "id")
+        .agg(F.min("taken_at").alias("first_taken"))
+        .groupBy("relation_name")
+        .agg(F.sort_array(F.collect_list(F.struct("first_taken", "id"))).alias("relations"))
     )
 
 

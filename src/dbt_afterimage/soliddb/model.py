@@ -23,9 +23,9 @@ from dbt_afterimage.changes.progress import (
     read_progress,
 )
 from dbt_afterimage.changes.rebuild import RebuildError
-from dbt_afterimage.soliddb.arrow import RESULT_TYPE, batch_decoder, pickled_by_value
+from dbt_afterimage.soliddb.arrow import RESULT_TYPE, batch_decoder, pickle_by_value
 from dbt_afterimage.soliddb.batch import LogBatch
-from dbt_afterimage.soliddb.catalogue import Catalogue, read_catalogue, relation_ids
+from dbt_afterimage.soliddb.catalogue import Catalogue, read_catalogue, relations_by_name
 from dbt_afterimage.soliddb.columns import DDL_COLUMNS, SQL_COLUMNS
 from dbt_afterimage.soliddb.columns import Column as TableColumn
 from dbt_afterimage.soliddb.frames import in_frames
@@ -34,6 +34,7 @@ from dbt_afterimage.soliddb.raw import Found, check_records, normal_log
 from dbt_afterimage.soliddb.record_ids import (
     BEFORE_IMAGE,
     CHANGES_COLUMNS,
+    CREATE_TABLE,
     DDL,
     DDL_KINDS,
     ROW_IDS,
@@ -201,7 +202,7 @@ def _ddl_records(records: DataFrame, tables: DataFrame, settings: dict[str, Any]
     name = F.upper(F.translate(F.element_at("image", "INFO"), '"', ""))
     # the last two parts: a fully qualified name may have the database in front
     short_name = F.substring_index(name, ".", -2)
-    named = F.broadcast(relation_ids(tables, settings["source_table"]))
+    named = F.broadcast(relations_by_name(tables, settings["source_table"]))
     return (
         decoded.withColumns(
             {
@@ -215,15 +216,29 @@ def _ddl_records(records: DataFrame, tables: DataFrame, settings: dict[str, Any]
             }
         )
         .join(named, "relation_name", "left")
-        .withColumn("relation_id", _relation_id("named_relation_id"))
-        .drop("relation_name", "named_relation_id", "layout", "image")
+        .withColumn("relation_id", F.coalesce(_relation_id(), _relation_named()))
+        .drop("relation_name", "relations", "layout", "image")
         .withColumn("image", F.lit(None).cast("map<string,string>"))
     )
 
 
-def _relation_id(otherwise: str | None = None) -> Column:
-    own = F.when(F.col("raw_relation_id") > 0, F.col("raw_relation_id"))
-    return F.coalesce(own, F.col(otherwise)) if otherwise else own
+def _relation_id() -> Column:
+    return F.when(F.col("raw_relation_id") > 0, F.col("raw_relation_id"))
+
+
+def _relation_named() -> Column:
+    """The id that a name had when the record was written: a table may be dropped and made anew.
+
+    A table that is being created appears in a later snapshot, any other one in an earlier one.
+    """
+    place = F.col("log_address")
+    older = F.filter("relations", lambda relation: relation["first_taken"] <= place)
+    newer = F.filter("relations", lambda relation: relation["first_taken"] > place)
+    last_older, first_newer = F.get(older, F.size(older) - 1)["id"], F.get(newer, F.lit(0))["id"]
+    is_new = F.col("ddl_code") == CREATE_TABLE
+    return F.when(is_new, F.coalesce(first_newer, last_older)).otherwise(
+        F.coalesce(last_older, first_newer)
+    )
 
 
 def _boundaries(stored: DataFrame | None, ddl: DataFrame, is_rebuild: bool) -> dict[int, list[str]]:
@@ -311,10 +326,9 @@ def _decoded(
     decode = F.arrow_udf(  # type: ignore[attr-defined]
         batch_decoder(layouts, settings["framing"], settings["char_encoding"]), RESULT_TYPE
     )
-    with pickled_by_value():
-        decoded = decode("data", "layout")
+    pickle_by_value()
     return (
-        records.withColumn("decoded", decoded)
+        records.withColumn("decoded", decode("data", "layout"))
         .withColumn("image", F.col("decoded.values"))
         .withColumn("reject_reason", F.col("decoded.reject_reason"))
         .withColumn("reject_detail", F.col("decoded.reject_detail"))

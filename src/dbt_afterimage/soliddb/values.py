@@ -19,8 +19,9 @@ from dbt_afterimage.soliddb.columns import Column
 Decode: TypeAlias = Callable[[bytes], str]
 
 _YEAR_IS_SHIFTED = 0x8000
-_MOMENT = struct.Struct(">HBBBBBI")
-_DOUBLE = struct.Struct(">d")
+# year, month, day, hour, minute, second, nanoseconds; text, since a compiled one cannot be pickled
+_MOMENT = ">HBBBBBI"
+_MOMENT_BYTES = 11
 # An exponent of at most three digits: a longer one would be written out as that many zeros.
 _DECIMAL = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _NO_DATE = (0, 0, 0)
@@ -74,7 +75,7 @@ def double(value: bytes) -> str:
     """FLOAT and DOUBLE: 8 bytes IEEE 754, most significant first; the shortest text of it."""
     if len(value) != 8:
         raise ValueFormatError(f"a DOUBLE has 8 bytes, not {len(value)}")
-    return repr(_DOUBLE.unpack(value)[0])
+    return repr(struct.unpack(">d", value)[0])
 
 
 def decimal(value: bytes) -> str:
@@ -153,9 +154,9 @@ def _moment(value: bytes) -> tuple[tuple[int, int, int], tuple[int, int, int], i
     The manual gives the year as it is. The engine stores dates with 0x8000 added to it; both forms
     are read, for no year that Spark can hold reaches 0x8000.
     """
-    if len(value) != _MOMENT.size:
-        raise ValueFormatError(f"a date or time has {_MOMENT.size} bytes, not {len(value)}")
-    year, month, day, hour, minute, second, fraction = _MOMENT.unpack(value)
+    if len(value) != _MOMENT_BYTES:
+        raise ValueFormatError(f"a date or time has {_MOMENT_BYTES} bytes, not {len(value)}")
+    year, month, day, hour, minute, second, fraction = struct.unpack(_MOMENT, value)
     if year >= _YEAR_IS_SHIFTED:
         year -= _YEAR_IS_SHIFTED
     return (year, month, day), (hour, minute, second), fraction

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +17,7 @@ from dbt_afterimage.demo.soliddb.encoding import (
     frame_engine,
     frame_length_prefixed,
 )
-from dbt_afterimage.soliddb.arrow import batch_decoder
+from dbt_afterimage.soliddb.arrow import batch_decoder, pickle_by_value
 from dbt_afterimage.soliddb.columns import BINARY, CHAR, DATE, DDL_COLUMNS, INTEGER, Column
 from dbt_afterimage.soliddb.framing import (
     FRAMINGS,
@@ -208,3 +210,25 @@ def test_a_batch_is_decoded_by_the_layout_of_each_record() -> None:
 def test_an_empty_batch_is_decoded() -> None:
     decode = batch_decoder({}, "engine", "utf-8")
     assert len(decode(pa.array([], pa.binary()), pa.array([], pa.int32()))) == 0
+
+
+def test_workers_need_no_package_of_ours() -> None:
+    """What Spark sends to them holds the code itself: unpickled where the package is missing."""
+    from pyspark import cloudpickle
+
+    decode = batch_decoder({1: COLUMNS}, "engine", "utf-8")
+    pickle_by_value()
+    sent = cloudpickle.dumps(decode)  # type: ignore[no-untyped-call]
+    program = f"""
+import sys
+sys.modules["dbt_afterimage"] = None
+import pyarrow as pa
+from pyspark import cloudpickle
+decode = cloudpickle.loads(bytes.fromhex({sent.hex()!r}))
+data = pa.array([bytes.fromhex({row("engine", 6, "Ann", None).hex()!r}), b"1"])
+print(decode(data, pa.array([1, 1])).to_pylist()[0]["values"])
+"""
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout == "[('ID', '6'), ('NAME', 'Ann'), ('BORN', None)]\n"
