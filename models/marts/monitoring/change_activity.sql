@@ -2,7 +2,7 @@
     'qlik': ['customers', 'products', 'orders', 'order_items', 'shipments'],
 } -%}
 {%- set tables = [] -%}
-{%- for demo in var('demos') -%}
+{%- for demo in var('demos', ['qlik']) -%}
     {%- do tables.extend(tables_of_demos[demo]) -%}
 {%- endfor -%}
 {{ config(enabled=tables | length > 0) }}
