@@ -22,7 +22,7 @@ DELTA_TESTS := $(addprefix tests/functional/test_,change_log.py::test_a_repaired
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo test lint lint-code lint-sql test-unit test-dbt test-functional test-properties test-mutations docs lock clean
+.PHONY: help setup demo demo-soliddb test lint lint-code lint-sql test-unit test-dbt test-functional test-properties test-mutations docs lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ profiles.yml:
 
 demo: setup ## land the demo's change tables, build everything twice, show what was built
 	@$(WITH_ENV) afterimage demo
+
+demo-soliddb: setup ## the same from the transaction log of a solidDB server
+	@$(WITH_ENV) afterimage demo --system soliddb
 
 test: lint-code test-unit test-dbt lint-sql test-functional ## all of the checks below, half an hour on two cores
 

@@ -1,5 +1,6 @@
 {%- set tables_of_demos = {
     'qlik': ['customers', 'products', 'orders', 'order_items', 'shipments'],
+    'soliddb': ['clients', 'accounts', 'transfers', 'teller_shifts'],
 } -%}
 {%- set tables = [] -%}
 {%- for demo in var('demos', ['qlik']) -%}

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dbt_afterimage.demo.generate import DemoBatch, generate
+from dbt_afterimage.demo.soliddb.generate import generate_bank
+from dbt_afterimage.demo.soliddb.tables import TABLES as BANK_TABLES
 from dbt_afterimage.demo.tables import TABLES
 
 
@@ -32,12 +34,22 @@ def _qlik(scale: int, seed: int, batches: int) -> Sequence[DemoBatch]:
     return generate(scale=scale, seed=seed, batches=batches).batches
 
 
+def _soliddb(scale: int, seed: int, batches: int) -> Sequence[DemoBatch]:
+    return generate_bank(scale=scale, seed=seed, batches=batches).batches
+
+
 SYSTEMS: dict[str, DemoSystem] = {
     "qlik": DemoSystem(
         tables=tuple(TABLES),
         deliveries=_qlik,
         query="select customer_id, city, valid_from, valid_to, opened_by, closed_by "
         "from customers_history where closed_by = 'K'",
+    ),
+    "soliddb": DemoSystem(
+        tables=tuple(name.lower() for name in BANK_TABLES),
+        deliveries=_soliddb,
+        query="select account_number, balance, valid_from, valid_to, opened_by, closed_by "
+        "from accounts_history where closed_by = 'D'",
     ),
 }
 
