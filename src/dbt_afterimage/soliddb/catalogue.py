@@ -111,7 +111,6 @@ def read_catalogue(
         ).alias("column"),
         F.col("attr_type").try_cast("int").alias("attr_type"),
     )
-    newest = rows.agg(F.max("taken_at")).first()
     of_table = rows.filter(F.col("attr_type") == _USER_COLUMN).join(
         F.broadcast(places), F.col("relation_id") == F.col("boundary_relation_id"), "left"
     )
@@ -125,7 +124,7 @@ def read_catalogue(
             "last_taken", F.max("taken_at").over(Window.partitionBy("relation_id", "stretch"))
         )
         .filter(F.col("taken_at") == F.col("last_taken"))
-        .groupBy("relation_id", "stretch")
+        .groupBy("relation_id", "stretch", "last_taken")
         .agg(F.sort_array(F.collect_set("column")).alias("columns"))
         .orderBy("relation_id", "stretch")
         .collect()
@@ -145,7 +144,8 @@ def read_catalogue(
                 ),
             )
         )
-    return Catalogue(tuple(validities), newest[0] if newest else None)
+    newest = max((row["last_taken"] for row in found), default=None)
+    return Catalogue(tuple(validities), newest)
 
 
 def relations_by_name(tables: DataFrame, table: str) -> DataFrame:

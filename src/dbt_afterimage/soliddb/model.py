@@ -114,6 +114,18 @@ def build_log(
         is_new = (F.col("log_address") > done.change_seq) | F.col("log_address").isNull()
     records = in_frames(raw.filter(is_new)).persist()
     found = check_records(records, table, done.change_seq)
+    recorded_at = next_recorded_at(done)
+    if stored is not None and not found.records and not is_rebuild:
+        return LogBatch(
+            rows=stored.limit(0),
+            is_empty=True,
+            last_commit=done.change_seq,
+            recorded_at=done.recorded_at or recorded_at,
+            recorded_after=done.recorded_at,
+            is_rebuild=False,
+            is_progress_behind=done != noted,
+            cached=records,
+        )
     if found.records and done.change_seq is not None:
         _check_gap(context, raw, done.change_seq)
 
@@ -126,13 +138,11 @@ def build_log(
         catalogue = read_catalogue(columns, _boundaries(stored, ddl, is_rebuild), table)
         placed = _with_layout(session, records, catalogue)
         horizon = _horizon(context, placed, catalogue, found)
-    recorded_at = next_recorded_at(done)
     rows = _rows(placed, ddl, catalogue, settings, horizon, recorded_at)
-    last_commit = greatest(horizon, done.change_seq)
     return LogBatch(
         rows=rows,
         is_empty=horizon is None,
-        last_commit=last_commit,
+        last_commit=greatest(horizon, done.change_seq),
         recorded_at=recorded_at,
         recorded_after=done.recorded_at,
         is_rebuild=is_rebuild,
