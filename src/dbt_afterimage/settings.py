@@ -6,7 +6,6 @@ setting, what it got, what is allowed, and the cure. README.md lists the setting
 
 from __future__ import annotations
 
-import codecs
 import difflib
 import re
 from collections.abc import Mapping
@@ -224,8 +223,9 @@ class SolidDbSettings(TableSettings):
     @classmethod
     def _is_encoding(cls, value: str) -> str:
         try:
-            codecs.lookup(value)
-        except LookupError:
+            # Python asks for the encoding only where there is a byte to decode
+            b"    ".decode(value, errors="replace")
+        except (LookupError, UnicodeError):
             raise ValueError(
                 "Allowed: an encoding that Python knows, such as utf-8 or latin-1"
             ) from None

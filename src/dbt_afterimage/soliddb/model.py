@@ -30,7 +30,7 @@ from dbt_afterimage.soliddb.columns import DDL_COLUMNS, SQL_COLUMNS
 from dbt_afterimage.soliddb.columns import Column as TableColumn
 from dbt_afterimage.soliddb.frames import in_frames
 from dbt_afterimage.soliddb.framing import framing_of
-from dbt_afterimage.soliddb.raw import Found, check_records, normal_log
+from dbt_afterimage.soliddb.raw import Found, check_records, is_at, normal_log
 from dbt_afterimage.soliddb.record_ids import (
     BEFORE_IMAGE,
     CHANGES_COLUMNS,
@@ -102,17 +102,12 @@ def build_log(
     stored = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
     noted = read_progress(session, context["progress"], context["model"]) if stored else Progress()
     done = _really_done(stored, noted)
-    raw = normal_log(log, table, is_decoded)
     is_rebuild = stored is not None and context["rebuild_changes"]
     if stored is not None and is_rebuild:
-        _check_rebuild(context, raw, stored)
+        _check_rebuild(context, normal_log(log, table, is_decoded), stored)
         done = Progress(recorded_at=done.recorded_at)
 
-    # what has no usable address is read every time: the check below stops at it
-    is_new = F.lit(True)
-    if done.change_seq is not None and not is_rebuild:
-        is_new = (F.col("log_address") > done.change_seq) | F.col("log_address").isNull()
-    records = in_frames(raw.filter(is_new)).persist()
+    records = in_frames(normal_log(log, table, is_decoded, done.change_seq)).persist()
     found = check_records(records, table, done.change_seq)
     recorded_at = next_recorded_at(done)
     if stored is not None and not found.records and not is_rebuild:
@@ -127,7 +122,7 @@ def build_log(
             cached=records,
         )
     if found.records and done.change_seq is not None:
-        _check_gap(context, raw, done.change_seq)
+        _check_gap(context, log, done.change_seq)
 
     ddl = _ddl_records(records, tables, settings)
     if is_decoded:
@@ -178,12 +173,12 @@ def _check_rebuild(context: dict[str, Any], raw: DataFrame, stored: DataFrame) -
     )
 
 
-def _check_gap(context: dict[str, Any], raw: DataFrame, last: str) -> None:
+def _check_gap(context: dict[str, Any], log: DataFrame, last: str) -> None:
     """Warn, or stop, where the COMMIT up to which the log was read is gone from the raw table."""
     on_gap = context["settings"]["on_gap"]
     if on_gap == "ignore" or context["accept_gap"]:
         return
-    if not raw.filter(F.col("log_address") == last).isEmpty():
+    if not log.filter(is_at(log, last)).isEmpty():
         return
     text = (
         f"{context['model']}: the raw table {context['settings']['source_table']} seems to have "

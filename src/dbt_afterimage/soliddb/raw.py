@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -30,7 +32,7 @@ class Found:
     last_commit: str | None
 
 
-def normal_log(log: DataFrame, table: str, is_decoded: bool) -> DataFrame:
+def normal_log(log: DataFrame, table: str, is_decoded: bool, last: str | None = None) -> DataFrame:
     """The records of SYS_LOG, without those that hold nothing.
 
     Dropped are heartbeats and the notice of a shutdown: they have no RECID, or 0, and no data.
@@ -40,6 +42,7 @@ def normal_log(log: DataFrame, table: str, is_decoded: bool) -> DataFrame:
             already, DATA is a map of column name to text, or a JSON object as text.
         table: its name for messages.
         is_decoded: `framing` is `decoded`.
+        last: leave out what stands up to this address.
 
     Returns:
         record_id, transaction_id, statement_id, raw_relation_id, flags, log_address (capital hex
@@ -56,6 +59,8 @@ def normal_log(log: DataFrame, table: str, is_decoded: bool) -> DataFrame:
             "columns of SYS_LOG and `landed_at`, the time at which a record was landed: the log "
             "itself holds no time. Cure: land them, or put a view over the table."
         )
+    if last is not None:
+        log = log.filter(is_newer(log, last))
     is_nothing = (F.coalesce("record_id", F.lit(EMPTY)) == EMPTY) & (
         F.coalesce("flags", F.lit(0)).bitwiseAND(F.lit(HAS_DATA)) == 0
     )
@@ -77,6 +82,25 @@ def address(frame: DataFrame, column: str) -> Column:
     if isinstance(_type(frame, column), BinaryType):
         return F.hex(column)
     return F.upper(F.trim(F.col(column).cast("string")))
+
+
+def is_newer(log: DataFrame, last: str) -> Column:
+    """True for landed records after an address, and for those without one.
+
+    A comparison with the column as it is landed, so that the table format can skip files.
+    """
+    return _compared(log, last, operator.gt) | F.col("logaddr").isNull()
+
+
+def is_at(log: DataFrame, place: str) -> Column:
+    """True for landed records at an address."""
+    return _compared(log, place, operator.eq)
+
+
+def _compared(log: DataFrame, place: str, compare: Callable[[Column, Column], Column]) -> Column:
+    if isinstance(_type(log, "logaddr"), BinaryType):
+        return compare(F.col("logaddr"), F.lit(bytes.fromhex(place)))
+    return compare(address(log, "logaddr"), F.lit(place))
 
 
 def check_records(records: DataFrame, table: str, last: str | None) -> Found:

@@ -46,7 +46,7 @@ class Layout:
         if data is None:
             return Decoded(None, "malformed_message", "DATA is NULL")
         try:
-            values = self._framing(data, self.columns)
+            values = list(self._framing(data, self.columns))
         except BlobReferenceError as error:
             return Decoded(None, "unsupported_record", str(error))
         # a site's own framing may raise anything, and one record must not stop the run
@@ -65,7 +65,8 @@ class Layout:
                     for decode, value in zip(self._decoders, values, strict=True)
                 ]
             )
-        except (ValueError, TypeError):
+        # a site's own framing may return what is no bytes, which fails in any way
+        except Exception:
             return self._decode_what_can_be(values)
 
     def _decode_what_can_be(self, values: Sequence[bytes | None]) -> Decoded:
@@ -77,7 +78,7 @@ class Layout:
             if value is not None:
                 try:
                     text = decode(value)
-                except (ValueError, TypeError) as error:
+                except Exception as error:
                     problems.append((column.name, str(error)))
             texts.append(text)
         detail = "; ".join(f"{name}: {problem}" for name, problem in problems)

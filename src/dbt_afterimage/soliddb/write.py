@@ -30,7 +30,10 @@ def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -
     if not session.catalog.tableExists(log) or batch.is_rebuild:
         writer = rows.writeTo(log).using(table_format).partitionedBy(F.col("is_ddl"))
         with conflicts_explained(log):
-            writer.createOrReplace() if batch.is_rebuild else writer.create()
+            if batch.is_rebuild:
+                writer.createOrReplace()
+            else:
+                writer.create()
     elif count:
         append_once(session, log, rows, table_format, batch.recorded_after)
     if not batch.is_empty or batch.is_progress_behind:

@@ -164,6 +164,25 @@ def test_a_framing_of_the_site_may_raise_whatever_it_likes() -> None:
     assert binaries.decode(b"") == Decoded(None, "malformed_message", "'width'")
 
 
+def text_for_bytes(data: bytes, columns: Sequence[Column]) -> list[Any]:
+    return ["1"]
+
+
+def nothing_at_all(data: bytes, columns: Sequence[Column]) -> Any:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("framing", "reason"),
+    [("text_for_bytes", "uncastable_value:A"), ("nothing_at_all", "malformed_message")],
+)
+def test_a_framing_of_the_site_may_return_whatever_it_likes(framing: str, reason: str) -> None:
+    own = framing_of(f"{__name__}.{framing}")
+    for type_number in range(9):
+        decoded = Layout([Column("A", type_number)], own, "utf-8").decode(b"")
+        assert decoded.reject_reason == reason
+
+
 @pytest.mark.parametrize(
     "name", ["engines", "no.such.module", "dbt_afterimage.soliddb.framing.cut", "json.__name__"]
 )

@@ -44,6 +44,8 @@ def test_framings(framing: str) -> None:
             r"`framing` is 'engines'\. Allowed: length_prefixed, engine, decoded, or the dotted",
         ),
         ({"char_encoding": "ebcdic"}, r"`char_encoding` is 'ebcdic'\. Allowed: an encoding that"),
+        # a codec, but none of text
+        ({"char_encoding": "rot13"}, r"`char_encoding` is 'rot13'\."),
         ({"capture_off": "skip"}, r"`capture_off` is 'skip'\. Allowed: skip_deletes, skip_all, k"),
         ({"look_back": 5}, r"`look_back` is 5\."),
         ({"lob_columns": ["a"]}, r"unknown setting `lob_columns`"),
