@@ -115,7 +115,11 @@ def write_project(folder: Path) -> None:
         "config": {"meta": {"afterimage": {"system": "qlik_change_table", "key": ["id"]}}},
         "tables": [{"name": "streams__ct"}],
     }
-    sources = [_source("raw_people", "people"), _source("raw_streams", "streams"), qlik]
+    sources = [
+        _source("raw_people", "people", "length_prefixed"),
+        _source("raw_streams", "streams", "engine"),
+        qlik,
+    ]
     _write_yaml(models / "sources.yml", {"version": 2, "sources": sources})
     for source, table in (("raw_people", "people"), ("raw_streams", "streams")):
         log = f"stg_soliddb__log_of_{table}"
@@ -136,11 +140,11 @@ def write_project(folder: Path) -> None:
     _write_marts(models, "qlik_streams", "stg_qlik__streams")
 
 
-def _source(name: str, table: str) -> dict[str, Any]:
+def _source(name: str, table: str, framing: str) -> dict[str, Any]:
     own = {"key": ["id"]}
     return {
         "name": name,
-        "config": {"meta": {"afterimage": {"system": "soliddb"}}},
+        "config": {"meta": {"afterimage": {"system": "soliddb", "framing": framing}}},
         "tables": [
             {"name": "sys_log"},
             {"name": "sys_tables"},

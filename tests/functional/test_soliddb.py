@@ -1,13 +1,11 @@
 """The log of a solidDB server, from landed records to history, by dbt.
 
-Expected rows are written by hand; the random stream is compared with the oracle and with the same
-stream as a Qlik change table.
+Records and expected rows are written by hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +15,13 @@ from dbt_afterimage.demo.soliddb.encoding import Value, encode_value, frame_leng
 from dbt_afterimage.demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
 from dbt_afterimage.demo.soliddb.tables import BankColumn, BankTable
 from tests.functional.dbt_project import DbtProject
-from tests.functional.log_reader import read_rows
 from tests.functional.soliddb_project import SolidDbProject, write_project
-from tests.oracle.database import Database
-from tests.oracle.history import Key, LogRow, build_history
-from tests.oracle.streams import OPERATIONS, OPTIONS, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import SparkSession
 
 START = datetime(2026, 3, 2, 9)
+LOG = "stg_soliddb__log_of_people"
 PEOPLE = BankTable(
     "PEOPLE",
     500,
@@ -57,6 +50,7 @@ class PeopleLog:
         log = self.log = SysLog()
         self.deliveries: list[list[dict[str, Any]]] = []
         self.rejected: dict[str, str] = {}
+        self.history_while_waiting: list[tuple[Any, ...]] = []
         log.heartbeat()
         self.first_transaction()
         log.begin(START + timedelta(minutes=2), capture_off=True)
@@ -144,115 +138,9 @@ class PeopleLog:
         self.log.rows = []
 
 
-class Statements(Database):
-    """Remembers which changes of keys one statement made."""
-
-    def __init__(self) -> None:
-        super().__init__(OPTIONS.key, OPTIONS.columns)
-        self.of_statement: list[range] = []
-
-    def change_keys(self, moves: Mapping[Key, Key]) -> None:
-        before = len(self.log)
-        super().change_keys(moves)
-        self.of_statement.append(range(before, len(self.log)))
-
-
-STREAMS = BankTable(
-    "STREAMS", 700, "ID", tuple(BankColumn(name, 1, "INTEGER") for name in ("ID", "A", "B", "C"))
-)
-TRANSACTIONS = 250
-
-
-@dataclass(frozen=True)
-class Stream:
-    """The same random changes as a solidDB log, as a Qlik change table, and for the oracle."""
-
-    log: list[LogRow]
-    soliddb: list[dict[str, Any]]
-    qlik: list[dict[str, Any]]
-
-    def first_of_transaction(self, number: int) -> int:
-        """Place in the Qlik records where a transaction begins."""
-        transactions = [row["header__transaction_id"] for row in self.qlik]
-        return transactions.index(f"t{number}")
-
-
-def make_stream(seed: int) -> Stream:
-    """One table, eight keys, 250 transactions; the changes of a transaction share a time."""
-    writer = Writer(seed)
-    writer.database = database = Statements()
-    for number in range(TRANSACTIONS):
-        first = len(database.log)
-        writer.transaction("insert", *OPERATIONS, "truncate")
-        for place in range(first, len(database.log)):
-            row = database.log[place]
-            database.log[place] = LogRow(
-                **{**vars(row), "changed_at": START + timedelta(seconds=number)}
-            )
-    return Stream(database.log, _as_soliddb(database), [*_as_qlik(database.log)])
-
-
-def _as_soliddb(database: Statements) -> list[dict[str, Any]]:
-    log = SysLog()
-    moved = {place: statement for statement in database.of_statement for place in statement}
-    transaction = None
-    for place, row in enumerate(database.log):
-        if row.transaction_id != transaction:
-            if transaction is not None:
-                log.commit()
-            transaction = row.transaction_id
-            assert row.changed_at is not None
-            # the log has no time: a record counts as landed two seconds after its commit
-            log.begin(row.changed_at - timedelta(seconds=2))
-        after = {name.upper(): value for name, value in (row.data or {}).items()}
-        before = {name.upper(): value for name, value in (row.before or {}).items()}
-        if row.change_oper == "I":
-            log.insert(STREAMS, after)
-        elif row.change_oper == "D":
-            log.delete(STREAMS, after)
-        elif row.change_oper == "T":
-            log.ddl(73, "STREAMS", 700)
-        elif place not in moved:
-            log.update(STREAMS, before, after)
-        elif place == moved[place].start:
-            # one statement takes all its rows away before it puts them back under their new keys
-            for other in moved[place]:
-                gone = database.log[other].before or {}
-                log.delete(STREAMS, {name.upper(): value for name, value in gone.items()})
-            for other in moved[place]:
-                come = database.log[other].data or {}
-                log.insert(STREAMS, {name.upper(): value for name, value in come.items()})
-    log.commit()
-    return log.rows
-
-
-def _as_qlik(log: list[LogRow]) -> Iterator[dict[str, Any]]:
-    for row in log:
-        headers = {
-            "header__change_seq": f"{row.changed_at:%Y%m%d%H%M%S}00{int(row.change_seq):019d}",
-            "header__change_oper": row.change_oper,
-            "header__operation": "TRUNCATE" if row.change_oper == "T" else "",
-            "header__transaction_id": row.transaction_id,
-        }
-        if row.change_oper == "U":
-            yield {**headers, "header__change_oper": "B", **(row.before or {})}
-        yield {**headers, **(row.data or dict.fromkeys(OPTIONS.columns))}
-
-
-QLIK_KIND = (
-    "header__change_seq string, header__change_oper string, header__operation string, "
-    "header__transaction_id string, id int, a int, b int, c int"
-)
-
-
 @pytest.fixture(scope="module")
 def people() -> PeopleLog:
     return PeopleLog()
-
-
-@pytest.fixture(scope="module")
-def stream() -> Stream:
-    return make_stream(seed=12)
 
 
 @pytest.fixture(scope="module")
@@ -262,19 +150,11 @@ def project(
     table_format: str,
     tmp_path_factory: pytest.TempPathFactory,
     people: PeopleLog,
-    stream: Stream,
 ) -> SolidDbProject:
     """Three deliveries, a run after each; the catalogue comes late for the second one."""
     folder = tmp_path_factory.mktemp("soliddb")
     write_project(folder)
     project = SolidDbProject(make_dbt_project(folder, schema="soliddb"), spark, table_format)
-    project.land_catalogue(
-        "raw_streams", tables_snapshot([STREAMS], None), columns_snapshot([STREAMS], None)
-    )
-    # in the middle of a transaction, whose first part waits; Qlik's is cut between two of them
-    half = len(stream.soliddb) // 2
-    assert stream.soliddb[half - 1]["trxid"] == stream.soliddb[half]["trxid"]
-    cut = stream.first_of_transaction(TRANSACTIONS // 2)
     snapshots: list[tuple[list[BankTable], bytes | None]] = [
         ([PEOPLE], None),
         ([WITH_CITY], people.altered_at),
@@ -287,17 +167,10 @@ def project(
             project.land_catalogue(
                 "raw_people", tables_snapshot(tables, address), columns_snapshot(tables, address)
             )
-        project.land_log("raw_streams", [stream.soliddb[:half], stream.soliddb[half:], []][number])
-        qlik = [stream.qlik[:cut], stream.qlik[cut:], []][number]
-        project.land("raw_qlik", "streams__ct", QLIK_KIND, qlik)
-        project.dbt("run", *(("--select", "stg_soliddb__log_of_people+") if number == 2 else ()))
+        project.dbt("run", "--select", LOG + "+")
         if number == 1:
-            waiting.extend(project.rows("people_history", "id, name"))
+            people.history_while_waiting = project.rows("people_history", "id, name")
     return project
-
-
-waiting: list[tuple[Any, ...]] = []
-"""What the history of people held while the log waited for its catalogue."""
 
 
 def test_history_is_what_the_records_say(project: SolidDbProject) -> None:
@@ -378,10 +251,12 @@ def test_records_of_a_table_without_catalogue_are_kept_undecoded(project: SolidD
     assert rows == [("unknown_schema", "")]
 
 
-def test_an_open_tail_and_a_table_without_catalogue_wait(project: SolidDbProject) -> None:
+def test_an_open_tail_and_a_table_without_catalogue_wait(
+    project: SolidDbProject, people: PeopleLog
+) -> None:
     # of the second delivery: the transactions before the one that writes to the new table
-    assert (6, "Fay") in waiting
-    assert (6, "Gus") not in waiting
+    assert (6, "Fay") in people.history_while_waiting
+    assert (6, "Gus") not in people.history_while_waiting
     assert len(project.rows("stg_soliddb__log_of_people where relation_id = 501", "1")) == 3
 
 
@@ -406,25 +281,7 @@ def test_ddl_events(project: SolidDbProject) -> None:
 
 
 def test_no_record_is_lost(project: SolidDbProject) -> None:
-    project.dbt("test")
-
-
-def versions(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Key, data and order of versions, without what names positions or ways of closing."""
-    own = ("id", "a", "b", "c", "valid_from", "valid_to", "is_current")
-    ordered = sorted(rows, key=lambda row: (row["id"], row["valid_from_seq"]))
-    return [tuple(row[name] for name in own) for row in ordered]
-
-
-def test_one_stream_gives_the_same_versions_by_both_systems(
-    project: SolidDbProject, stream: Stream, spark: SparkSession
-) -> None:
-    soliddb = read_rows(spark.table("soliddb.streams_history"))
-    qlik = read_rows(spark.table("soliddb.qlik_streams_history"))
-    oracle = [version.as_row() for version in build_history(stream.log, OPTIONS)]
-    assert versions(soliddb) == versions(qlik) == versions(oracle)
-    assert {row["closed_by"] for row in qlik} >= {"U", "D", "T", "K", None}
-    assert len(soliddb) > TRANSACTIONS
+    project.dbt("test", "--select", LOG + "+")
 
 
 def test_a_run_without_new_records_writes_nothing(project: SolidDbProject) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dbt_afterimage.demo.soliddb.encoding import frame_engine
 from dbt_afterimage.demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
 from dbt_afterimage.demo.soliddb.tables import CLIENTS, LOYALTY_TIER, TELLER_SHIFTS, BankTable, Row
+from dbt_afterimage.settings import parse_settings
+from dbt_afterimage.soliddb import build_log
 from dbt_afterimage.soliddb.catalogue import read_catalogue, relations_by_name
+from dbt_afterimage.soliddb.columns import Column
 from dbt_afterimage.soliddb.frames import in_frames
+from dbt_afterimage.soliddb.framing import UnknownFramingError
 from dbt_afterimage.soliddb.raw import RawLogError, check_records, normal_log
 from tests.functional.soliddb_project import SYS_COLUMNS, SYS_LOG, SYS_TABLES
 
@@ -135,6 +140,106 @@ def test_decoded_rows_are_a_map_or_json(spark: SparkSession) -> None:
         assert row["data"] == {"CLIENT_ID": "1", "EMAIL": None}
     with pytest.raises(RawLogError, match="set `framing: decoded`"):
         normal_log(as_map, "raw.sys_log", is_decoded=False)
+
+
+class Dbt:
+    """What `build_log` asks of the object that dbt gives a model: its config."""
+
+    def __init__(self, **settings: Any) -> None:
+        given = {"system": "soliddb", **settings}
+        self.config = {
+            "afterimage": {
+                "model": "stg_soliddb__log",
+                "settings": parse_settings(
+                    {"source_name": "raw", "name": "sys_log", "meta": {"afterimage": given}}
+                ),
+                "log": "no_such_schema.stg_soliddb__log",
+                "progress": "no_such_schema.afterimage_progress",
+                "rebuild_changes": False,
+                "accept_gap": False,
+            }
+        }
+
+
+def decoded(
+    spark: SparkSession, log: DataFrame, tables: Sequence[BankTable], **settings: Any
+) -> list[tuple[Any, ...]]:
+    """Record id, table, values, DDL and reason of all rows that a first run decodes."""
+    catalogue = {
+        SYS_TABLES: tables_snapshot(tables, None),
+        SYS_COLUMNS: columns_snapshot(tables, None),
+    }
+    of_tables, of_columns = (spark.createDataFrame(rows, kind) for kind, rows in catalogue.items())
+    batch = build_log(Dbt(**settings), spark, log, of_tables, of_columns)
+    wanted = ("record_id", "relation_id", "image", "ddl_kind", "sql_text", "reject_reason")
+    return [tuple(row) for row in batch.rows.orderBy("log_address").select(*wanted).collect()]
+
+
+@pytest.mark.parametrize("framing", ["engine", f"{__name__}.own_framing"])
+def test_the_setting_names_the_framing(spark: SparkSession, framing: str) -> None:
+    frame = frame_engine if framing == "engine" else own_frame
+    log = small_log(frame=frame)
+    image = {
+        "CLIENT_ID": "1",
+        "FULL_NAME": "Ann",
+        "EMAIL": None,
+        "BORN_ON": None,
+        "RISK_SCORE": None,
+    }
+    assert decoded(spark, landed(spark, log), [CLIENTS], framing=framing) == [
+        (1, 10_001, image, None, None, None)
+    ]
+
+
+def own_frame(values: Iterable[bytes | None]) -> bytes:
+    """Values as hex with commas between them; NULL is a minus."""
+    return ",".join("-" if value is None else value.hex() for value in values).encode()
+
+
+def own_framing(data: bytes, columns: Sequence[Column]) -> list[bytes | None]:
+    parts = data.decode("ascii").split(",")
+    return [None if part == "-" else bytes.fromhex(part) for part in parts]
+
+
+def test_rows_that_are_decoded_already_need_no_framing_and_no_columns(spark: SparkSession) -> None:
+    log = small_log()
+    log.begin(AT)
+    log.ddl(73, "CLIENTS", None, sql="TRUNCATE TABLE CLIENTS")
+    log.commit()
+    json = """
+        case recid
+            when 1 then '{"CLIENT_ID": 1, "EMAIL": null}'
+            when 6 then '{"SQL": "TRUNCATE TABLE CLIENTS"}'
+            when 13 then '{"LOGRECID": 73, "INFO": "CLIENTS"}'
+        end as data
+    """
+    given = landed(spark, log).drop("data").selectExpr("*", json)
+    nobody = BankTable("CLIENTS", 10_001, "CLIENT_ID", CLIENTS.columns[:1])
+    truncate = "TRUNCATE TABLE CLIENTS"
+    assert decoded(spark, given, [nobody], framing="decoded") == [
+        (1, 10_001, {"CLIENT_ID": "1", "EMAIL": None}, None, None, None),
+        (6, None, None, None, truncate, None),
+        (13, 10_001, None, "truncate table", truncate, None),
+    ]
+
+
+def test_a_transaction_without_commit_before_the_last_one_is_rejected(spark: SparkSession) -> None:
+    log = SysLog()
+    log.begin(AT)
+    log.insert(CLIENTS, client(1))
+    log.begin(AT)
+    log.insert(CLIENTS, client(2))
+    log.commit()
+    rows = decoded(spark, landed(spark, log), [CLIENTS])
+    assert [(image["CLIENT_ID"], reason) for _, _, image, _, _, reason in rows] == [
+        ("1", "unsupported_record"),
+        ("2", None),
+    ]
+
+
+def test_a_framing_that_does_not_exist_stops_the_run(spark: SparkSession) -> None:
+    with pytest.raises(UnknownFramingError, match=r"`framing` is 'our\.framing'"):
+        decoded(spark, landed(spark, small_log()), [CLIENTS], framing="our.framing")
 
 
 def frames(spark: SparkSession, log: SysLog) -> list[tuple[Any, ...]]:
