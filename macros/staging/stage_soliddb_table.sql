@@ -117,7 +117,7 @@ decoded as (
                 _relation_id as relid,
                 _flags as flags,
                 _image as decoded,
-                _undecoded_data as data,
+                _undecoded_data as undecoded_data,
                 _reject_detail as reject_detail
             ),
             map('ignoreNullFields', 'false')

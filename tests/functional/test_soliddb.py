@@ -232,7 +232,7 @@ def test_what_cannot_be_decoded_is_rejected_with_a_reason(
     rows = project.rows(
         "people_changes_rejected",
         "change_seq, reject_reason, get_json_object(raw_record, '$.reject_detail'), "
-        "get_json_object(raw_record, '$.data')",
+        "get_json_object(raw_record, '$.undecoded_data')",
     )
     found = {seq: f"{reason}: {detail}" if detail else reason for seq, reason, detail, _ in rows}
     assert found == people.rejected
