@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dbt_afterimage.changes.gaps import GapError
 from dbt_afterimage.demo.soliddb.encoding import frame_engine
 from dbt_afterimage.demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
 from dbt_afterimage.demo.soliddb.tables import CLIENTS, LOYALTY_TIER, TELLER_SHIFTS, BankTable, Row
@@ -17,6 +18,7 @@ from dbt_afterimage.soliddb.catalogue import read_catalogue, relations_by_name
 from dbt_afterimage.soliddb.columns import Column
 from dbt_afterimage.soliddb.frames import in_frames
 from dbt_afterimage.soliddb.framing import UnknownFramingError
+from dbt_afterimage.soliddb.gaps import check_log_gap
 from dbt_afterimage.soliddb.raw import RawLogError, check_records, normal_log
 from tests.functional.soliddb_project import SYS_COLUMNS, SYS_LOG, SYS_TABLES
 
@@ -240,6 +242,40 @@ def test_a_transaction_without_commit_before_the_last_one_is_rejected(spark: Spa
 def test_a_framing_that_does_not_exist_stops_the_run(spark: SparkSession) -> None:
     with pytest.raises(UnknownFramingError, match=r"`framing` is 'our\.framing'"):
         decoded(spark, landed(spark, small_log()), [CLIENTS], framing="our.framing")
+
+
+def gap_context(**changed: Any) -> dict[str, Any]:
+    settings = {"source_table": "raw.sys_log", "on_gap": "fail"}
+    return {"model": "the_log", "settings": settings, "accept_gap": False, **changed}
+
+
+def test_a_log_that_lacks_the_commit_it_was_read_to_stops(spark: SparkSession) -> None:
+    log = small_log()
+    raw = landed(spark, log)
+    check_log_gap(gap_context(), raw, log.address.hex().upper())
+    with pytest.raises(GapError) as caught:
+        check_log_gap(gap_context(), raw, FIRST)
+    message = str(caught.value)
+    assert "the_log: the raw table raw.sys_log seems to have been purged" in message
+    assert f"It was read up to LOGADDR {FIRST}, which is gone." in message
+    assert "Nothing was written. Cure: land the missing records again" in message
+    check_log_gap(gap_context(accept_gap=True), raw, FIRST)
+
+
+def test_only_what_is_newer_is_read(spark: SparkSession) -> None:
+    log = small_log()
+    first = log.address.hex().upper()
+    log.begin(AT)
+    log.commit()
+    for raw in (landed(spark, log), landed(spark, log).withColumn("logaddr", hex_of("logaddr"))):
+        newer = normal_log(raw, "raw.sys_log", is_decoded=False, last=first).collect()
+        assert [row["record_id"] for row in newer] == [7, 12]
+
+
+def hex_of(column: str) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.lower(F.hex(column))
 
 
 def frames(spark: SparkSession, log: SysLog) -> list[tuple[Any, ...]]:

@@ -14,7 +14,6 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from dbt_afterimage.changes.gaps import GapError
 from dbt_afterimage.changes.progress import (
     ISO_TIMESTAMP,
     Progress,
@@ -30,7 +29,8 @@ from dbt_afterimage.soliddb.columns import DDL_COLUMNS, SQL_COLUMNS
 from dbt_afterimage.soliddb.columns import Column as TableColumn
 from dbt_afterimage.soliddb.frames import in_frames
 from dbt_afterimage.soliddb.framing import framing_of
-from dbt_afterimage.soliddb.raw import Found, check_records, is_at, normal_log
+from dbt_afterimage.soliddb.gaps import check_log_gap
+from dbt_afterimage.soliddb.raw import Found, check_records, normal_log
 from dbt_afterimage.soliddb.record_ids import (
     BEFORE_IMAGE,
     CHANGES_COLUMNS,
@@ -122,7 +122,7 @@ def build_log(
             cached=records,
         )
     if found.records and done.change_seq is not None:
-        _check_gap(context, log, done.change_seq)
+        check_log_gap(context, log, done.change_seq)
 
     ddl = _ddl_records(records, tables, settings)
     if is_decoded:
@@ -171,25 +171,6 @@ def _check_rebuild(context: dict[str, Any], raw: DataFrame, stored: DataFrame) -
         f"records that were decoded from it, the first at LOGADDR {found[1]}. Nothing was written. "
         "Cure: run without `rebuild_changes`, or land the missing records again from a copy."
     )
-
-
-def _check_gap(context: dict[str, Any], log: DataFrame, last: str) -> None:
-    """Warn, or stop, where the COMMIT up to which the log was read is gone from the raw table."""
-    on_gap = context["settings"]["on_gap"]
-    if on_gap == "ignore" or context["accept_gap"]:
-        return
-    if not log.filter(is_at(log, last)).isEmpty():
-        return
-    text = (
-        f"{context['model']}: the raw table {context['settings']['source_table']} seems to have "
-        f"been purged before it was read. It was read up to LOGADDR {last}, which is gone. Changes "
-        f"after it may be lost. `on_gap` is {on_gap!r}; allowed: fail, warn, ignore. Cure: where "
-        "changes are missing, land them again from a copy; where none are, run once with --vars "
-        "'{accept_gap: true}'. Purge the raw table only up to the last COMMIT but one."
-    )
-    if on_gap == "fail":
-        raise GapError(f"{text} Nothing was written.")
-    logger.warning(text)
 
 
 def _ddl_records(records: DataFrame, tables: DataFrame, settings: dict[str, Any]) -> DataFrame:
