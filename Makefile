@@ -22,7 +22,7 @@ DELTA_TESTS := $(addprefix tests/functional/test_,change_log.py::test_a_repaired
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo demo-openedge test lint lint-code lint-sql test-unit test-dbt test-functional test-properties test-mutations docs lock clean
+.PHONY: help setup demo demo-openedge demo-soliddb test lint lint-code lint-sql test-unit test-dbt test-functional test-properties test-mutations docs lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ demo: setup ## land the demo's change tables, build everything twice, show what 
 
 demo-openedge: setup ## the same with the change tables of an OpenEdge database
 	@$(WITH_ENV) afterimage demo --system openedge
+
+demo-soliddb: setup ## the same from the transaction log of a solidDB server
+	@$(WITH_ENV) afterimage demo --system soliddb
 
 test: lint-code test-unit test-dbt lint-sql test-functional ## all of the checks below, half an hour on two cores
 

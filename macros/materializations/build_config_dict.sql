@@ -4,7 +4,7 @@
 #}
 {% macro build_config_dict(model) %}
 {{ dbt.build_config_dict(model) }}
-{%- if model.config.materialized == 'change_log' and execute %}
+{%- if model.config.materialized in ('change_log', 'staging_log') and execute %}
 config_dict["afterimage"] = {{ {
     'model': model.alias,
     'settings': _settings_of(model),

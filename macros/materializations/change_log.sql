@@ -5,13 +5,7 @@
 #}
 {% materialization change_log, adapter='spark', supported_languages=['python'] %}
     {%- set target_relation = this.incorporate(type='table') -%}
-    {%- if adapter.afterimage_connection_method() != 'session' -%}
-        {{ exceptions.raise_compiler_error(
-            "Model " ~ model.name ~ " is Python, and under `method: " ~ adapter.afterimage_connection_method()
-            ~ "` there is no Spark in the dbt process to run it. Use a target with `method: session`;"
-            ~ " profiles.yml.example has one for a cluster."
-        ) }}
-    {%- endif -%}
+    {%- do _check_session_method() -%}
     {{ run_hooks(pre_hooks) }}
     {%- call statement('main', language='python') -%}
 {{ compiled_code }}

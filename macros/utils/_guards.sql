@@ -1,7 +1,19 @@
 {#
-    Guards of the marts: what must hold before a run writes to a table that an earlier run made.
+    Guards: what must hold before a run writes, of the marts above all to a table that an earlier run made.
     The comparison itself is Python (src/dbt_afterimage/guards.py), shared with the change log.
 #}
+
+{# Stops a Python model where there is no Spark in the dbt process. #}
+{% macro _check_session_method() %}
+    {%- if adapter.afterimage_connection_method() != 'session' -%}
+        {{ exceptions.raise_compiler_error(
+            "Model " ~ model.name ~ " is Python, and under `method: " ~ adapter.afterimage_connection_method()
+            ~ "` there is no Spark in the dbt process to run it. Use a target with `method: session`;"
+            ~ " profiles.yml.example has one for a cluster."
+        ) }}
+    {%- endif -%}
+{% endmacro %}
+
 
 {# Stops when a mart was made from other settings, or has columns that do not fit; adds new columns, widens types. #}
 {% macro _guard_mart(target_relation, mart, inputs) %}

@@ -128,6 +128,14 @@ class OpenEdgePositions(NumberedPositions):
 
 
 @dataclass(frozen=True)
+class SolidDbPositions(NumberedPositions):
+    """solidDB: LOGADDR as hex text; 20 bytes by the manual, 28 on newer servers."""
+
+    widths: ClassVar[tuple[int, ...]] = (40, 56)
+    base: ClassVar[Literal[10, 16]] = 16
+
+
+@dataclass(frozen=True)
 class QlikPositions(Positions):
     """Qlik: 35 digits, YYYYMMDDhhmmss, hundredths, then a 19-digit counter (Change Tables page).
 

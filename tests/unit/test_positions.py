@@ -12,6 +12,7 @@ from dbt_afterimage.positions import (
     NumberedPositions,
     OpenEdgePositions,
     QlikPositions,
+    SolidDbPositions,
     duration_seconds,
 )
 from dbt_afterimage.settings import positions
@@ -201,3 +202,14 @@ def test_positions_keep_the_width_that_their_table_has() -> None:
 
 def test_numbered_positions_do_not_tell_the_time() -> None:
     assert OpenEdgePositions(10).of_time(datetime(2026, 3, 2)) is None
+
+
+def test_soliddb_positions_are_addresses_as_hex_text() -> None:
+    where = SolidDbPositions(look_back=0)
+    address = "0000000000000001FFFFFFFF0000029500000295"
+    assert where.is_form_of(address)
+    assert where.is_form_of("000000000000015FFFFFFFFF00000000000006DD00000000000006DD")
+    assert not where.is_form_of(address[:-1])
+    assert not where.is_form_of(address.lower())
+    assert where.after(address) == "0000000000000001FFFFFFFF0000029500000296"
+    assert where.before_look_back(address) == address

@@ -1,6 +1,7 @@
 {%- set tables_of_demos = {
     'qlik': ['customers', 'products', 'orders', 'order_items', 'shipments'],
     'openedge': ['operators', 'deliveries'],
+    'soliddb': ['clients', 'accounts', 'transfers', 'teller_shifts'],
 } -%}
 {%- set tables = [] -%}
 {%- for demo in var('demos', ['qlik']) -%}

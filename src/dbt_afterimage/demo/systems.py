@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from dbt_afterimage.demo import openedge
 from dbt_afterimage.demo.generate import DemoBatch, generate
+from dbt_afterimage.demo.soliddb.generate import generate_bank
+from dbt_afterimage.demo.soliddb.tables import TABLES as BANK_TABLES
 from dbt_afterimage.demo.tables import TABLES
 
 
@@ -33,6 +35,10 @@ def _qlik(scale: int, seed: int, batches: int) -> Sequence[DemoBatch]:
     return generate(scale=scale, seed=seed, batches=batches).batches
 
 
+def _soliddb(scale: int, seed: int, batches: int) -> Sequence[DemoBatch]:
+    return generate_bank(scale=scale, seed=seed, batches=batches).batches
+
+
 SYSTEMS: dict[str, DemoSystem] = {
     "qlik": DemoSystem(
         tables=tuple(TABLES),
@@ -45,6 +51,12 @@ SYSTEMS: dict[str, DemoSystem] = {
         deliveries=openedge.deliveries,
         query="select delivery_id, partition_id, status, valid_from, valid_to "
         "from deliveries_history where closed_by = 'T' limit 5",
+    ),
+    "soliddb": DemoSystem(
+        tables=tuple(name.lower() for name in BANK_TABLES),
+        deliveries=_soliddb,
+        query="select account_number, balance, valid_from, valid_to, opened_by, closed_by "
+        "from accounts_history where closed_by = 'D'",
     ),
 }
 

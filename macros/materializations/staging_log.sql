@@ -1,0 +1,21 @@
+{#
+    Materialization of a staging model whose decoding needs Python: a table that grows by what a run decodes.
+    Append-only and exempt from --full-refresh, as change logs are: the raw table may be purged by then.
+    `rebuild_changes` decodes it anew, where the raw table still holds all of it.
+#}
+{% materialization staging_log, adapter='spark', supported_languages=['python'] %}
+    {%- set target_relation = this.incorporate(type='table') -%}
+    {%- do _check_session_method() -%}
+    {{ run_hooks(pre_hooks) }}
+    {%- call statement('main', language='python') -%}
+{{ compiled_code }}
+
+# --- written by the materialization staging_log ---
+from dbt_afterimage.soliddb.write import write_log
+
+write_log(spark, config_dict["afterimage"], model(dbtObj(spark.table), spark))
+    {%- endcall -%}
+    {%- do persist_docs(target_relation, model) -%}
+    {{ run_hooks(post_hooks) }}
+    {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}

@@ -1,0 +1,140 @@
+{# What the landed catalogue of a solidDB server says of a table: its ids, its columns, their types. #}
+
+{# Columns of the decoded log that a staging view reads, under names that no data column has. #}
+{% macro _soliddb_log_columns() %}
+    {{ return([
+        '_change_seq', '_log_address', '_record_id', '_relation_id', '_transaction_id', '_statement_id',
+        '_transaction_event', '_flags', '_is_capture_off', '_changed_at', '_image', '_ddl_code',
+        '_reject_reason', '_reject_detail', '_undecoded_data', '_record_hash',
+    ]) }}
+{% endmacro %}
+
+
+{#
+    Ids of the table with a name: what the newest snapshot that has an id calls it. [-1] before a catalogue is landed,
+    so that the project compiles without tables.
+#}
+{% macro _soliddb_relation_ids(macro, table, name, tables, settings) %}
+    {%- if not _raw_columns(tables) -%}
+        {{ return([-1]) }}
+    {%- endif -%}
+    {%- set found = run_query(
+        "select id, max_by(upper(table_name), " ~ _snapshot_place() ~ ") as newest_name, max_by(upper(table_schema), "
+        ~ _snapshot_place() ~ ") as newest_schema from " ~ tables ~ " group by id"
+        ~ " having array_contains(collect_set(upper(table_name)), upper(" ~ _text(name) ~ "))"
+    ) -%}
+    {%- set ids = [] -%}
+    {%- set schemas = [] -%}
+    {%- set renamed = [] -%}
+    {%- for row in found.rows -%}
+        {%- if row['newest_name'] != name | upper -%}
+            {%- do renamed.append(row['newest_name']) -%}
+        {%- elif not settings.table_schema or row['newest_schema'] == settings.table_schema | upper -%}
+            {%- do ids.append(row['id'] | int) -%}
+            {%- do schemas.append(row['newest_schema'] | string) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if not ids -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: the landed SYS_TABLES has no table " ~ name ~ ", which source table " ~ table ~ " names."
+            ~ (" It is called " ~ renamed | join(', ') ~ " now." if renamed)
+            ~ " Cure: set the `identifier` of the source table to the table's present name, or land the catalogue anew."
+        ) }}
+    {%- elif schemas | unique | list | length > 1 -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: several schemas have a table " ~ name ~ ", which source table " ~ table ~ " names: "
+            ~ schemas | unique | join(', ') ~ ". Cure: say which one with the setting `table_schema`."
+        ) }}
+    {%- endif -%}
+    {{ return(ids | sort) }}
+{% endmacro %}
+
+
+{#
+    The data columns as _typed_column has them, with `catalogue_name`: those of the newest snapshot in their order, then
+    those that only older ones have. The type is the declared one, else it follows from the catalogue.
+#}
+{% macro _soliddb_columns(macro, table, ids, columns, settings) %}
+    {%- set declared = {} -%}
+    {%- for column in settings.declared_columns -%}
+        {%- do declared.update({column.name | lower: column}) -%}
+    {%- endfor -%}
+    {%- set found = [] -%}
+    {%- if _raw_columns(columns) -%}
+        {%- for row in run_query(
+            "select column_name, newest.* from (select column_name, max_by(struct(upper(trim(data_type)) as sql_type,"
+            ~ " data_type_number, numeric_precision, numeric_scale, column_number), " ~ _snapshot_place() ~ ") as newest, max("
+            ~ _snapshot_place() ~ ") as place from " ~ columns ~ " where rel_id in (" ~ ids | join(', ')
+            ~ ") and attr_type = 0 group by column_name) as columns order by place desc, column_number"
+        ).rows -%}
+            {%- set own = declared.get(row['column_name'] | lower, {}) -%}
+            {%- set column = _typed_column(
+                own.get('name', row['column_name'] | lower),
+                {'name': own.get('name', row['column_name'] | lower), 'data_type': 'string'},
+                own.get('data_type') or _soliddb_spark_type(row),
+            ) -%}
+            {%- do column.update({'catalogue_name': row['column_name']}) -%}
+            {%- do found.append(column) -%}
+        {%- endfor -%}
+    {%- else -%}
+        {%- for name, own in declared.items() -%}
+            {%- set column = _typed_column(own.name, {'name': own.name, 'data_type': 'string'}, own.data_type or 'string') -%}
+            {%- do column.update({'catalogue_name': own.name | upper}) -%}
+            {%- do found.append(column) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- if not found -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: the landed SYS_COLUMNS has no columns of source table " ~ table ~ " (REL_ID " ~ ids | join(', ')
+            ~ "), and its entry declares none. Cure: land SYS_COLUMNS, or declare the `columns` with their data_type."
+        ) }}
+    {%- endif -%}
+    {{ return(found) }}
+{% endmacro %}
+
+
+{#
+    The Spark type that holds every value of a column. A time of day has no type of its own in the table formats, and a
+    decimal of more than 38 digits none in Spark: both stay text.
+#}
+{% macro _soliddb_spark_type(column) %}
+    {%- set number = column['data_type_number'] | int -%}
+    {%- if number == 4 -%}
+        {{ return({'DATE': 'date', 'TIME': 'string'}.get(column['sql_type'], 'timestamp')) }}
+    {%- elif number == 5 -%}
+        {%- set precision = column['numeric_precision'] -%}
+        {%- if precision is none or precision | int > 38 -%}
+            {{ return('string') }}
+        {%- endif -%}
+        {{ return('decimal(' ~ precision | int ~ ',' ~ (column['numeric_scale'] or 0) | int ~ ')') }}
+    {%- endif -%}
+    {{ return({1: 'int', 2: 'double', 3: 'double', 6: 'binary', 8: 'bigint'}.get(number, 'string')) }}
+{% endmacro %}
+
+
+{# Orders snapshots by their address; one without is older than all. Binary and hex text both compare correctly. #}
+{% macro _snapshot_place() %}
+    {{- return("struct(snapshot_logaddr is not null, snapshot_logaddr)") -}}
+{% endmacro %}
+
+
+{# A value of the decoded record as text; NULL where the record does not have the column. #}
+{% macro _soliddb_value(column) %}
+    {{- return("element_at(image, " ~ _text(column.catalogue_name) ~ ")") -}}
+{% endmacro %}
+
+
+{#
+    `when` branches of a case: the reject reason of the first value that its type cannot hold. Spark's timestamps have
+    six digits of a second, the log's have nine: a digit behind them would be cut without a word.
+#}
+{% macro _soliddb_when_uncastable(columns) %}
+    {%- for column in columns if column.is_cast %}
+when
+    {{ _is_uncastable(column) }}
+    {%- if column.data_type.startswith('timestamp') %}
+    or {{ _quoted(column.name) }} rlike '[.][0-9]{6}[0-9]*[1-9]'
+    {%- endif %}
+    then {{ _text('uncastable_value:' ~ column.name) }}
+    {%- endfor %}
+{%- endmacro %}

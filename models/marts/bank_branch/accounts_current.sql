@@ -1,0 +1,1 @@
+{{ current(ref('accounts_history')) }}

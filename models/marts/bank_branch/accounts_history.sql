@@ -1,0 +1,1 @@
+{{ history(ref('accounts_changes')) }}

@@ -1,0 +1,1 @@
+{{ current(ref('clients_history')) }}

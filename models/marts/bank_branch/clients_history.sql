@@ -1,0 +1,1 @@
+{{ history(ref('clients_changes')) }}

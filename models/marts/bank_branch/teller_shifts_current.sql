@@ -1,0 +1,1 @@
+{{ current(ref('teller_shifts_history')) }}

@@ -1,0 +1,1 @@
+{{ field_changes(ref('teller_shifts_changes')) }}

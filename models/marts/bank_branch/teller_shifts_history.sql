@@ -1,0 +1,1 @@
+{{ history(ref('teller_shifts_changes')) }}

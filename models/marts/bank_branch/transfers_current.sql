@@ -1,0 +1,1 @@
+{{ current(ref('transfers_history')) }}

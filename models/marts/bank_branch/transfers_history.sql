@@ -1,0 +1,1 @@
+{{ history(ref('transfers_changes')) }}

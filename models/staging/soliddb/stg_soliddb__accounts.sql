@@ -1,0 +1,5 @@
+{{ stage_soliddb_table(
+    'demo_soliddb',
+    'accounts',
+    log=ref('stg_soliddb__log'),
+) }}

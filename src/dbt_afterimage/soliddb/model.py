@@ -1,0 +1,389 @@
+"""The body of the model `stg_soliddb__log`: reads SYS_LOG once and decodes what is new in it.
+
+One model for all tables, because one landed table holds the changes of all of them: a model per
+table would read and cut the whole log once per table. The staging view of a table then only picks
+its rows and casts their values.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from dbt_afterimage.changes.progress import (
+    ISO_TIMESTAMP,
+    Progress,
+    greatest,
+    next_recorded_at,
+    read_progress,
+)
+from dbt_afterimage.changes.rebuild import RebuildError
+from dbt_afterimage.soliddb.arrow import RESULT_TYPE, batch_decoder, pickle_by_value
+from dbt_afterimage.soliddb.batch import LogBatch
+from dbt_afterimage.soliddb.catalogue import Catalogue, read_catalogue, relations_by_name
+from dbt_afterimage.soliddb.columns import DDL_COLUMNS, SQL_COLUMNS
+from dbt_afterimage.soliddb.columns import Column as TableColumn
+from dbt_afterimage.soliddb.frames import in_frames
+from dbt_afterimage.soliddb.framing import framing_of
+from dbt_afterimage.soliddb.gaps import check_log_gap
+from dbt_afterimage.soliddb.raw import Found, check_records, normal_log
+from dbt_afterimage.soliddb.record_ids import (
+    BEFORE_IMAGE,
+    CHANGES_COLUMNS,
+    CREATE_TABLE,
+    DDL,
+    DDL_KINDS,
+    ROW_IDS,
+    SQL,
+)
+
+logger = AdapterLogger("afterimage")
+
+# Numbers of layouts that are no table's; those of tables count from 0.
+_DDL_LAYOUT = -1
+_SQL_LAYOUT = -2
+
+LOG_COLUMNS = {
+    "change_seq": "string",
+    "log_address": "string",
+    "commit_address": "string",
+    "record_id": "int",
+    "relation_id": "int",
+    "transaction_id": "int",
+    "statement_id": "int",
+    "transaction_event": "bigint",
+    "flags": "int",
+    "is_capture_off": "boolean",
+    "changed_at": "timestamp",
+    "recorded_at": "timestamp",
+    "is_ddl": "boolean",
+    "image": "map<string,string>",
+    "ddl_code": "int",
+    "ddl_kind": "string",
+    "ddl_name": "string",
+    "sql_text": "string",
+    "reject_reason": "string",
+    "reject_detail": "string",
+    "undecoded_data": "string",
+    "record_hash": "bigint",
+}
+
+
+def build_log(
+    dbt: Any, session: SparkSession, log: DataFrame, tables: DataFrame, columns: DataFrame
+) -> LogBatch:
+    """What this run adds to the decoded log.
+
+    Args:
+        dbt: the object that dbt gives a Python model.
+        session: the live Spark session.
+        log: the landed SYS_LOG, ``dbt.source(..., "sys_log")``. Name it first: its settings hold.
+        tables: the landed SYS_TABLES.
+        columns: the landed SYS_COLUMNS.
+
+    Returns:
+        A batch for the materialization `staging_log` to write. No row is written here.
+
+    Raises:
+        RawLogError: the landed tables cannot be read as a log and its catalogue.
+        GapError: the raw table was purged before it was read, and `on_gap` is `fail`.
+        RebuildError: `rebuild_changes` is set, and the raw table lacks what was decoded from it.
+        UnknownFramingError: the setting `framing` names no function.
+    """
+    context = dbt.config.get("afterimage")
+    settings = context["settings"]
+    table, is_decoded = settings["source_table"], settings["framing"] == "decoded"
+    if not is_decoded:
+        framing_of(settings["framing"])
+    stored = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
+    noted = read_progress(session, context["progress"], context["model"]) if stored else Progress()
+    done = _really_done(stored, noted)
+    is_rebuild = stored is not None and context["rebuild_changes"]
+    if stored is not None and is_rebuild:
+        _check_rebuild(context, normal_log(log, table, is_decoded), stored)
+        done = Progress(recorded_at=done.recorded_at)
+
+    records = in_frames(normal_log(log, table, is_decoded, done.change_seq)).persist()
+    found = check_records(records, table, done.change_seq)
+    recorded_at = next_recorded_at(done)
+    if stored is not None and not found.records and not is_rebuild:
+        return LogBatch(
+            rows=stored.limit(0),
+            is_empty=True,
+            last_commit=done.change_seq,
+            recorded_at=done.recorded_at or recorded_at,
+            recorded_after=done.recorded_at,
+            is_rebuild=False,
+            is_progress_behind=done != noted,
+            cached=records,
+        )
+    if found.records and done.change_seq is not None:
+        check_log_gap(context, log, done.change_seq)
+
+    ddl = _ddl_records(records, tables, settings)
+    if is_decoded:
+        catalogue = Catalogue((), None)
+        placed = records.withColumn("layout", F.lit(None).cast("int"))
+        horizon = found.last_commit
+    else:
+        catalogue = read_catalogue(columns, _boundaries(stored, ddl, is_rebuild), table)
+        placed = _with_layout(session, records, catalogue)
+        horizon = _horizon(context, placed, catalogue, found)
+    rows = _rows(placed, ddl, catalogue, settings, horizon, recorded_at)
+    return LogBatch(
+        rows=rows,
+        is_empty=horizon is None,
+        last_commit=greatest(horizon, done.change_seq),
+        recorded_at=recorded_at,
+        recorded_after=done.recorded_at,
+        is_rebuild=is_rebuild,
+        is_progress_behind=done != noted,
+        cached=records,
+    )
+
+
+def _really_done(stored: DataFrame | None, noted: Progress) -> Progress:
+    """What the table holds: more than was noted when a run was killed before it could note it."""
+    if stored is None:
+        return Progress()
+    if noted.recorded_at is not None:
+        stored = stored.filter(F.col("recorded_at") > F.lit(noted.recorded_at).cast("timestamp"))
+    found = stored.agg(
+        F.date_format(F.max("recorded_at"), ISO_TIMESTAMP), F.max("commit_address")
+    ).first()
+    if found is None or found[0] is None:
+        return noted
+    return Progress(found[0], greatest(found[1], noted.change_seq))
+
+
+def _check_rebuild(context: dict[str, Any], raw: DataFrame, stored: DataFrame) -> None:
+    """Stop unless every record that was decoded can be read once more."""
+    lost = stored.select("log_address").join(raw.select("log_address"), "log_address", "left_anti")
+    found = lost.agg(F.count(F.lit(1)), F.min("log_address")).first()
+    if found is None or not found[0]:
+        return
+    raise RebuildError(
+        f"{context['model']}: `rebuild_changes` is set, and the raw table lacks {found[0]:,} "
+        f"records that were decoded from it, the first at LOGADDR {found[1]}. Nothing was written. "
+        "Cure: run without `rebuild_changes`, or land the missing records again from a copy."
+    )
+
+
+def _ddl_records(records: DataFrame, tables: DataFrame, settings: dict[str, Any]) -> DataFrame:
+    """DDL and SQL records, decoded: ddl_code, ddl_name, sql_text, and the table they concern.
+
+    RELID is not documented for DDL records. Where it is missing the table is found by its name.
+    """
+    layout = F.when(F.col("record_id") == DDL, F.lit(_DDL_LAYOUT)).otherwise(_SQL_LAYOUT)
+    decoded = _decoded(
+        records.filter(F.col("record_id").isin(DDL, SQL)).withColumn("layout", layout),
+        {_DDL_LAYOUT: DDL_COLUMNS, _SQL_LAYOUT: SQL_COLUMNS},
+        settings,
+    )
+    of_statement = Window.partitionBy("transaction_id", "frame", "statement_id")
+    name = F.upper(F.translate(F.element_at("image", "INFO"), '"', ""))
+    # the last two parts: a fully qualified name may have the database in front
+    short_name = F.substring_index(name, ".", -2)
+    named = F.broadcast(relations_by_name(tables, settings["source_table"]))
+    return (
+        decoded.withColumns(
+            {
+                "ddl_code": F.element_at("image", "LOGRECID").try_cast("int"),
+                "ddl_name": F.element_at("image", "INFO"),
+                "relation_name": short_name,
+                "sql_text": F.coalesce(
+                    F.element_at("image", "SQL"),
+                    F.min(F.element_at("image", "SQL")).over(of_statement),
+                ),
+            }
+        )
+        .join(named, "relation_name", "left")
+        .withColumn("relation_id", F.coalesce(_relation_id(), _relation_named()))
+        .drop("relation_name", "relations", "layout", "image")
+        .withColumn("image", F.lit(None).cast("map<string,string>"))
+    )
+
+
+def _relation_id() -> Column:
+    return F.when(F.col("raw_relation_id") > 0, F.col("raw_relation_id"))
+
+
+def _relation_named() -> Column:
+    """The id that a name had when the record was written: a table may be dropped and made anew.
+
+    A table that is being created appears in a later snapshot, any other one in an earlier one.
+    """
+    place = F.col("log_address")
+    older = F.filter("relations", lambda relation: relation["first_taken"] <= place)
+    newer = F.filter("relations", lambda relation: relation["first_taken"] > place)
+    last_older, first_newer = F.get(older, F.size(older) - 1)["id"], F.get(newer, F.lit(0))["id"]
+    is_new = F.col("ddl_code") == CREATE_TABLE
+    return F.when(is_new, F.coalesce(first_newer, last_older)).otherwise(
+        F.coalesce(last_older, first_newer)
+    )
+
+
+def _boundaries(stored: DataFrame | None, ddl: DataFrame, is_rebuild: bool) -> dict[int, list[str]]:
+    """Table id -> addresses of DDL that may have changed its columns, of this run and before.
+
+    DDL that cannot be decoded may have been an ALTER. They are few, and reach the driver.
+    """
+    changes = F.col("ddl_code").isin(*CHANGES_COLUMNS) | F.col("reject_reason").isNotNull()
+    is_boundary = (
+        (F.col("record_id") == DDL)
+        & F.col("relation_id").isNotNull()
+        & F.coalesce(changes, F.lit(False))
+    )
+    wanted = ["relation_id", "log_address"]
+    found = ddl.filter(is_boundary & F.col("commit_address").isNotNull()).select(*wanted)
+    if stored is not None and not is_rebuild:
+        found = found.union(stored.filter(F.col("is_ddl") & is_boundary).select(*wanted))
+    boundaries: dict[int, list[str]] = defaultdict(list)
+    for row in found.distinct().collect():
+        boundaries[row["relation_id"]].append(row["log_address"])
+    return boundaries
+
+
+def _with_layout(session: SparkSession, records: DataFrame, catalogue: Catalogue) -> DataFrame:
+    """The number of the columns that each row was written by; NULL where they are not known."""
+    is_valid = (
+        (F.col("raw_relation_id") == F.col("layout_relation_id"))
+        & F.col("record_id").isin(*ROW_IDS)
+        & (F.col("log_address") >= F.col("valid_from"))
+        & (F.col("valid_to").isNull() | (F.col("log_address") < F.col("valid_to")))
+    )
+    return records.join(F.broadcast(catalogue.frame(session)), is_valid, "left").drop(
+        "layout_relation_id", "valid_from", "valid_to"
+    )
+
+
+def _horizon(
+    context: dict[str, Any], placed: DataFrame, catalogue: Catalogue, found: Found
+) -> str | None:
+    """The last COMMIT that can be read; what follows waits.
+
+    A row whose columns are not known waits when it is newer than the newest snapshot: a later one
+    may tell them. All transactions from there on wait with it, so that changes stay in order. An
+    older row cannot be decoded any more, and is rejected.
+    """
+    is_newer = F.lit(True) if catalogue.newest is None else F.col("log_address") > catalogue.newest
+    waits = (
+        F.col("record_id").isin(*ROW_IDS)
+        & F.col("layout").isNull()
+        & F.col("commit_address").isNotNull()
+        & is_newer
+    )
+    first = (
+        placed.filter(waits)
+        .agg(F.min(F.struct("commit_address", "log_address", "raw_relation_id")).alias("row"))
+        .first()
+    )
+    if first is None or first["row"] is None:
+        return found.last_commit
+    row = first["row"]
+    logger.warning(
+        f"{context['model']}: the log waits from LOGADDR {row['log_address']} on, for the columns "
+        f"of the table with REL_ID {row['raw_relation_id']}. The newest snapshot of the catalogue "
+        f"is of {catalogue.newest or 'no address'}. Cure: land SYS_TABLES and SYS_COLUMNS anew, "
+        "with the log's present address as `snapshot_logaddr`."
+    )
+    before = placed.filter(F.col("commit_address") < row["commit_address"])
+    last = before.agg(F.max("commit_address")).first()
+    return last[0] if last else None
+
+
+def _decoded(
+    records: DataFrame,
+    layouts: dict[int, tuple[TableColumn, ...]],
+    settings: dict[str, Any],
+) -> DataFrame:
+    """`image`, `reject_reason` and `reject_detail` of records with a `layout`."""
+    if settings["framing"] == "decoded":
+        nothing = F.when(F.col("data").isNull(), F.lit("malformed_message"))
+        detail = F.when(F.col("data").isNull(), F.lit("DATA is NULL, or no JSON object"))
+        return records.withColumns(
+            {"image": F.col("data"), "reject_reason": nothing, "reject_detail": detail}
+        )
+    # PySpark's stubs lack it
+    decode = F.arrow_udf(  # type: ignore[attr-defined]
+        batch_decoder(layouts, settings["framing"], settings["char_encoding"]), RESULT_TYPE
+    )
+    pickle_by_value()
+    return (
+        records.withColumn("decoded", decode("data", "layout"))
+        .withColumn("image", F.col("decoded.values"))
+        .withColumn("reject_reason", F.col("decoded.reject_reason"))
+        .withColumn("reject_detail", F.col("decoded.reject_detail"))
+        .drop("decoded")
+    )
+
+
+def _rows(
+    placed: DataFrame,
+    ddl: DataFrame,
+    catalogue: Catalogue,
+    settings: dict[str, Any],
+    horizon: str | None,
+    recorded_at: str,
+) -> DataFrame:
+    """The rows of the table: rows of tables and DDL up to the horizon."""
+    is_row = F.col("record_id").isin(*ROW_IDS)
+    rows = _decoded(placed.filter(is_row), catalogue.layouts, settings).withColumns(
+        {
+            "relation_id": _relation_id(),
+            "is_ddl": F.lit(False),
+            **{name: F.lit(None) for name in ("ddl_code", "ddl_name", "sql_text")},
+        }
+    )
+    if settings["framing"] != "decoded":
+        no_columns = F.col("layout").isNull()
+        rows = rows.withColumns(
+            {
+                "reject_reason": F.when(no_columns, F.lit("unknown_schema")).otherwise(
+                    F.col("reject_reason")
+                ),
+                "reject_detail": F.when(
+                    no_columns, F.lit("the catalogue has no columns of its table at its address")
+                ).otherwise(F.col("reject_detail")),
+            }
+        )
+    known = F.create_map(
+        *[F.lit(part) for code, kind in DDL_KINDS.items() for part in (code, kind)]
+    )
+    both = rows.drop("layout").unionByName(ddl.withColumn("is_ddl", F.lit(True)))
+    both = both.filter(
+        F.lit(False) if horizon is None else F.coalesce("commit_address", "log_address") <= horizon
+    )
+    is_whole = F.col("commit_address").isNotNull()
+    is_image = F.col("record_id") == BEFORE_IMAGE
+    data = F.to_json("data") if settings["framing"] == "decoded" else F.hex("data")
+    rejected = ~is_whole | F.col("reject_reason").isNotNull()
+    both = both.withColumns(
+        {
+            # an update and its before image share the place of the update
+            "change_seq": F.when(is_image, F.coalesce("pair_address", "log_address")).otherwise(
+                F.col("log_address")
+            ),
+            "changed_at": F.coalesce("committed_at", "landed_at"),
+            "ddl_kind": F.coalesce(known[F.col("ddl_code")], F.lit("unknown")),
+            "reject_reason": F.when(~is_whole, F.lit("unsupported_record")).otherwise(
+                F.col("reject_reason")
+            ),
+            "reject_detail": F.when(
+                ~is_whole, F.lit("its transaction has no COMMIT in the log")
+            ).otherwise(F.col("reject_detail")),
+            "undecoded_data": F.when(rejected, data),
+            "recorded_at": F.lit(recorded_at).cast("timestamp"),
+        }
+    ).withColumn("ddl_kind", F.when(F.col("record_id") == DDL, F.col("ddl_kind")))
+    names = [F.col(name).cast(kind).alias(name) for name, kind in LOG_COLUMNS.items()]
+    # together what a staging view reads together
+    return (
+        both.select(*names)
+        .repartition("is_ddl", "relation_id")
+        .sortWithinPartitions("relation_id", "change_seq")
+    )

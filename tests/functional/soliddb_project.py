@@ -1,0 +1,178 @@
+"""A dbt project over landed solidDB logs: two sources, each with its decoded log and its tables.
+
+`raw_people` holds hand-written records of one table, `raw_streams` a random stream. The same stream
+lies in a Qlik change table too, so that both systems' histories can be held against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tests.functional.dbt_project import DbtProject
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+
+SYS_LOG = (
+    "recid int, recname string, trxid int, stmttrxid int, relid int, flags int, logaddr binary, "
+    "data binary, textdata string, landed_at timestamp"
+)
+SYS_TABLES = (
+    "id int, table_name string, table_type string, table_schema string, snapshot_logaddr binary"
+)
+SYS_COLUMNS = (
+    "rel_id int, column_name string, column_number int, data_type string, data_type_number int, "
+    "numeric_precision int, numeric_scale int, attr_type int, snapshot_logaddr binary"
+)
+
+LOG_MODEL = """\
+from dbt_afterimage.soliddb import build_log
+
+
+def model(dbt, session):
+    dbt.config(materialized="staging_log")
+    return build_log(
+        dbt,
+        session,
+        log=dbt.source("{source}", "sys_log"),
+        tables=dbt.source("{source}", "sys_tables"),
+        columns=dbt.source("{source}", "sys_columns"),
+    )
+"""
+CHANGES_MODEL = """\
+from dbt_afterimage.changes import build_changes
+
+
+def model(dbt, session):
+    dbt.config(materialized="change_log")
+    return build_changes(dbt, session, dbt.ref("{staging}"))
+"""
+
+
+@dataclass(frozen=True)
+class SolidDbProject:
+    """The project and where its raw tables are."""
+
+    dbt: DbtProject
+    spark: SparkSession
+    table_format: str
+
+    def land(self, source: str, table: str, kind: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Append rows to a raw table, which is made when it is not there yet."""
+        name = f"{source}.{table}"
+        self.spark.sql(f"create schema if not exists {source}")
+        self.spark.sql(f"create table if not exists {name} ({kind}) using {self.table_format}")
+        given = [dict(row) for row in rows]
+        if given:
+            self.spark.createDataFrame(given, kind).coalesce(1).writeTo(name).append()
+
+    def land_log(self, source: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Land records of SYS_LOG."""
+        self.land(source, "sys_log", SYS_LOG, rows)
+
+    def land_catalogue(
+        self, source: str, tables: Iterable[Mapping[str, Any]], columns: Iterable[Mapping[str, Any]]
+    ) -> None:
+        """Land a snapshot of SYS_TABLES and SYS_COLUMNS."""
+        self.land(source, "sys_tables", SYS_TABLES, tables)
+        self.land(source, "sys_columns", SYS_COLUMNS, columns)
+
+    def rows(self, table: str, columns: str, order: str = "1") -> list[tuple[Any, ...]]:
+        """Rows of one of the project's tables."""
+        query = f"select {columns} from {self.dbt.schema}.{table} order by {order}"
+        return [tuple(row) for row in self.spark.sql(query).collect()]
+
+
+def write_project(folder: Path) -> None:
+    """Write the project's files."""
+    project = yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))
+    _write_yaml(
+        folder / "dbt_project.yml",
+        {
+            "name": "soliddb",
+            "profile": "afterimage",
+            "macro-paths": [str(ROOT / "macros")],
+            "vars": project["vars"],
+            "on-run-start": project["on-run-start"],
+            "flags": {"send_anonymous_usage_stats": False},
+            "models": {
+                "+persist_docs": {"relation": True, "columns": True},
+                "soliddb": {"staging": {"+materialized": "staging_view"}},
+            },
+        },
+    )
+    models = folder / "models"
+    (models / "staging").mkdir(parents=True)
+    qlik = {
+        "name": "raw_qlik",
+        "config": {"meta": {"afterimage": {"system": "qlik_change_table", "key": ["id"]}}},
+        "tables": [{"name": "streams__ct"}],
+    }
+    sources = [
+        _source("raw_people", "people", "length_prefixed"),
+        _source("raw_streams", "streams", "engine"),
+        qlik,
+    ]
+    _write_yaml(models / "sources.yml", {"version": 2, "sources": sources})
+    for source, table in (("raw_people", "people"), ("raw_streams", "streams")):
+        log = f"stg_soliddb__log_of_{table}"
+        staging = f"stg_soliddb__{table}"
+        (models / f"{log}.py").write_text(LOG_MODEL.format(source=source), encoding="utf-8")
+        (models / "staging" / f"{staging}.sql").write_text(
+            f"{{{{ stage_soliddb_table('{source}', '{table}', log=ref('{log}')) }}}}\n",
+            encoding="utf-8",
+        )
+        _write_marts(models, table, staging)
+    (models / "staging" / "soliddb_ddl_events.sql").write_text(
+        "{{ soliddb_ddl_events('raw_people', log=ref('stg_soliddb__log_of_people')) }}\n",
+        encoding="utf-8",
+    )
+    (models / "staging" / "stg_qlik__streams.sql").write_text(
+        "{{ stage_qlik_change_table('raw_qlik', 'streams__ct') }}\n", encoding="utf-8"
+    )
+    _write_marts(models, "qlik_streams", "stg_qlik__streams")
+
+
+def _source(name: str, table: str, framing: str) -> dict[str, Any]:
+    own = {"key": ["id"]}
+    return {
+        "name": name,
+        "config": {"meta": {"afterimage": {"system": "soliddb", "framing": framing}}},
+        "tables": [
+            {"name": "sys_log"},
+            {"name": "sys_tables"},
+            {"name": "sys_columns"},
+            {"name": table, "config": {"meta": {"afterimage": own}}},
+        ],
+    }
+
+
+def _write_marts(models: Path, table: str, staging: str) -> None:
+    changes = f"{table}_changes"
+    (models / f"{changes}.py").write_text(CHANGES_MODEL.format(staging=staging), encoding="utf-8")
+    _write_yaml(
+        models / f"{changes}.yml",
+        {
+            "version": 2,
+            "models": [
+                {
+                    "name": changes,
+                    "data_tests": [{"conserved": {"arguments": {"staging": f"ref('{staging}')"}}}],
+                }
+            ],
+        },
+    )
+    (models / f"{table}_history.sql").write_text(
+        f"{{{{ history(ref('{changes}')) }}}}\n", encoding="utf-8"
+    )
+
+
+def _write_yaml(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
