@@ -123,6 +123,8 @@
         {%- set why = 'force_wide_path is set' -%}
     {%- elif table.settings.base and _history_rewinds(target_relation, table, found, is_new) -%}
         {%- set why = 'a change shows that the base table was ahead of the load' -%}
+    {%- elif found.moves and _history_continues(target_relation, table, is_new) -%}
+        {%- set why = 'a transaction that moves rows between keys began in an earlier batch' -%}
     {%- endif -%}
     {%- if why is none -%}
         {{ return({'path': 'narrow', 'why': 'all changes are newer than what was applied'}) }}

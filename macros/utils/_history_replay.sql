@@ -118,12 +118,8 @@ replays as (
         {%- if later.moves %}
         coalesce(
             bool_or(
-                later_sides.kind in ('X', 'K')
-                and standing.valid_from is not null
-                and coalesce(
-                    later_sides.transaction_id = standing.transaction_id,
-                    later_sides.changed_at <= standing.valid_from
-                )
+                standing.valid_from is not null
+                and {{ _is_of_transaction('later_sides', 'standing') }}
             ),
             false
         )

@@ -22,3 +22,31 @@ from {{ table.changes }} as changes
     ) sides as kind
 where {{ where }} and change_oper not in ('T', 'L')
 {%- endmacro %}
+
+
+{#
+    True for a side of a key change that belongs to the transaction of a version of its key: that transaction may have
+    displaced rows from the key, which the version does not tell (R7). Without transaction ids, changes of one time.
+#}
+{% macro _is_of_transaction(side, version) %}
+    {{- return(
+        side ~ ".kind in ('X', 'K') and coalesce(" ~ side ~ ".transaction_id = " ~ version ~ ".transaction_id, "
+        ~ side ~ ".changed_at <= " ~ version ~ ".valid_from)"
+    ) -}}
+{% endmacro %}
+
+
+{# Whether the batch goes on with such a transaction. #}
+{% macro _history_continues(target_relation, table, is_new) %}
+    {%- set statement -%}
+        select 1
+        from (
+            {{ _history_sides(table, is_new) }}
+        ) as sides
+        inner join {{ target_relation }} as opened
+            on {{ _equal(table.settings.key, 'sides', 'opened', '=') }}
+        where opened.is_current and {{ _is_of_transaction('sides', 'opened') }}
+        limit 1
+    {%- endset -%}
+    {{ return(run_query(statement).rows | length > 0) }}
+{% endmacro %}

@@ -50,6 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all-shapes", action="store_true", help="all shapes of streams in properties/, not some"
     )
+    parser.addoption("--shapes", default="", help="names of shapes of streams, joined by commas")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -33,8 +33,8 @@ def _rules(shape: str) -> str:
     return f"tests/functional/properties/test_rules.py -k random_streams[{shape}]"
 
 
-def _batches(test: str) -> str:
-    return f"tests/functional/properties/test_batches.py -k {test}"
+def _batches(test: str, shape: str) -> str:
+    return f"tests/functional/properties/test_batches.py -k {test} --shapes {shape}"
 
 
 MUTATIONS = (
@@ -156,7 +156,7 @@ MUTATIONS = (
         BATCH,
         "found.first_seq <= applied.change_seq",
         "false",
-        _batches("r11_history"),
+        _batches("r11_history", "late_and_plain"),
     ),
     Mutation(
         "R11: a late change writes the rows of its key again that it does not concern",
@@ -170,35 +170,42 @@ MUTATIONS = (
         REPLAY,
         "        replays.is_updated_since\n",
         "        false\n",
-        _batches("r11_history"),
+        _batches("r11_history", "ignored"),
     ),
     Mutation(
         "R7: a transaction that a late change falls into is read in part",
         REPLAY,
         "        or replays.is_in_transaction\n",
         "",
-        _batches("r11_history"),
+        _batches("r11_history", "live_late"),
+    ),
+    Mutation(
+        "R7: a transaction that a batch continues is read in part",
+        BATCH,
+        "{%- elif found.moves and _history_continues(",
+        "{%- elif false and _history_continues(",
+        _batches("r11_history", "on_time"),
     ),
     Mutation(
         "R8: a late change that contradicts the loaded row does not bring the load back",
         REPLAY,
         "        or rewinding.{{ _quoted(key[0]) }} is not null\n",
         "",
-        _batches("r11_history"),
+        _batches("r11_history", "live_late"),
     ),
     Mutation(
         "R10: a key that was deleted forgets its time",
         REPLAY,
         "        or overtaken.{{ _quoted(key[0]) }} is not null\n",
         "",
-        _batches("r11_history"),
+        _batches("r11_history", "no_before_images"),
     ),
     Mutation(
         "R6: a version ends by a truncate that it has outlived",
         "macros/utils/_ended_touches.sql",
         "neighbouring_touches._kind <> 'S' or",
         "true or",
-        _batches("r11_history"),
+        _batches("r11_history", "scoped"),
     ),
     Mutation(
         "R11: late changes are always read from the beginning of the log on",
@@ -212,14 +219,14 @@ MUTATIONS = (
         "macros/marts/current.sql",
         "{%- if publications.paths != ['narrow'] -%}",
         "{%- if false -%}",
-        _batches("r11_current"),
+        _batches("r11_current", "late_and_plain"),
     ),
     Mutation(
         "R12: a batch that is applied again is inserted again",
         BATCH,
         "    on versions._version_id = stored.{{ id }}\n",
         "    on versions._version_id = concat(stored.{{ id }}, 'x')\n",
-        _batches("r12"),
+        _batches("r12", "late_and_plain"),
     ),
     Mutation(
         "R13: a column that the source has no longer counts as NULL",

@@ -6,14 +6,17 @@ import pytest
 
 from tests.functional.properties.stream_tables import SHAPES, Shape, StreamTable
 
-FEW = ("late_and_plain", "live_late", "unknown_ignored", "no_before_images")
+FEW = ("truncates_in_order", "late_and_plain", "unknown_ignored", "no_before_images")
 """Shapes that between them have most of what there is: dbt takes half a minute for each."""
 SLOW = ("unknown", "unknown_in_order")
 """Shapes that recursions make slow, and that have little which the others lack."""
 
 
 def chosen_shapes(config: pytest.Config, *, few: bool) -> list[Shape]:
-    """All shapes with `--all-shapes`; else a few of them, or all but the slow ones."""
+    """Those that options name, by default a few of them, or all but the slow ones."""
+    named = config.getoption("--shapes")
+    if named:
+        return [shape for shape in SHAPES if shape.name in named.split(",")]
     if config.getoption("--all-shapes"):
         return list(SHAPES)
     if few:

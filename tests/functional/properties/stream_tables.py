@@ -56,8 +56,10 @@ class Shape:
     hides: whether updates leave columns out that they do not change, or their before image.
     ignores: columns that make no version.
     loses: whether some changes are missing from the log, as after a purge.
-    is_plain: whether rows keep their keys, and clocks are right: late changes then are all that is
-        unusual, and the wide path reads nothing of what came before them.
+    moves: whether rows change their keys.
+    good_clocks: whether times never run back: only then newer changes take the narrow path, and
+        late ones are read without what came before them.
+    cuts_transactions: whether a transaction may be in two batches.
     """
 
     name: str
@@ -69,7 +71,9 @@ class Shape:
     before_images: bool = True
     ignores: tuple[str, ...] = ()
     loses: bool = False
-    is_plain: bool = False
+    moves: bool = True
+    good_clocks: bool = False
+    cuts_transactions: bool = False
 
     @property
     def options(self) -> TableOptions:
@@ -82,24 +86,30 @@ class Shape:
 
 SHAPES = (
     Shape("in_order", has_late=False),
-    Shape("late"),
-    Shape("late_and_plain", events=((0, "truncate"),), is_plain=True),
+    Shape("on_time", has_late=False, good_clocks=True, cuts_transactions=True),
+    Shape("late", cuts_transactions=True),
+    Shape("late_and_plain", events=((0, "truncate"),), moves=False, good_clocks=True),
     Shape("truncates", events=((1, "truncate"), (3, "truncate"))),
-    Shape("truncates_in_order", events=((0, "truncate"), (2, "truncate")), has_late=False),
-    Shape("frozen", base="frozen", events=((2, "truncate"),), has_late=False),
+    Shape(
+        "truncates_in_order",
+        events=((0, "truncate"), (2, "truncate")),
+        has_late=False,
+        good_clocks=True,
+    ),
+    Shape("frozen", base="frozen", events=((2, "truncate"),), has_late=False, good_clocks=True),
     Shape("frozen_late", base="frozen", with_transaction_ids=False),
-    Shape("live", base="live", has_late=False),
-    Shape("live_late", base="live", events=((3, "truncate"),)),
+    Shape("live", base="live", has_late=False, good_clocks=True),
+    Shape("live_late", base="live", events=((3, "truncate"),), cuts_transactions=True),
     Shape("reloads", events=((1, "load"), (3, "load")), with_transaction_ids=False),
     Shape("live_reloads", base="live", events=((2, "load"),), has_late=False),
     Shape("unknown", events=((2, "truncate"),), hides=True),
-    Shape("unknown_in_order", has_late=False, hides=True),
+    Shape("unknown_in_order", has_late=False, hides=True, good_clocks=True),
     Shape("unknown_ignored", events=((1, "truncate"), (3, "load")), hides=True, ignores=("b", "c")),
     Shape("ignored", events=((1, "truncate"),), ignores=("c",)),
     Shape("lossy", events=((3, "load"),), loses=True, hides=True),
     Shape("scoped", events=((0, "truncate some"), (2, "truncate some"))),
-    Shape("no_before_images", events=((2, "truncate"),), before_images=False, ignores=("c",)),
-    Shape("no_before_images_in_order", has_late=False, before_images=False),
+    Shape("no_before_images", events=((2, "truncate"),), before_images=False),
+    Shape("no_before_images_in_order", has_late=False, before_images=False, good_clocks=True),
 )
 
 
@@ -133,13 +143,14 @@ class StreamTable:
     def __init__(self, shape: Shape, count: int, seed: int) -> None:
         self.shape = shape
         chooser = random.Random(seed)
-        cuts = sorted(chooser.sample(range(1, EPOCHS * 4), BATCHES - 1))
-        # in quarters of an epoch; a load comes whole, with the batch of its position
-        self._cuts = [cut * EPOCH_LASTS // 4 for cut in cuts]
+        quarters = sorted(chooser.sample(range(1, EPOCHS * 4), BATCHES - 1))
+        # transactions begin with the quarters of an epoch; a load comes whole
+        inside = FIRST_LOAD + 1 + chooser.randint(1, 3) if shape.cuts_transactions else 0
+        self._cuts = [quarter * EPOCH_LASTS // 4 + inside for quarter in quarters]
         self.streams = [self._stream(number, seed * 100_000 + number) for number in range(count)]
 
     def _stream(self, number: int, seed: int) -> Stream:
-        writer = Writer(seed, self.shape.with_transaction_ids, self.shape.is_plain)
+        writer = Writer(seed, self.shape.with_transaction_ids, self.shape.good_clocks)
         database, chooser = writer.database, writer.random
         loaded: dict[Any, Row] = {}
         if self.shape.base:
@@ -150,7 +161,7 @@ class StreamTable:
             database.skip_to(FIRST_LOAD)
             database.load("initial", rows=[])
         operations = ["insert", *OPERATIONS]
-        if self.shape.is_plain:
+        if not self.shape.moves:
             operations = [name for name in operations if name not in KEY_CHANGES]
         events = dict(self.shape.events)
         for epoch in range(EPOCHS):
@@ -159,7 +170,9 @@ class StreamTable:
                 writer.transaction(*operations)
             if epoch in events:
                 database.skip_to((epoch + 1) * EPOCH_LASTS)
-                moment = datetime(2024, 3, 1) + timedelta(minutes=epoch)
+                moment = START + timedelta(minutes=epoch)
+                if self.shape.good_clocks:
+                    moment = START + timedelta(seconds=writer.transactions)
                 database.begin(f"event {epoch}", moment)
                 if events[epoch].startswith("truncate"):
                     database.truncate({"a": 1} if events[epoch] == "truncate some" else None)
