@@ -49,16 +49,18 @@ def is_noted(session: SparkSession, progress: str, model: str, version: str) -> 
 
 def _version(session: SparkSession, relation: str) -> Sequence[str] | None:
     """The version of a table, or the text of a staging view; None for anything else."""
-    properties = {
-        row["key"]: row["value"] for row in session.sql(f"show tblproperties {relation}").collect()
-    }
-    for name in ("afterimage.definition", "current-snapshot-id"):
-        if name in properties:
-            return relation, str(properties[name])
     try:
+        rows = session.sql(f"show tblproperties {relation}").collect()
+        properties = {row["key"]: row["value"] for row in rows}
+        for name in ("afterimage.definition", "current-snapshot-id"):
+            if name in properties:
+                return relation, str(properties[name])
         # the identity as well: a Delta table that was made anew begins with version 0 again
         table = session.sql(f"describe detail {relation}").select("id").first()
         commit = session.sql(f"describe history {relation} limit 1").select("version").first()
-    except AnalysisException:
+    except AnalysisException as error:
+        if error.getCondition() in ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
+            # declared and never landed: a table of which the log alone is read
+            return relation, "absent"
         return None
     return relation, str(table and table["id"]), str(commit and commit["version"])
