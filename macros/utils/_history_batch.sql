@@ -204,9 +204,9 @@
 
 {# Distinct keys that the batch names, old ones included. #}
 {% macro _history_batch_keys(table, is_new, found) -%}
-select distinct {{ _listed(table.settings.key) | replace('\n        ', ' ') }}
+select distinct{{ '\n        ' if table.settings.key | length > 1 else ' ' }}{{ _listed(table.settings.key) }}
     from (
-        {{ _history_sides(table, is_new, found.moves) | indent }}
+        {{ _history_sides(table, is_new, found.moves) | indent(8) }}
     ) as sides
 {%- endmacro %}
 

@@ -3,7 +3,7 @@
     A key change touches two, X is its departure and K its arrival (R7); truncates and loads touch none here.
 #}
 {% macro _history_sides(table, where, has_moves=true) -%}
-{%- set is_move = _is_key_change(table.settings.key) -%}
+{%- set kinds = "case when is_move then array('X', 'K') else array(change_oper) end" if has_moves else "array(change_oper)" -%}
 select
     {%- for name in table.settings.key %}
     {%- set column = _quoted(name) %}
@@ -16,11 +16,16 @@ select
     transaction_id,
     before,
     before_known_columns
-from {{ table.changes }} as changes
-    lateral view explode(
-        {{ "case when " ~ is_move ~ " then array('X', 'K') else array(change_oper) end" if has_moves else "array(change_oper)" }}
-    ) sides as kind
-where {{ where }} and change_oper not in ('T', 'L')
+from (
+    select{{ ' *' if not has_moves }}
+        {%- if has_moves %}
+        *,
+        {{ _is_key_change(table.settings.key) }} as is_move
+        {%- endif %}
+    from {{ table.changes }}{{ ' as changes' if has_moves }}
+    where {{ where }} and change_oper not in ('T', 'L')
+) as moves
+    lateral view explode({{ kinds }}) sides as kind
 {%- endmacro %}
 
 

@@ -114,6 +114,6 @@ kept_touches as (
 
 
 {# The transaction of a key change; where its id is not known, changes of one time (R7). #}
-{% macro _move_group() %}
-    {{- return("coalesce(concat('id ', transaction_id), concat('at ', changed_at))") -}}
+{% macro _move_group(prefix='') %}
+    {{- return("coalesce(concat('id ', " ~ prefix ~ "transaction_id), concat('at ', " ~ prefix ~ "changed_at))") -}}
 {% endmacro %}

@@ -25,7 +25,7 @@
 dated_touches as (
     select
         {{ touches }}.*,
-        {{ _move_group() }} as _move_group,
+        {{ _move_group(touches ~ '.') }} as _move_group,
         size(filter(_closers._loads, _load -> _load.change_seq <= {{ touches }}.change_seq))
         + size(filter(_closers._truncates, _truncate -> _truncate <= {{ touches }}.change_seq)) as _era
     from {{ touches }}
