@@ -45,7 +45,7 @@ demo-openedge: setup ## the same with the change tables of an OpenEdge database
 demo-soliddb: setup ## the same from the transaction log of a solidDB server
 	@$(WITH_ENV) afterimage demo --system soliddb
 
-test: lint-code test-unit test-dbt lint-sql test-functional ## all of the checks below, half an hour on two cores
+test: lint-code test-unit test-dbt lint-sql test-functional ## all of the checks below, 40 minutes on two cores
 
 lint: lint-code lint-sql ## Python, YAML, shell and SQL, and a description for everything
 
