@@ -24,7 +24,7 @@ from dbt_afterimage.changes.gaps import GapError
 from dbt_afterimage.changes.quarantine import RejectedRecordsError
 from dbt_afterimage.changes.rebuild import RebuildError
 from dbt_afterimage.changes.write import write_batch
-from dbt_afterimage.settings import parse_settings
+from dbt_afterimage.settings import parse_settings, positions
 from tests.macro_renderer import MacroRenderer
 
 if TYPE_CHECKING:
@@ -149,6 +149,11 @@ class Table:
             _check_relation_argument=lambda *arguments: None,
             _check_whole_table=lambda *arguments: None,
             _tested_settings=lambda: self._context["settings"],
+            adapter=SimpleNamespace(
+                afterimage_before_look_back_sql=lambda settings, seq: positions(
+                    settings
+                ).before_look_back_sql(seq)
+            ),
             _rejected_relation=lambda log: self.rejected,
             _lost_columns=lambda log, staging: [],
         )
