@@ -127,23 +127,6 @@ decoded as (
         {%- endfor %}
     from source
 ),
-{%- if base %}
 
-base_rows as (
-    {{ _base_rows(macro_name, source_name, base, base_relation, settings.base, data) | indent }}
-),
-
-final as (
-    select * from decoded
-    union all
-    select * from base_rows
-)
-{%- else %}
-
-final as (
-    select * from decoded
-)
-{%- endif %}
-
-select * from final
+{{ _with_base_rows(macro_name, source_name, base, base_relation, settings.base, data) }}
 {%- endmacro %}

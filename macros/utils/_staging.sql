@@ -110,6 +110,26 @@ to_json(
 {%- endmacro %}
 
 
+{# The end of a staging statement: the CTE `decoded`, and behind it the rows of the base table, if there is one. #}
+{% macro _with_base_rows(macro, source_name, base, relation, load, data) -%}
+{% if base -%}
+base_rows as (
+    {{ _base_rows(macro, source_name, base, relation, load, data) | indent }}
+),
+
+{% endif -%}
+final as (
+    select * from decoded
+    {%- if base %}
+    union all
+    select * from base_rows
+    {%- endif %}
+)
+
+select * from final
+{%- endmacro %}
+
+
 {#
     The rows of a base table as rows of a full load. A data column that the base table lacks is unknown in them; a
     column that only the base table has is left out, for the change table says what the columns are.
