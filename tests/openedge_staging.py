@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbt_afterimage.demo.openedge import CHANGE_TYPES, TRACKING_TYPES
 from dbt_afterimage.settings import parse_settings
 from tests.functional.log_reader import read_rows
 from tests.macro_renderer import MacroRenderer
@@ -26,29 +27,7 @@ DATA = Path(__file__).parent / "data" / "openedge"
 Extract = tuple[dict[str, str], list[tuple[Any, ...]]]
 
 TABLE_NUMBER = 12
-TRACKING = {
-    "_Policy-Id": "string",
-    "_Tran-Id": "int",
-    "_Time-Stamp": "timestamp",
-    "_Change-Sequence": "bigint",
-    "_Operation": "int",
-    "_Change-FieldMap": "binary",
-    "_Recid": "bigint",
-    "_Source-Table-Number": "int",
-    "_Partition-Id": "int",
-    "_Tenant-Id": "int",
-    "_User-Misc": "string",
-    "_User-Name": "string",
-}
-CHANGES = {
-    "_Tran-Id": "int",
-    "_Time-Stamp": "timestamp",
-    "_Change-Sequence": "bigint",
-    "_Continuation-Position": "int",
-    "_ArrayIndex": "int",
-    "_Fragment": "int",
-    "_Operation": "int",
-}
+TRACKING, CHANGES = TRACKING_TYPES, CHANGE_TYPES
 
 
 def vectors(name: str) -> list[dict[str, str]]:

@@ -104,11 +104,13 @@ class NumberedPositions(Positions):
 
     look_back: int
 
-    def before_look_back(self, seq: str) -> str:  # noqa: D102
+    def before_look_back(self, seq: str) -> str:
+        """`look_back` is a number of changes."""
         earlier = self._moved(seq, -self.look_back)
         return earlier if earlier.strip("0") else ""
 
-    def before_look_back_sql(self, seq: str) -> str:  # noqa: D102
+    def before_look_back_sql(self, seq: str) -> str:
+        """The same for an SQL expression."""
         if not self.look_back:
             return f"coalesce({seq}, '')"
         if self.base != 10:
@@ -152,7 +154,8 @@ class QlikPositions(Positions):
         """The width of a position, but no time: the year 0 sorts before everything."""
         return "1"
 
-    def before_look_back(self, seq: str) -> str:  # noqa: D102
+    def before_look_back(self, seq: str) -> str:
+        """`look_back` is a duration: the time in front of the counter goes back by it."""
         try:
             time = datetime.strptime(seq[:14], "%Y%m%d%H%M%S")
             earlier = time - timedelta(seconds=duration_seconds(self.look_back))
@@ -162,12 +165,14 @@ class QlikPositions(Positions):
             return ""
         return _digits(earlier) + seq[14:]
 
-    def before_look_back_sql(self, seq: str) -> str:  # noqa: D102
+    def before_look_back_sql(self, seq: str) -> str:
+        """The same for an SQL expression."""
         time = f"try_to_timestamp(left({seq}, 14), 'yyyyMMddHHmmss')"
         earlier = f"date_format({time} - interval {self.look_back}, 'yyyyMMddHHmmss')"
         return f"coalesce({earlier} || substr({seq}, 15), '')"
 
-    def of_time(self, time: datetime) -> str:  # noqa: D102
+    def of_time(self, time: datetime) -> str:
+        """Digits of the time, to the hundredth of a second, and the lowest counter."""
         if time.tzinfo is not None:
             time = time.astimezone(timezone.utc)
         return (_digits(time) + f"{time.microsecond // 10000:02d}").ljust(self.widths[0], "0")

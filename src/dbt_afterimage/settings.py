@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from abc import abstractmethod
 from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
@@ -104,16 +105,16 @@ class TableSettings(BaseModel):
     on_gap: Literal["fail", "warn", "ignore"] = "warn"
     keep_deleted: bool = False
 
+    @abstractmethod
     def is_own_column(self, name: str) -> bool:
         """Whether a column of the raw table is one that the tool adds to the source's."""
-        raise NotImplementedError
 
+    @abstractmethod
     def carried_columns(self) -> list[str] | None:
         """Columns that a change may leave out, so that their last value is carried forward.
 
         None = any but the key.
         """
-        raise NotImplementedError
 
     def added_columns(self) -> list[dict[str, str]]:
         """Data columns that staging adds to those of the raw table, as {name, data_type}."""

@@ -72,7 +72,9 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     if log is not None and is_read:
         return None
     noted = read_progress(session, context["progress"], context["model"]) if log else Progress()
-    done = really_done(log, noted)
+    is_change = F.col("change_oper") != "L"
+    seq, at = (F.when(is_change, F.col(name)) for name in ("change_seq", "changed_at"))
+    done = really_done(log, noted, seq, at)
     is_rebuild = log is not None and context["rebuild_changes"]
     if log is not None and is_rebuild:
         check_rebuild(context, where, staged, log)

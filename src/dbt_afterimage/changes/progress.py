@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import reduce
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
@@ -64,17 +64,25 @@ def write_progress(
     ).writeTo(table).append()
 
 
-def really_done(log: DataFrame | None, noted: Progress) -> Progress:
-    """What the log holds: more than was noted when a run was killed before it could note it."""
+def really_done(
+    log: DataFrame | None, noted: Progress, change_seq: Column, changed_at: Column
+) -> Progress:
+    """What a log holds: more than was noted when a run was killed before it could note it.
+
+    Args:
+        log: the table, None before its first run.
+        noted: what `read_progress` found.
+        change_seq: the position of a row of it; NULL where it has none that counts.
+        changed_at: its time, likewise.
+    """
     if log is None:
         return noted
     if noted.recorded_at is not None:
         log = log.filter(F.col("recorded_at") > F.lit(noted.recorded_at).cast("timestamp"))
-    change = F.col("change_oper") != "L"
     found = log.agg(
         F.date_format(F.max("recorded_at"), ISO_TIMESTAMP),
-        F.max(F.when(change, F.col("change_seq"))),
-        F.date_format(F.max(F.when(change, F.col("changed_at"))), ISO_TIMESTAMP),
+        F.max(change_seq),
+        F.date_format(F.max(changed_at), ISO_TIMESTAMP),
     ).first()
     if found is None or found[0] is None:
         return noted

@@ -6,20 +6,20 @@ run what it has already recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
-from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from dbt_afterimage.append import append_once
 from dbt_afterimage.changes.batch import ChangeBatch
 from dbt_afterimage.changes.log_table import fitted, log_origin
 from dbt_afterimage.changes.progress import Progress, write_progress
 from dbt_afterimage.spark_adapter.errors import conflicts_explained
+from dbt_afterimage.table_writer import table_writer
 
 logger = AdapterLogger("afterimage")
 
@@ -42,7 +42,7 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
     origin = log_origin(context).properties()
     if batch.is_rebuild:
         rows = batch.accepted if batch.accepted is not None else batch.empty_log
-        _writer(rows, log, table_format, "change_date", origin).createOrReplace()
+        table_writer(rows, log, table_format, ["change_date"], origin).createOrReplace()
         wrote = True
     else:
         wrote = _append_to_log(session, context, batch, origin)
@@ -61,7 +61,7 @@ def _append_to_log(
     table_format, log = context["file_format"], context["log"]
     if batch.accepted is None or not session.catalog.tableExists(log):
         return _append(
-            session, log, batch.accepted, batch.empty_log, table_format, "change_date", origin
+            session, log, batch.accepted, batch.empty_log, table_format, ["change_date"], origin
         )
     rows = fitted(batch.accepted, session.table(log).schema)
     append_once(session, log, rows, table_format, batch.recorded_after)
@@ -74,14 +74,14 @@ def _append(
     rows: DataFrame | None,
     empty: DataFrame,
     table_format: str,
-    partition: str | None = None,
+    partition_by: Sequence[str] = (),
     properties: Mapping[str, str] = MappingProxyType({}),
 ) -> bool:
     """One commit, or none when there is nothing to write. A missing table is created."""
     if not session.catalog.tableExists(table):
         first = rows if rows is not None else empty
         with conflicts_explained(table):
-            _writer(first, table, table_format, partition, properties).create()
+            table_writer(first, table, table_format, partition_by, properties).create()
         return rows is not None
     if rows is None:
         return False
@@ -99,19 +99,6 @@ def _resolve(session: SparkSession, table: str, repaired: DataFrame, recorded_at
             "on target.record_hash = source.record_hash and target.resolved_at is null "
             f"when matched then update set target.resolved_at = timestamp '{recorded_at}'"
         )
-
-
-def _writer(
-    rows: DataFrame,
-    table: str,
-    table_format: str,
-    partition: str | None,
-    properties: Mapping[str, str],
-) -> DataFrameWriterV2:
-    writer = rows.writeTo(table).using(table_format)
-    for name, value in properties.items():
-        writer = writer.tableProperty(name, value)
-    return writer.partitionedBy(F.col(partition)) if partition else writer
 
 
 @contextmanager

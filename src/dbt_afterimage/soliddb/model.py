@@ -15,11 +15,11 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.progress import (
-    ISO_TIMESTAMP,
     Progress,
     greatest,
     next_recorded_at,
     read_progress,
+    really_done,
 )
 from dbt_afterimage.changes.rebuild import RebuildError
 from dbt_afterimage.soliddb.arrow import RESULT_TYPE, batch_decoder, pickle_by_value
@@ -101,7 +101,8 @@ def build_log(
         framing_of(settings["framing"])
     stored = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
     noted = read_progress(session, context["progress"], context["model"]) if stored else Progress()
-    done = _really_done(stored, noted)
+    no_time = F.lit(None).cast("timestamp")
+    done = really_done(stored, noted, F.col("commit_address"), no_time)
     is_rebuild = stored is not None and context["rebuild_changes"]
     if stored is not None and is_rebuild:
         _check_rebuild(context, normal_log(log, table, is_decoded), stored)
@@ -144,20 +145,6 @@ def build_log(
         is_progress_behind=done != noted,
         cached=records,
     )
-
-
-def _really_done(stored: DataFrame | None, noted: Progress) -> Progress:
-    """What the table holds: more than was noted when a run was killed before it could note it."""
-    if stored is None:
-        return Progress()
-    if noted.recorded_at is not None:
-        stored = stored.filter(F.col("recorded_at") > F.lit(noted.recorded_at).cast("timestamp"))
-    found = stored.agg(
-        F.date_format(F.max("recorded_at"), ISO_TIMESTAMP), F.max("commit_address")
-    ).first()
-    if found is None or found[0] is None:
-        return noted
-    return Progress(found[0], greatest(found[1], noted.change_seq))
 
 
 def _check_rebuild(context: dict[str, Any], raw: DataFrame, stored: DataFrame) -> None:

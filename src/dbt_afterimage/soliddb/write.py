@@ -6,12 +6,12 @@ from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from dbt_afterimage.append import append_once
 from dbt_afterimage.changes.progress import Progress, write_progress
 from dbt_afterimage.soliddb.batch import LogBatch
 from dbt_afterimage.spark_adapter.errors import conflicts_explained
+from dbt_afterimage.table_writer import table_writer
 
 logger = AdapterLogger("afterimage")
 
@@ -28,7 +28,7 @@ def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -
     rows = batch.rows.persist()
     count = 0 if batch.is_empty else rows.count()
     if not session.catalog.tableExists(log) or batch.is_rebuild:
-        writer = rows.writeTo(log).using(table_format).partitionedBy(F.col("is_ddl"))
+        writer = table_writer(rows, log, table_format, ["is_ddl"])
         with conflicts_explained(log):
             if batch.is_rebuild:
                 writer.createOrReplace()

@@ -105,17 +105,14 @@ def afterimage_create_table(
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
-    from pyspark.sql import functions as F
+
+    from dbt_afterimage.table_writer import table_writer
 
     session = SparkSession.builder.getOrCreate()
     try:
         rows = describe_columns(session.sql(select), descriptions)
-        writer = rows.writeTo(str(relation)).using(afterimage_table_format(self))
-        for name, value in properties.items():
-            writer = writer.tableProperty(name, value)
-        if partition_by:
-            writer = writer.partitionedBy(*[F.col(name) for name in partition_by])
-        writer.createOrReplace()
+        table_format = afterimage_table_format(self)
+        table_writer(rows, str(relation), table_format, partition_by, properties).createOrReplace()
     except (PySparkException, Py4JJavaError) as error:
         raise DbtRuntimeError(explained(str(error))) from error
 
