@@ -10,7 +10,7 @@
 WITH_ENV := scripts/with_env.sh
 SCRATCH := scripts/with_env.sh --scratch
 SETUP_DONE := .venv/.setup_done
-# The demo as the tests build it, in a warehouse of its own, kept so that its SQL can be linted.
+# The demos as the tests build them, in a warehouse of their own, kept so that their SQL can be linted.
 DEMO := .scratch/demo
 DEMO_DONE := $(DEMO)/.done
 DEMO_SOURCES := dbt_project.yml profiles.yml.example \
@@ -22,7 +22,8 @@ DELTA_TESTS := $(addprefix tests/functional/test_,change_log.py::test_a_repaired
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo demo-openedge demo-soliddb test lint lint-code lint-sql test-unit test-dbt test-functional test-properties test-mutations docs lock clean
+.PHONY: help setup demo demo-openedge demo-soliddb test lint lint-code lint-sql \
+	test-unit test-dbt test-functional test-iceberg test-delta test-properties test-mutations docs lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -45,7 +46,7 @@ demo-openedge: setup ## the same with the change tables of an OpenEdge database
 demo-soliddb: setup ## the same from the transaction log of a solidDB server
 	@$(WITH_ENV) afterimage demo --system soliddb
 
-test: lint-code test-unit test-dbt lint-sql test-functional ## all of the checks below, 40 minutes on two cores
+test: lint-code test-unit test-iceberg lint-sql test-delta ## all of the checks below, 30 minutes on two cores
 
 lint: lint-code lint-sql ## Python, YAML, shell and SQL, and a description for everything
 
@@ -64,22 +65,21 @@ lint-sql: $(DEMO_DONE)
 test-unit: $(SETUP_DONE) ## functions, rendered macros and scripts, without a JVM where possible
 	$(SCRATCH) pytest tests/unit $(PYTEST_ARGS)
 
-# `dbt build` runs dbt's unit tests and data tests, after each of the two batches.
-define BUILD_DEMO
-rm -rf $(DEMO)
-scripts/with_env.sh --scratch-in $(DEMO) afterimage demo --no-docs
-scripts/with_env.sh --scratch-in $(DEMO) afterimage demo --system openedge --no-docs
-touch $(DEMO_DONE)
-endef
-
-test-dbt: $(SETUP_DONE) ## dbt's unit tests and data tests, on the demo
-	$(BUILD_DEMO)
-
+# The second `dbt build` of each demo runs dbt's unit tests and data tests.
 $(DEMO_DONE): $(SETUP_DONE) $(DEMO_SOURCES)
-	$(BUILD_DEMO)
+	$(SCRATCH) pytest $(addprefix tests/functional/test_,demo.py openedge_demo.py soliddb_demo.py) --table-format iceberg --demos-in $(DEMO)
+	@touch $(DEMO_DONE)
 
-test-functional: $(SETUP_DONE) ## real dbt runs on Iceberg, then on Delta, and the tables they leave
-	$(SCRATCH) pytest tests/functional --ignore tests/functional/nightly --table-format iceberg $(PYTEST_ARGS)
+test-dbt: $(DEMO_DONE) ## the demos: dbt's unit tests and data tests, and the values in their marts
+
+test-functional: test-iceberg test-delta ## real dbt runs on Iceberg, then on Delta, and the tables they leave
+
+# The demos are among these tests, so `make lint-sql` finds them built.
+test-iceberg: $(SETUP_DONE)
+	$(SCRATCH) pytest tests/functional --ignore tests/functional/nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(DEMO))
+	@$(if $(PYTEST_ARGS),,touch $(DEMO_DONE))
+
+test-delta: $(SETUP_DONE)
 	$(SCRATCH) pytest $(DELTA_TESTS) --table-format delta $(PYTEST_ARGS)
 
 # 20 shapes of 510 streams are 10,200. The first line is the suite; FORMAT=delta runs it on Delta.

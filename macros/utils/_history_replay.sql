@@ -61,6 +61,13 @@
 {% endmacro %}
 
 
+{# Condition on versions: they hold what their key was just before a change there. #}
+{% macro _stands_at(change_seq, versions) -%}
+{{ versions }}.valid_from_seq < {{ change_seq }}
+    and ({{ versions }}.valid_to_seq is null or {{ versions }}.valid_to_seq >= {{ change_seq }})
+{%- endmacro %}
+
+
 {# A select of the batch's keys with `_from_seq`, NULL for the beginning of the log, and the unknown columns of what stood. #}
 {% macro _history_replayed_keys(target_relation, table, found, later, given, is_new) -%}
 {%- set key = table.settings.key -%}
@@ -89,8 +96,7 @@ standing as (
     inner join first_changes
         on
             {{ _equal(key, 'versions', 'first_changes', '=') | replace(' and ', '\n            and ') }}
-            and versions.valid_from_seq < first_changes.first_seq
-            and (versions.valid_to_seq is null or versions.valid_to_seq >= first_changes.first_seq)
+            and {{ _stands_at('first_changes.first_seq', 'versions') | indent(8) }}
     where {{ _standing_since(found.first_seq, 'versions') }}
 ),
 
@@ -192,8 +198,7 @@ select
     inner join affected_keys
         on
             {{ _equal(table.settings.key, 'standing_versions', 'affected_keys', '=') | replace(' and ', '\n            and ') }}
-            and standing_versions.valid_from_seq < affected_keys._from_seq
-            and (standing_versions.valid_to_seq is null or standing_versions.valid_to_seq >= affected_keys._from_seq)
+            and {{ _stands_at('affected_keys._from_seq', 'standing_versions') | indent(8) }}
     {%- if from_seq %}
     where {{ _standing_since(from_seq, 'standing_versions') }}
     {%- endif %}

@@ -20,13 +20,12 @@ numbered as (
     from sides
 )
 
-select distinct {{ _listed(key, 'touched.') | replace('\n        ', ' ') }}
+select {{ _listed(key, 'touched.') | replace('\n        ', ' ') }}
 from numbered as touched
 left join {{ versions }} as opened
     on
         {{ _equal(key, 'touched', 'opened', '=') | replace(' and ', '\n        and ') }}
-        and opened.valid_from_seq < touched.change_seq
-        and (opened.valid_to_seq is null or opened.valid_to_seq >= touched.change_seq)
+        and {{ _stands_at('touched.change_seq', 'opened') | indent }}
 where
     touched.touch_number = 1
     {%- if found.truncates %}

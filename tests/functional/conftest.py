@@ -6,14 +6,15 @@ describes for one table format:
     pytest tests/functional --table-format iceberg    (the default)
     pytest tests/functional --table-format delta
 
-Tests keep apart by schema: `dbt` is this project in the schema `afterimage`; `make_dbt_project`
-gives any project, this one included, in a schema of its own. The warehouse is a temporary folder.
+Tests keep apart by schema: the demos are in the schema `afterimage`; `make_dbt_project` gives any
+project, this one included, in a schema of its own. The warehouse is a temporary folder.
 `scripts/with_env.sh` sets the Java that Spark needs.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from dbt_afterimage.demo.run import run_demo
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import People, build_people
 from tests.functional.runs import Runs
@@ -50,6 +52,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all-shapes", action="store_true", help="all shapes of streams in properties/, not some"
     )
+    parser.addoption(
+        "--demos-in",
+        type=Path,
+        help="a folder, made anew, for the warehouse and what dbt compiled of the demos; it stays",
+    )
     parser.addoption("--shapes", default="", help="names of shapes of streams, joined by commas")
 
 
@@ -66,9 +73,17 @@ def table_format(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def warehouse(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Path]:
     """The folder that holds the catalog and all tables of this run of pytest."""
-    folder = tmp_path_factory.mktemp("warehouse")
+    kept: Path | None = request.config.getoption("--demos-in")
+    if kept is None:
+        folder = tmp_path_factory.mktemp("warehouse")
+    else:
+        shutil.rmtree(kept, ignore_errors=True)
+        folder = kept.resolve() / "warehouse"
+        folder.mkdir(parents=True)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("AFTERIMAGE_WAREHOUSE", str(folder))
         # Spark's workers must be the Python that the driver is, whatever python3 means outside.
@@ -115,12 +130,6 @@ def make_dbt_project(
 
 
 @pytest.fixture(scope="session")
-def dbt(make_dbt_project: Callable[..., DbtProject]) -> DbtProject:
-    """This project, in the schema `afterimage`: `dbt("run", "--select", "customers_history")`."""
-    return make_dbt_project()
-
-
-@pytest.fixture(scope="session")
 def spark(
     make_dbt_project: Callable[..., DbtProject], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
@@ -137,6 +146,29 @@ def spark(
     session = SparkSession.builder.getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def build_demo(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    request: pytest.FixtureRequest,
+) -> Callable[[str], DbtProject]:
+    """What `afterimage demo --system` does, dbt's own tests included: `build_demo("qlik")`.
+
+    All demos share the schema `afterimage`, as they do when one user tries them all.
+    """
+
+    def build(system: str) -> DbtProject:
+        project = make_dbt_project(demos=[system])
+        with project.environment():
+            run_demo(system=system, scale=1, seed=7, target=None, docs=False)
+        kept: Path | None = request.config.getoption("--demos-in")
+        if kept is not None:
+            shutil.copytree(project.scratch / "target", kept / "target", dirs_exist_ok=True)
+        return project
+
+    return build
 
 
 @pytest.fixture(scope="session")

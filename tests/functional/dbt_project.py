@@ -75,14 +75,14 @@ class DbtProject:
 
         given = {**self.variables, **variables}
         options = ("--vars", yaml.safe_dump(given)) if given else ()
-        with self._environment():
+        with self.environment():
             result = dbtRunner(callbacks=[listen]).invoke([*arguments, *options])
         if result.exception is not None:
             messages.append(str(result.exception))
         return result, "\n".join(dict.fromkeys(messages))
 
     @contextmanager
-    def _environment(self) -> Iterator[None]:
+    def environment(self) -> Iterator[None]:
         """Options as environment variables, since not every dbt command takes each of them."""
         before = dict(os.environ)
         folder = Path.cwd()

@@ -27,13 +27,9 @@ def data() -> DemoData:
 
 
 @pytest.fixture(scope="module")
-def demo(make_dbt_project: Callable[..., DbtProject], spark: SparkSession) -> DbtProject:
-    """The demo after two batches, with a build after each, in a schema of its own."""
-    project = make_dbt_project(schema="plant", demo_raw_schema="plant_source", demos=["openedge"])
-    for batch in (1, 2):
-        project("run-operation", "land_demo", "--args", f"{{batch: {batch}, system: openedge}}")
-        project("run")
-    return project
+def demo(build_demo: Callable[[str], DbtProject]) -> DbtProject:
+    """The demo after two batches, with a build after each."""
+    return build_demo("openedge")
 
 
 def image(table: PlantTable, row: Any) -> dict[str, Any]:
@@ -169,7 +165,7 @@ def track(
 ) -> None:
     """Add a row to the tracking table of deliveries, newer than all others."""
     spark.sql(
-        "insert into plant_source.cdc_change_tracking values "
+        "insert into demo_raw.cdc_change_tracking values "
         f"('{policy}', 1, timestamp '{at}', {sequence}, {operation}, null, 1, 102, "
         f"{partition}, 0, null, 'joe')"
     )
@@ -206,7 +202,7 @@ def test_a_sequence_that_begins_anew_stops_the_run(
     try:
         message = demo.error_of("run", "--select", "stg_openedge__deliveries+1")
     finally:
-        spark.sql("delete from plant_source.cdc_change_tracking where `_Change-Sequence` = 5")
+        spark.sql("delete from demo_raw.cdc_change_tracking where `_Change-Sequence` = 5")
     for part in ("demo_openedge.cdc_deliveries", "has begun anew", policy, " 5", "Cure: "):
         assert part in message
     assert spark.table(f"{demo.schema}.deliveries_changes").count() == before

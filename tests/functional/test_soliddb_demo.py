@@ -16,8 +16,6 @@ from tests.functional.log_reader import read_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SCHEMA, RAW = "soliddb_demo", "soliddb_demo_raw"
-
 
 @pytest.fixture(scope="module")
 def data() -> BankData:
@@ -25,14 +23,9 @@ def data() -> BankData:
 
 
 @pytest.fixture(scope="module")
-def demo(make_dbt_project: Callable[..., DbtProject], spark: SparkSession) -> DbtProject:
-    """Landed and run twice, as `afterimage demo --system soliddb` does."""
-    dbt = make_dbt_project(schema=SCHEMA, demo_raw_schema=RAW, demos=["soliddb"])
-    for batch in (1, 2):
-        landing = f"{{batch: {batch}, scale: 1, seed: 7, system: soliddb}}"
-        dbt("run-operation", "land_demo", "--args", landing)
-        dbt("run")
-    return dbt
+def demo(build_demo: Callable[[str], DbtProject]) -> DbtProject:
+    """The demo after two batches, with a build after each."""
+    return build_demo("soliddb")
 
 
 @pytest.mark.parametrize("table", [name.lower() for name in TABLES])
@@ -40,7 +33,7 @@ def test_current_is_what_the_branch_holds(
     demo: DbtProject, spark: SparkSession, data: BankData, table: str
 ) -> None:
     key = TABLES[table.upper()].key.lower()
-    rows = {row[key]: row for row in read_rows(spark.table(f"{SCHEMA}.{table}_current"))}
+    rows = {row[key]: row for row in read_rows(spark.table(f"{demo.schema}.{table}_current"))}
     expected = {
         number: {name.lower(): as_spark(value) for name, value in row.items()}
         for number, row in data.truth[-1][table.upper()].items()
@@ -58,23 +51,19 @@ def as_spark(value: Any) -> Any:
 def test_malformed_records_are_rejected(
     demo: DbtProject, spark: SparkSession, data: BankData
 ) -> None:
-    rows = spark.table(f"{SCHEMA}.clients_changes_rejected").collect()
+    rows = spark.table(f"{demo.schema}.clients_changes_rejected").collect()
     assert {row["change_seq"]: row["reject_reason"] for row in rows} == data.rejected
 
 
 def test_archived_transfers_stay(demo: DbtProject, spark: SparkSession) -> None:
-    staged = spark.table(f"{SCHEMA}.stg_soliddb__transfers").groupBy("change_oper").count()
+    staged = spark.table(f"{demo.schema}.stg_soliddb__transfers").groupBy("change_oper").count()
     counts = {row["change_oper"]: row["count"] for row in staged.collect()}
     assert counts["N"] == 10
     assert "D" not in counts
 
 
 def test_changed_numbers_are_a_delete_and_an_insert(demo: DbtProject, spark: SparkSession) -> None:
-    query = f"select distinct opened_by, closed_by from {SCHEMA}.accounts_history"
+    query = f"select distinct opened_by, closed_by from {demo.schema}.accounts_history"
     found = {tuple(row) for row in spark.sql(query).collect()}
     assert {("I", "D"), ("I", None), ("U", "U")} <= found
     assert "K" not in {letter for pair in found for letter in pair}
-
-
-def test_the_projects_own_tests_hold(demo: DbtProject) -> None:
-    demo("test")

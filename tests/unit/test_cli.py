@@ -56,3 +56,32 @@ def test_land_openedge_wants_a_jar_that_is_there(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, given)
     assert result.exit_code == 2
     assert "none.jar" in result.output.replace("\n", "")
+
+
+def test_demo_lands_and_builds_in_turn_and_says_which_step_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[list[str]] = []
+
+    class Runner:
+        def invoke(self, arguments: list[str]) -> Any:
+            calls.append(arguments)
+            return SimpleNamespace(success=len(calls) < 4)
+
+    monkeypatch.setattr(dbt.cli.main, "dbtRunner", Runner)
+    given = ["demo", "--system", "openedge", "--seed", "11", "--target", "delta"]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 1
+    assert "`dbt build --vars {demos: [openedge]} --target delta` failed" in result.output
+    assert [call[0] for call in calls] == ["run-operation", "build", "run-operation", "build"]
+    assert [call[3] for call in calls[::2]] == [
+        "{batch: 1, scale: 1, seed: 11, system: openedge}",
+        "{batch: 2, scale: 1, seed: 11, system: openedge}",
+    ]
+
+
+def test_demo_of_an_unknown_system() -> None:
+    result = CliRunner().invoke(app, ["demo", "--system", "oracle"])
+    assert result.exit_code == 1
+    assert "no demo of system 'oracle'" in result.output
+    assert "qlik" in result.output
