@@ -42,11 +42,19 @@
 {% endmacro %}
 
 
-{# What the table holds already: its progress row, or more where a run was killed before it wrote one. #}
+{#
+    What the table holds already: its progress row, or more where a run was killed before it wrote one.
+    A table that holds nothing but a full load is as far as that: what is newer takes the narrow path.
+#}
 {% macro _history_applied(target_relation) %}
     {%- set applied = _read_progress(target_relation.identifier) -%}
     {%- set published = _newest_batch(target_relation, _recorded_after(applied.recorded_at)) -%}
     {%- do applied.update({'is_known': published is none}) -%}
+    {%- if applied.recorded_at and applied.change_seq is none -%}
+        {%- do applied.update({
+            'change_seq': run_query("select max(valid_from_seq) from " ~ target_relation).rows[0][0]
+        }) -%}
+    {%- endif -%}
     {{ return(applied) }}
 {% endmacro %}
 

@@ -4,8 +4,9 @@
 
     Some keys are built from the beginning of the log, since the version that stood does not tell enough:
     - it has been updated in place by a later change, so it does not hold the values of that time (R4, R9)
-    - a key change shares a transaction with what came before, whose displaced rows the version does not tell (R7)
-    - the first change contradicts what the load gave the key (R8)
+    - a key change shares a transaction with what came before, whose displaced rows the version does not tell, or names
+      neither transaction nor time (R7)
+    - the first change contradicts what the load gave the key, or comes before an insert that did so (R8)
     - no version stood, and one that had ended bears a later time, which the new ones must not fall behind (R10)
 #}
 {% macro _history_replay(target_relation, table, found, decision, is_new) %}
@@ -124,8 +125,8 @@ replays as (
         {%- if later.moves %}
         coalesce(
             bool_or(
-                standing.valid_from is not null
-                and {{ _is_of_transaction('later_sides', 'standing') }}
+                {{ _is_of_transaction('later_sides', 'standing') }}
+                or {{ _is_of_any_transaction('later_sides') }}
             ),
             false
         )
@@ -133,6 +134,10 @@ replays as (
             as is_in_transaction
         {%- else %}
         false as is_in_transaction
+        {%- endif %}
+        {%- if table.settings.base %},
+        any_value(standing.valid_from) is null
+        and coalesce(bool_or(later_sides.kind = 'I' and not ({{ is_new }})), false) as is_inserted_later
         {%- endif %}
     from first_changes
     inner join later_sides
@@ -174,6 +179,7 @@ select
         or overtaken.{{ _quoted(key[0]) }} is not null
         {%- if table.settings.base %}
         or rewinding.{{ _quoted(key[0]) }} is not null
+        or replays.is_inserted_later
         {%- endif %},
         null,
         replays.first_seq

@@ -38,7 +38,8 @@ where
     {%- endif %}
     {%- if is_live %}
     and (
-        opened.opened_by in ('L', 'K') and touched.kind in ('I', 'K')
+        -- the key was empty before: what the load, or the first transaction after it, left there was another row
+        opened.opened_by is not null and touched.kind in ('I', 'K')
         -- the base may have lost the row since
         or opened.opened_by is null and (
             touched.kind in ('U', 'X', 'D')

@@ -41,6 +41,17 @@ from (
 {% endmacro %}
 
 
+{#
+    True for a side of a key change that names neither its transaction nor its time. All such key changes count as one
+    transaction (R7), and only the whole log of a key tells what they have displaced from it.
+#}
+{% macro _is_of_any_transaction(side) %}
+    {{- return(
+        side ~ ".kind in ('X', 'K') and " ~ side ~ ".transaction_id is null and " ~ side ~ ".changed_at is null"
+    ) -}}
+{% endmacro %}
+
+
 {# Whether the batch goes on with such a transaction. #}
 {% macro _history_continues(target_relation, table, is_new) %}
     {%- set statement -%}
@@ -48,9 +59,9 @@ from (
         from (
             {{ _history_sides(table, is_new) }}
         ) as sides
-        inner join {{ target_relation }} as opened
-            on {{ _equal(table.settings.key, 'sides', 'opened', '=') }}
-        where opened.is_current and {{ _is_of_transaction('sides', 'opened') }}
+        left join {{ target_relation }} as opened
+            on {{ _equal(table.settings.key, 'sides', 'opened', '=') }} and opened.is_current
+        where {{ _is_of_transaction('sides', 'opened') }} or {{ _is_of_any_transaction('sides') }}
         limit 1
     {%- endset -%}
     {{ return(run_query(statement).rows | length > 0) }}

@@ -89,7 +89,8 @@ class People:
         """Write the source's YAML: `key` is `id` unless given."""
         meta = {"system": "qlik_change_table", "key": ["id"], **settings}
         table = {"name": "people__ct", "config": {"meta": {"afterimage": meta}}}
-        raw = {"name": "raw", "schema": f"{self.dbt.schema}_raw", "tables": [table]}
+        tables = [table, {"name": "people"}]
+        raw = {"name": "raw", "schema": f"{self.dbt.schema}_raw", "tables": tables}
         (self.dbt.path / "models" / "sources.yml").write_text(
             yaml.safe_dump({"version": 2, "sources": [raw]}), encoding="utf-8"
         )

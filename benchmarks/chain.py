@@ -1,0 +1,150 @@
+"""One batch through the chain of a table, beside its rivals; all repeats begin at one state."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks import rivals
+from benchmarks.feed import Feed, land, land_batch
+from benchmarks.lakehouse import Lakehouse
+from benchmarks.project import CHAIN, RAW_SCHEMA, SCHEMA
+
+Dbt = Callable[..., Any]
+
+RAW = f"{RAW_SCHEMA}.items__ct"
+LOG, HISTORY = f"{SCHEMA}.items_changes", f"{SCHEMA}.items_history"
+CURRENT, FIELDS = f"{SCHEMA}.items_current", f"{SCHEMA}.items_field_changes"
+PROGRESS = f"{SCHEMA}.afterimage_progress"
+WRITTEN = (LOG, f"{LOG}_rejected", HISTORY, CURRENT, FIELDS, PROGRESS)
+
+
+@dataclass
+class Chain:
+    """The tables of one feed, and what has been measured of them.
+
+    Attributes:
+        seconds: by name of a case, one figure per repeat.
+        rows: by name of a case, how many rows it wrote.
+    """
+
+    lakehouse: Lakehouse
+    feed: Feed
+    dbt: Dbt
+    with_snapshot: bool = True
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    rows: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        """Of the source table, the key first."""
+        return ["id", *self.feed.data_columns]
+
+    def prepare(self) -> None:
+        """Land the base table, build all tables over it, and make the rivals' copies."""
+        land(self._session, self.feed, RAW_SCHEMA, self.lakehouse.table_format)
+        for table in (*WRITTEN, f"{SCHEMA}.items_snapshot"):
+            self._session.sql(f"drop table if exists {table}")
+        self.dbt("run", "--select", "stg_items+")
+        self._lake.create(
+            "bench.rival_history",
+            f"select {rivals.history_columns(self.columns)} from {HISTORY}",
+            like=HISTORY,
+            partition="is_current",
+        )
+        named = ", ".join(self.columns)
+        self._lake.create("bench.rival_current", f"select {named} from {CURRENT}", like=CURRENT)
+        self._session.sql(f"create schema if not exists {SCHEMA}")
+        if self.with_snapshot:
+            first = rivals.state_after(CURRENT, self.columns, "timestamp '2026-03-01'")
+            self._lake.create("bench.items_state", first)
+            self.dbt("snapshot")
+
+    def measure(self, batch: int, repeats: int) -> None:
+        """Land a batch, then run the chain and its rivals over it, each time from one state."""
+        watermark = self._scalar(f"select coalesce(max(header__change_seq), '') from {RAW}")
+        land_batch(self._session, self.feed, RAW_SCHEMA, batch)
+        tables = [*WRITTEN, "bench.rival_history", "bench.rival_current"]
+        states = {table: self._lake.state(table) for table in tables}
+        if self.with_snapshot:
+            states["bench.items_snapshot"] = self._lake.state("bench.items_snapshot")
+        for repeat in range(repeats):
+            for table, state in states.items():
+                self._lake.go_back(table, state)
+            self._chain(first=repeat == 0)
+            is_new = f"recorded_at > timestamp '{self._before}'"
+            if repeat == 0:
+                self._keep_written_rows(is_new, watermark)
+            self._appends(watermark)
+            self._merges(is_new)
+            if self.with_snapshot:
+                self._time("dbt snapshot", lambda: self.dbt("snapshot"))
+
+    def _chain(self, *, first: bool) -> None:
+        """All models of the table, by dbt; the figures of the steps are those that dbt reports."""
+        if first:
+            self._before = self._scalar(f"select cast(max(recorded_at) as string) from {LOG}")
+        began = time.perf_counter()
+        results = self.dbt("run", "--select", "stg_items+")
+        self.seconds["dbt run"].append(time.perf_counter() - began)
+        for result in results.results:
+            if result.node.name in CHAIN:
+                self.seconds[result.node.name].append(result.execution_time)
+
+    def _keep_written_rows(self, is_new: str, watermark: str) -> None:
+        """What each step wrote, cached, and an empty table to append it to."""
+        for name, table in (
+            ("items_changes", LOG),
+            ("items_history", HISTORY),
+            ("items_current", CURRENT),
+            ("items_field_changes", FIELDS),
+        ):
+            written = self._session.table(table).where(is_new)
+            path = f"{self._session.conf.get('bench.scratch')}/{name}"
+            written.write.mode("overwrite").parquet(path)
+            self._session.read.parquet(path).createOrReplaceTempView(f"written_{name}")
+            self.rows[name] = self._session.table(f"written_{name}").count()
+            by = "is_current" if table == HISTORY else "change_date" if table == LOG else ""
+            empty = f"select * from {table} where false"
+            self._lake.create(f"bench.appended_{name}", empty, like=table, partition=by)
+        unpaired = rivals.unpaired_log(RAW, self.columns, watermark)
+        self._lake.create("bench.unpaired", f"select * from ({unpaired}) where false", like=LOG)
+        if self.with_snapshot:
+            changed_at = f"if({is_new}, timestamp '2026-03-03', timestamp '2026-03-01')"
+            changed = rivals.state_after(CURRENT, self.columns, changed_at)
+            self._lake.create("bench.items_state", changed)
+
+    def _appends(self, watermark: str) -> None:
+        for name in ("items_changes", "items_history", "items_current", "items_field_changes"):
+            rows = f"select * from written_{name}"
+            self._sql(f"append {name}", rivals.append(f"bench.appended_{name}", rows))
+        unpaired = rivals.unpaired_log(RAW, self.columns, watermark)
+        self._sql("unpaired log", rivals.append("bench.unpaired", unpaired))
+
+    def _merges(self, is_new: str) -> None:
+        history = rivals.history_merge("bench.rival_history", LOG, self.columns, is_new)
+        current = rivals.current_merge("bench.rival_current", LOG, self.columns, is_new)
+        self._sql("hand-written history", history)
+        self._sql("hand-written current", current)
+
+    def _sql(self, name: str, statement: str) -> None:
+        self._time(name, lambda: self._session.sql(statement))
+
+    def _time(self, name: str, action: Callable[[], Any]) -> None:
+        began = time.perf_counter()
+        action()
+        self.seconds[name].append(time.perf_counter() - began)
+
+    def _scalar(self, query: str) -> str:
+        return str(self._session.sql(query).collect()[0][0])
+
+    @property
+    def _lake(self) -> Lakehouse:
+        return self.lakehouse
+
+    @property
+    def _session(self) -> Any:
+        return self.lakehouse.session

@@ -1,0 +1,51 @@
+"""Tables that go back to an earlier state, so that every repeat of a step meets the same tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Lakehouse:
+    """The session and its table format, `iceberg` or `delta`."""
+
+    session: SparkSession
+    table_format: str
+
+    def state(self, table: str) -> str:
+        """What `go_back` takes: the snapshot id or version that the table has now."""
+        if self.table_format == "iceberg":
+            query = f"select snapshot_id from {table}.refs where name = 'main'"
+        else:
+            query = f"select max(version) from (describe history {table})"
+        return str(self.session.sql(query).collect()[0][0])
+
+    def go_back(self, table: str, state: str) -> None:
+        """Give the table the content that it had at a state."""
+        if self.state(table) == state:
+            return
+        if self.table_format == "iceberg":
+            self.session.sql(f"call lake.system.set_current_snapshot('{table}', {state})")
+        else:
+            self.session.sql(f"restore table {table} to version as of {state}")
+
+    def create(self, table: str, query: str, like: str = "", partition: str = "") -> None:
+        """Create or replace a table from a query, with the file settings of another one."""
+        properties = self._file_settings(like) if like else {}
+        listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+        self.session.sql(
+            f"create or replace table {table} using {self.table_format}"
+            + (f" partitioned by ({partition})" if partition else "")
+            + (f" tblproperties ({listed})" if listed else "")
+            + f" as {query}"
+        )
+
+    def _file_settings(self, table: str) -> dict[str, str]:
+        """Properties that say how rows are written, for example merge-on-read."""
+        rows = self.session.sql(f"show tblproperties {table}").collect()
+        kept = ("write.", "format-version", "delta.enable", "delta.tuneFileSizes")
+        return {row[0]: row[1] for row in rows if row[0].startswith(kept)}
