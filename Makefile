@@ -23,7 +23,7 @@ DELTA_TESTS := $(addprefix tests/functional/test_,change_log.py::test_a_repaired
 PYTEST_ARGS ?=
 
 .PHONY: help setup demo demo-openedge demo-soliddb test lint lint-code lint-sql \
-	test-unit test-dbt test-functional test-iceberg test-delta test-properties test-mutations docs lock clean
+	test-unit test-dbt test-functional test-iceberg test-delta test-properties test-mutations bench docs lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -92,6 +92,11 @@ test-properties: $(SETUP_DONE) ## 10,000 random streams, 50 killed runs, a histo
 
 test-mutations: $(SETUP_DONE) ## break each rule of history on purpose: the tests must notice
 	scripts/with_env.sh python -m tests.mutations.check
+
+# For example: make bench FORMAT=delta BENCH_ARGS="--keys 100000 --changes 10000 --repeats 5"
+BENCH_ARGS ?=
+bench: $(SETUP_DONE) ## what each step of a table's chain costs, beside plain appends and rivals
+	$(WITH_ENV) python -m benchmarks --table-format $(FORMAT) $(BENCH_ARGS)
 
 docs: setup ## build dbt's documentation of your warehouse: target/static_index.html
 	$(WITH_ENV) dbt docs generate --static
