@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from dbt_afterimage.demo.broker import Broker, running_broker
+from dbt_afterimage.jars import JARS, avro_jars, kafka_jars
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import People, build_people
 from tests.functional.runs import Runs
@@ -44,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--streams", type=int, default=20, help="random streams of each shape in properties/"
     )
     parser.addoption("--kills", type=int, default=2, help="how many runs test_kills.py kills")
+    parser.addoption(
+        "--landing-kills", type=int, default=1, help="how often test_land_kafka.py kills a landing"
+    )
     parser.addoption(
         "--versions", type=int, default=20_000, help="size of the history in test_files_stay.py"
     )
@@ -74,6 +79,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         # Spark's workers must be the Python that the driver is, whatever python3 means outside.
         environment.setenv("PYSPARK_PYTHON", sys.executable)
         environment.delenv("SPARK_HOME", raising=False)
+        # the one session of all tests has the jars that landing and decoding messages take
+        environment.setenv(JARS, ",".join(map(str, [*kafka_jars(), *avro_jars()])))
         for name in [name for name in os.environ if name.startswith("DBT_")]:
             environment.delenv(name)
         yield folder
@@ -137,6 +144,13 @@ def spark(
     session = SparkSession.builder.getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A Kafka broker; a topic has three partitions."""
+    with running_broker(tmp_path_factory.mktemp("broker"), partitions=3) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -34,9 +34,9 @@ def check_rebuild(
         raise RebuildError(
             f"{context['model']}: `rebuild_changes` is set, and the log holds the full load "
             f"{', '.join(map(repr, gone))}, which cannot be read again: the raw tables have "
-            f"the `load_id` {', '.join(map(repr, sorted(there))) or 'none'}. Nothing was written. Cure: run "
-            "without `rebuild_changes`, or give `base` that load_id and its table the rows of that "
-            "load."
+            f"the `load_id` {', '.join(map(repr, sorted(there))) or 'none'}. Nothing was "
+            "written. Cure: run without `rebuild_changes`, or give `base` that load_id and its "
+            "table the rows of that load."
         )
     place = ["change_seq", "change_oper"]
     changes = log.filter(F.col("change_oper") != "L")

@@ -69,8 +69,7 @@ def check_avro(session: SparkSession, source: str) -> None:
         raise AvroUnavailableError(
             f"Source table {source} holds Avro messages, and Spark's Avro package is not there "
             f"({type(error).__name__}). Cure: add {AVRO_PACKAGE}:{session.version} to "
-            "`spark.jars.packages` in profiles.yml, or set the environment variable "
-            f"AFTERIMAGE_PACKAGES={AVRO_PACKAGE}:{session.version}, and run again."
+            "`spark.jars.packages` in profiles.yml, and run again."
         ) from error
 
 
