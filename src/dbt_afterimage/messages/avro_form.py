@@ -6,10 +6,10 @@ goes to the one that it was written by.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -47,47 +47,51 @@ def parsed_envelope(value: Column) -> Column:
     return from_avro(value, ENVELOPE, _PERMISSIVE)
 
 
-def avro_body(session: SparkSession, message: Column, schema: str) -> Column | None:
-    """The bytes of a message as BODY; None for a schema that is none, or none of a message.
+def with_avro_body(rows: DataFrame, reference: Column, schemas: Mapping[str, str]) -> DataFrame:
+    """Add `avro_body`: the body of each message by its schema; NULL where there is none.
+
+    A schema that is no schema, or none of a message, is passed over.
 
     Args:
-        session: the live Spark session.
-        message: the bytes (binary).
-        schema: of the writer, JSON text.
+        rows: with a column `avro`, the bytes of a message.
+        reference: which schema they were written by.
+        schemas: reference -> JSON text.
     """
     from pyspark.sql.avro.functions import from_avro
 
-    record = from_avro(message, schema, _PERMISSIVE)
+    found = F.lit(None).cast(BODY)
+    for number, (name, text) in enumerate(schemas.items()):
+        kind = _record_type(rows.sparkSession, text)
+        body_of = None if kind is None else _body_of(kind)
+        if kind is None or body_of is None:
+            continue
+        # a column of its own: each mention of the expression would parse the schema again
+        record = f"avro_record_{number}"
+        is_own = reference == name
+        decoded = F.when(is_own, from_avro(F.col("avro"), text, _PERMISSIVE))
+        rows = rows.withColumn(record, decoded)
+        found = F.when(is_own, body_of(F.col(record), kind)).otherwise(found)
+    return rows.withColumn("avro_body", found)
+
+
+def _record_type(session: SparkSession, schema: str) -> StructType | None:
+    """The type of the records of a schema; None for what is no schema of records."""
+    from pyspark.sql.avro.functions import from_avro
+
+    empty = from_avro(F.lit(None).cast("binary"), schema, _PERMISSIVE)
     try:
-        kind = session.range(0).select(record.alias("record")).schema["record"].dataType
+        kind = session.range(0).select(empty.alias("record")).schema["record"].dataType
     except PySparkException:
         return None
-    if not isinstance(kind, StructType):
-        return None
+    return kind if isinstance(kind, StructType) else None
+
+
+def _body_of(kind: StructType) -> Callable[[Column, StructType], Column] | None:
     if "headers" in kind.names and "data" in kind.names:
-        return _data_body(record, kind)
+        return _data_body
     if "tableStructure" in kind.names and "schemaId" in kind.names:
-        return _metadata_body(record, kind)
+        return _metadata_body
     return None
-
-
-def body_by_schema(
-    session: SparkSession, message: Column, schema_id: Column, schemas: Mapping[str, str]
-) -> Column:
-    """The body of each message by the schema with its id; NULL where there is no such schema.
-
-    Args:
-        session: the live Spark session.
-        message: the bytes.
-        schema_id: which schema they were written by.
-        schemas: id -> JSON text.
-    """
-    found = F.lit(None).cast(BODY)
-    for name, text in schemas.items():
-        body = avro_body(session, message, text)
-        if body is not None:
-            found = F.when(schema_id == name, body).otherwise(found)
-    return found
 
 
 def _data_body(record: Column, kind: StructType) -> Column:
@@ -111,16 +115,12 @@ def _metadata_body(record: Column, kind: StructType) -> Column:
     assert isinstance(of_table, StructType)
     table_columns = record["tableStructure"]["tableColumns"]
     # a record of records, named as the columns are
-    columns = [
+    flat = [
         F.struct(
             F.lit(name).alias("name"),
-            _chosen(table_columns[name], of_table[name].dataType, COLUMN_FIELDS).alias("of"),
+            *_fields(table_columns[name], of_table[name].dataType, COLUMN_FIELDS),
         )
         for name in of_table.names
-    ]
-    flat = [
-        F.struct(column["name"], *[column["of"][name].alias(name) for name in COLUMN_FIELDS])
-        for column in columns
     ]
     metadata = F.struct(
         record["schemaId"].alias("schemaId"),
@@ -161,14 +161,17 @@ def _text(value: Column, kind: DataType) -> Column:
 
 
 def _chosen(record: Column, kind: DataType, names: tuple[str, ...]) -> Column:
+    """Some fields of a record, as a record."""
+    return F.struct(*_fields(record, kind, names))
+
+
+def _fields(record: Column, kind: DataType, names: tuple[str, ...]) -> list[Column]:
     """Some fields of a record; those that it lacks are NULL, and bytes are hex text."""
     assert isinstance(kind, StructType)
-    fields = [
-        (
-            F.hex(record[name]) if isinstance(kind[name].dataType, BinaryType) else record[name]
-        ).alias(name)
-        if name in kind.names
-        else F.lit(None).alias(name)
-        for name in names
-    ]
-    return F.struct(*fields)
+    found = []
+    for name in names:
+        value = record[name] if name in kind.names else F.lit(None)
+        if name in kind.names and isinstance(kind[name].dataType, BinaryType):
+            value = F.hex(value)
+        found.append(value.alias(name))
+    return found

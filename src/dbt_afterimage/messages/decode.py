@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.messages.avro_form import (
     AvroUnavailableError,
-    body_by_schema,
     parsed_envelope,
+    with_avro_body,
 )
 from dbt_afterimage.messages.columns import CHANGE, LOAD, METADATA, REJECTED, TOMBSTONE
 from dbt_afterimage.messages.json_form import (
@@ -137,9 +137,8 @@ def decoded(
             "schema_id", F.when(is_json, json_schema_id(parsed)).otherwise(F.col("schema_id"))
         )
     if texts:
-        reference = schema_reference()
-        of_avro = body_by_schema(session, F.col("avro"), reference, texts)
-        body = F.when(F.col("avro").isNotNull(), of_avro).otherwise(body)
+        rows = with_avro_body(rows, schema_reference(), texts)
+        body = F.when(F.col("avro").isNotNull(), F.col("avro_body")).otherwise(body)
     rows = rows.withColumn("body", body).withColumn("problem", problem)
     rows = _with_table(session, rows, settings, schemas)
     return _judged(rows, settings, schemas, texts)
