@@ -17,7 +17,7 @@ metadata as (
         -- delivered at least once
         row_number() over (
             partition by schema_id order by produced_at, topic, partition, offset
-        ) as copy
+        ) as delivery
     from {{ messages }}
     where kind = 'metadata'
 ),
@@ -37,8 +37,8 @@ final as (
         nullif(described.primarykeyposition, 0) as key_position,
         described.nullable as is_nullable
     from metadata
-    lateral view explode(metadata.columns) as described
-    where metadata.copy = 1
+        lateral view explode(metadata.columns) as described
+    where metadata.delivery = 1
 )
 
 select * from final

@@ -78,7 +78,7 @@ records as (
                     )
                 )
             )
-        )
+        ) as (_letter, _image)
     from messages
 ),
 
