@@ -87,6 +87,7 @@ FORMAT ?= iceberg
 test-properties: $(SETUP_DONE) ## 10,000 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
 	$(SCRATCH) pytest tests/functional/properties --table-format $(FORMAT) --all-shapes --streams 510 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_kills.py --table-format $(FORMAT) --kills 50 $(PYTEST_ARGS)
+	$(SCRATCH) pytest tests/functional/test_land_kafka.py --table-format iceberg --landing-kills 20 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/nightly --table-format iceberg $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_files_stay.py --table-format $(FORMAT) --versions 1000000 $(PYTEST_ARGS)
 

@@ -17,6 +17,8 @@ config_dict["afterimage"] = {{ {
     'backfill_from': var('backfill_from') | string if var('backfill_from') else none,
     'rebuild_changes': var('rebuild_changes'),
     'accept_gap': var('accept_gap'),
+    'complete_load': var('complete_load'),
+    'tables': _message_tables(model) if model.config.materialized == 'staging_log' else [],
 } }}
 {%- endif %}
 {% endmacro %}

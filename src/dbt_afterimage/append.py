@@ -17,17 +17,23 @@ from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, conflicts_ex
 
 
 def append_once(
-    session: SparkSession, table: str, rows: DataFrame, table_format: str, after: str | None
+    session: SparkSession,
+    table: str,
+    rows: DataFrame,
+    table_format: str,
+    after: str | None,
+    mark: str = "recorded_at",
 ) -> None:
     """Append a batch, unless some other batch was recorded meanwhile; one commit, or none.
 
     Args:
         session: the live Spark session.
-        table: name of an existing table with a column `recorded_at`.
-        rows: its columns, in any order; all of one `recorded_at`, which is greater than ``after``.
+        table: name of an existing table with a column ``mark``.
+        rows: its columns, in any order; all of one ``mark``, which is greater than ``after``.
         table_format: `iceberg` or `delta`.
-        after: the greatest `recorded_at` of the table when ``rows`` were worked out, ISO text in
+        after: the greatest ``mark`` of the table when ``rows`` were worked out, ISO text in
             UTC; None when it had none.
+        mark: the column with the time of a batch.
 
     Raises:
         ConcurrentRunError: another run has recorded a batch since. Nothing was written.
@@ -35,16 +41,16 @@ def append_once(
     rows = rows.select(*[quoted(name) for name in session.table(table).columns])
     with conflicts_explained(table):
         if table_format == "iceberg":
-            _append_to_iceberg(session, table, rows, after)
+            _append_to_iceberg(session, table, rows, after, mark)
         else:
             _append_to_delta(session, table, rows, after)
 
 
 def _append_to_iceberg(
-    session: SparkSession, table: str, rows: DataFrame, after: str | None
+    session: SparkSession, table: str, rows: DataFrame, after: str | None, mark: str
 ) -> None:
     # An overwrite of what another run might have recorded: Iceberg refuses it when there is such.
-    recorded = F.col("recorded_at")
+    recorded = F.col(mark)
     newer = recorded > F.lit(after).cast("timestamp") if after else recorded.isNotNull()
     session.sql(f"refresh table {table}")
     snapshot = session.sql(f"select snapshot_id from {table}.refs where name = 'main'").first()

@@ -72,6 +72,80 @@ def land_openedge(
         raise typer.Exit(1)
 
 
+@land.command("kafka")
+def land_kafka(
+    source: Annotated[str, typer.Argument(help="dbt source that declares the messages.")],
+    brokers: Annotated[str, typer.Option(help="Kafka's bootstrap.servers: host:port,host:port.")],
+    topic: Annotated[
+        list[str] | None, typer.Option(help="A topic to land; may be given several times.")
+    ] = None,
+    pattern: Annotated[
+        str | None, typer.Option(help="Instead: a regular expression for names of topics.")
+    ] = None,
+    table: Annotated[
+        str, typer.Option(help="Table of the source that holds the landed messages.")
+    ] = "messages",
+    starting: Annotated[
+        str, typer.Option(help="Where a partition begins that was never landed: earliest, latest.")
+    ] = "earliest",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="Option of Kafka's client, name=value, such as security.protocol=SSL."),
+    ] = None,
+    properties: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of such options, one name=value a line.", exists=True, dir_okay=False
+        ),
+    ] = None,
+    max_messages: Annotated[
+        int | None, typer.Option(help="Land so many at most in this run.", min=1)
+    ] = None,
+    accept_gap: Annotated[
+        bool, typer.Option(help="Go on where Kafka has removed messages that were not landed.")
+    ] = False,
+    target: Annotated[str | None, typer.Option(help="Target in profiles.yml.")] = None,
+) -> None:
+    """Copy messages of a Kafka cluster into a raw table, as they are, each of them once.
+
+    It lands what is there when it begins, and ends. A run that was killed is repeated. Put secrets
+    into the file of --properties, not on the command line.
+    """
+    from dbt.cli.main import dbtRunner
+
+    from dbt_afterimage.jars import JarsError, give_to_spark, kafka_jars
+    from dbt_afterimage.landing.options import OptionError, client_options
+
+    try:
+        if bool(topic) == bool(pattern):
+            raise OptionError(
+                f"--topic is {topic!r} and --pattern is {pattern!r}. Cure: give one of the two."
+            )
+        if starting not in ("earliest", "latest"):
+            raise OptionError(f"--starting is {starting!r}. Allowed: earliest, latest.")
+        options = client_options(option or [], properties)
+        give_to_spark(kafka_jars())
+    except (OptionError, JarsError) as error:
+        typer.echo(f"`land kafka`: {error}", err=True)
+        raise typer.Exit(2) from error
+    # in the environment: dbt writes the arguments of an operation to its log
+    os.environ["AFTERIMAGE_KAFKA_OPTIONS"] = json.dumps(options)
+    request: dict[str, Any] = {
+        "brokers": brokers,
+        "topics": topic or [],
+        "pattern": pattern,
+        "starting": starting,
+        "options": {},
+        "max_messages": max_messages,
+        "accept_gap": accept_gap,
+    }
+    arguments = json.dumps({"source_name": source, "table_name": table, "request": request})
+    chosen = ["--target", target] if target else []
+    result = dbtRunner().invoke(["run-operation", "land_kafka", "--args", arguments, *chosen])
+    if not result.success:
+        raise typer.Exit(1)
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Entry point for `python -m dbt_afterimage.cli`."""
     return app(arguments if arguments is not None else sys.argv[1:])

@@ -87,11 +87,13 @@ class TableSettings(BaseModel):
     Attributes:
         positions: the form of the system's change_seq.
         column_settings: settings that name columns which the table must have.
+        has_own_loads: full loads come among the changes, with a load_id and a position each.
     """
 
     model_config = ConfigDict(extra="forbid")
     positions: ClassVar[type[Positions]]
     column_settings: ClassVar[tuple[str, ...]] = ("key", "track", "ignore")
+    has_own_loads: ClassVar[bool] = False
 
     system: str
     key: list[str] = Field(default_factory=list)
@@ -299,8 +301,79 @@ class SolidDbSettings(TableSettings):
         return None
 
 
+class QlikMessagesSettings(TableSettings):
+    """Settings of a table whose changes come as Qlik messages, and of the messages themselves.
+
+    `table_from`, `table_header`, `schemas_from` and `schema_registry` concern the messages: they
+    are set on their source, which also sets them for all tables.
+    """
+
+    positions = QlikPositions
+    has_own_loads = True
+
+    system: Literal["qlik_messages"]
+    look_back: str = "15 minutes"
+    base: None = None
+    table_from: Literal["topic", "schema_id", "header"] = "topic"
+    table_header: str | None = None
+    schemas_from: Literal["columns", "metadata", "registry"] = "columns"
+    schema_registry: str | None = None
+    mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"
+    message_table: str | None = None
+    table_schema: str | None = None
+
+    @field_validator("look_back", mode="before")
+    @classmethod
+    def _is_duration(cls, value: Any) -> str:
+        duration_seconds(str(value))
+        return str(value)
+
+    @field_validator("base", mode="before")
+    @classmethod
+    def _no_base(cls, value: Any) -> None:
+        if value is not None:
+            raise ValueError("A full load comes as messages (REFRESH), there is no base table")
+
+    @model_validator(mode="after")
+    def _names_its_places(self) -> QlikMessagesSettings:
+        if (self.table_from == "header") != (self.table_header is not None):
+            raise ValueError(
+                f"`table_from` is {self.table_from!r} and `table_header` is "
+                f"{self.table_header!r}; `table_header` names the record header that holds a "
+                "table's name, and `table_from: header` reads it. Cure: set both, or neither"
+            )
+        if self.schemas_from == "registry" and self.schema_registry is None:
+            raise ValueError(
+                "`schemas_from` is 'registry' and `schema_registry` is missing. Allowed: the "
+                "registry's address, such as http://localhost:8081, or a folder of <id>.avsc "
+                "files. Cure: add it"
+            )
+        if self.table_from == "schema_id" and self.schemas_from != "metadata":
+            raise ValueError(
+                f"`table_from` is 'schema_id' and `schemas_from` is {self.schemas_from!r}; which "
+                "table a schema id belongs to is known from metadata messages alone. Cure: set "
+                "`schemas_from: metadata`, or take the table from the topic or from a header"
+            )
+        if self.table_schema is not None and self.table_from != "schema_id":
+            raise ValueError(
+                f"`table_schema` is {self.table_schema!r} and `table_from` is "
+                f"{self.table_from!r}; only metadata messages tell schemas of tables. Cure: leave "
+                "`table_schema` out"
+            )
+        return self
+
+    def is_own_column(self, name: str) -> bool:
+        """No column: a table's rows are in the messages, and its source entry declares its own."""
+        return False
+
+    def carried_columns(self) -> None:
+        """Any: a message may lack columns, or say in its column mask that it does not know them."""
+        return None
+
+
 SYSTEMS: dict[str, type[TableSettings]] = {
     "qlik_change_table": QlikChangeTableSettings,
+    "qlik_messages": QlikMessagesSettings,
     "openedge": OpenEdgeSettings,
     "soliddb": SolidDbSettings,
 }
@@ -309,6 +382,11 @@ SYSTEMS: dict[str, type[TableSettings]] = {
 def positions(settings: Mapping[str, Any]) -> Positions:
     """The positions of a table, from its validated settings."""
     return SYSTEMS[settings["system"]].positions(settings["look_back"])
+
+
+def has_own_loads(settings: Mapping[str, Any]) -> bool:
+    """Whether full loads come among the changes of a table, from its validated settings."""
+    return SYSTEMS[settings["system"]].has_own_loads
 
 
 def moment_kind(text: str, system: str | None = None) -> Literal["change_seq", "timestamp"] | None:

@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from dbt_afterimage.demo.broker import Broker, running_broker
 from dbt_afterimage.demo.run import run_demo
+from dbt_afterimage.jars import JARS, avro_jars, kafka_jars
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import People, build_people
 from tests.functional.runs import Runs
@@ -46,6 +48,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--streams", type=int, default=20, help="random streams of each shape in properties/"
     )
     parser.addoption("--kills", type=int, default=2, help="how many runs test_kills.py kills")
+    parser.addoption(
+        "--landing-kills", type=int, default=1, help="how often test_land_kafka.py kills a landing"
+    )
     parser.addoption(
         "--versions", type=int, default=20_000, help="size of the history in test_files_stay.py"
     )
@@ -89,6 +94,8 @@ def warehouse(
         # Spark's workers must be the Python that the driver is, whatever python3 means outside.
         environment.setenv("PYSPARK_PYTHON", sys.executable)
         environment.delenv("SPARK_HOME", raising=False)
+        # the one session of all tests has the jars that landing and decoding messages take
+        environment.setenv(JARS, ",".join(map(str, [*kafka_jars(), *avro_jars()])))
         for name in [name for name in os.environ if name.startswith("DBT_")]:
             environment.delenv(name)
         yield folder
@@ -169,6 +176,13 @@ def build_demo(
         return project
 
     return build
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A Kafka broker; a topic has three partitions."""
+    with running_broker(tmp_path_factory.mktemp("broker"), partitions=3) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
@@ -16,8 +17,22 @@ from dbt_afterimage.changes.pairing import (
 )
 from dbt_afterimage.changes.progress import Progress
 from dbt_afterimage.positions import Positions
+from dbt_afterimage.settings import has_own_loads
 
 _IS_BAD = "_afterimage_is_bad"
+
+
+@dataclass(frozen=True)
+class Load:
+    """A full load that is to be recorded.
+
+    Attributes:
+        load_id: its name.
+        position: its change_seq.
+    """
+
+    load_id: str
+    position: str
 
 
 def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
@@ -87,22 +102,56 @@ def marker(rows: DataFrame, position: str, loaded_at: str | None = None) -> Data
     )
 
 
-def load_position(
-    settings: dict[str, Any], log: DataFrame | None, where: Positions, done: Progress
-) -> str | None:
-    """Where the table's full load goes in the log; None when there is none or it is in the log."""
+def new_loads(
+    settings: dict[str, Any],
+    staged: DataFrame,
+    log: DataFrame | None,
+    where: Positions,
+    done: Progress,
+) -> list[Load]:
+    """The full loads that are there and not in the log yet, in their order.
+
+    Args:
+        settings: of the table.
+        staged: the staging model.
+        log: the change log, None before its first run.
+        where: the arithmetic on positions.
+        done: what earlier runs have read.
+    """
     base = settings.get("base")
-    if not base:
-        return None
-    loads = (
+    if not base and not has_own_loads(settings):
+        return []
+    markers = (
         []
         if log is None
         else log.filter((F.col("change_oper") == "L") & F.col("load_rows").isNotNull())
         .select("load_id")
         .collect()
     )
-    if any(row["load_id"] == base["load_id"] for row in loads):
-        return None
+    recorded = {row["load_id"] for row in markers}
+    if not base:
+        return [load for load in _own_loads(staged, done) if load.load_id not in recorded]
+    if base["load_id"] in recorded:
+        return []
     if base["position"]:
-        return str(base["position"])
-    return where.after(done.change_seq) if loads and done.change_seq else where.first
+        position = str(base["position"])
+    else:
+        position = where.after(done.change_seq) if markers and done.change_seq else where.first
+    return [Load(base["load_id"], position)]
+
+
+def load_ids(settings: dict[str, Any], staged: DataFrame) -> set[str]:
+    """The full loads that can be read from the raw tables as they are."""
+    if has_own_loads(settings):
+        return {load.load_id for load in _own_loads(staged, Progress())}
+    return {settings["base"]["load_id"]} if settings.get("base") else set()
+
+
+def _own_loads(staged: DataFrame, done: Progress) -> list[Load]:
+    """Loads that come among the changes: staging says where each one belongs."""
+    rows = staged.filter((F.col("change_oper") == "L") & F.col("load_id").isNotNull())
+    if done.arrival is not None:
+        rows = rows.filter(F.col("arrival") >= done.arrival)
+    found = rows.groupBy("load_id").agg(F.min("change_seq").alias("position")).collect()
+    loads = [Load(row["load_id"], row["position"]) for row in found]
+    return sorted(loads, key=lambda load: (load.position, load.load_id))

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from dbt_afterimage.changes.batch import BatchCounts, ChangeBatch
 from dbt_afterimage.changes.contract import LOG_COLUMNS, REJECTED_COLUMNS, data_columns
 from dbt_afterimage.changes.gaps import check_gap
-from dbt_afterimage.changes.load import decide_load, load_position, marker
+from dbt_afterimage.changes.load import decide_load, marker, new_loads
 from dbt_afterimage.changes.log_table import fit_log
 from dbt_afterimage.changes.pairing import (
     ACCEPTED,
@@ -84,25 +84,27 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     reading = read(context, where, staged, log, done)
     decided = pair(reading.changes, reading.recorded, key, before_images=settings["before_images"])
 
-    load_at = load_position(settings, log, where, done)
-    if load_at is not None:
-        rows = decide_load(staged.filter(F.col("change_oper") == "L"), key, load_at)
+    loads = new_loads(settings, staged, log, where, done)
+    for load in loads:
+        is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
+        rows = decide_load(staged.filter(is_of_load), key, load.position)
         decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = decided.persist()
 
     found = _look(decided, where)
-    if log is not None and load_at is None:
+    if log is not None and not loads:
         check_gap(context, where, staged, log, done, reading.marks, found["first_seq"])
     horizon = where.before_look_back(greatest(found["seen_seq"], done.change_seq) or where.first)
     accepted, rejected = _split(decided, horizon)
     counts = _count(decided, horizon)
     logged = accepted
-    if load_at is not None:
-        loaded = decided.filter((F.col("change_oper") == "L") & (F.col("outcome") == ACCEPTED))
-        mark = marker(loaded, load_at).withColumn("load_id", F.lit(settings["base"]["load_id"]))
-        logged = accepted.unionByName(mark, allowMissingColumns=True)
+    for load in loads:
+        is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
+        loaded = decided.filter(is_of_load & (F.col("outcome") == ACCEPTED))
+        mark = marker(loaded, load.position).withColumn("load_id", F.lit(load.load_id))
+        logged = logged.unionByName(mark, allowMissingColumns=True)
 
-    has_rows = bool(counts.accepted) or load_at is not None
+    has_rows = bool(counts.accepted) or bool(loads)
     recorded_at = next_recorded_at(done)
     rejects = (
         new_rejects(session, context, rejected, staged, recorded_at) if counts.rejected else None
@@ -119,7 +121,9 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         empty_rejected=session.createDataFrame(
             [], ", ".join(f"{name} {kind}" for name, kind in REJECTED_COLUMNS.items())
         ),
-        change_seq=greatest(found["accepted_seq"], done.change_seq, load_at),
+        change_seq=greatest(
+            found["accepted_seq"], done.change_seq, *[load.position for load in loads]
+        ),
         changed_at=greatest(found["accepted_at"], done.changed_at),
         arrival=arrival,
         recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,

@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from dbt_afterimage.changes.load import load_ids
 from dbt_afterimage.changes.reading import is_position
 from dbt_afterimage.positions import Positions
 
@@ -26,16 +27,16 @@ def check_rebuild(
     Raises:
         RebuildError: something is gone; names how much, and the positions.
     """
-    base = context["settings"].get("base")
-    declared = base["load_id"] if base else None
+    there = load_ids(context["settings"], staged)
     markers = log.filter(F.col("load_rows").isNotNull()).select("load_id").distinct().collect()
-    gone = sorted(row["load_id"] for row in markers if row["load_id"] != declared)
+    gone = sorted(row["load_id"] for row in markers if row["load_id"] not in there)
     if gone:
         raise RebuildError(
             f"{context['model']}: `rebuild_changes` is set, and the log holds the full load "
-            f"{', '.join(map(repr, gone))}, which cannot be read again: the `base` of the table "
-            f"has the `load_id` {declared!r}. Nothing was written. Cure: run without "
-            "`rebuild_changes`, or give `base` that load_id and its table the rows of that load."
+            f"{', '.join(map(repr, gone))}, which cannot be read again: the raw tables have "
+            f"the `load_id` {', '.join(map(repr, sorted(there))) or 'none'}. Nothing was "
+            "written. Cure: run without `rebuild_changes`, or give `base` that load_id and its "
+            "table the rows of that load."
         )
     place = ["change_seq", "change_oper"]
     changes = log.filter(F.col("change_oper") != "L")

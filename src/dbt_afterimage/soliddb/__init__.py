@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from dbt_afterimage.soliddb.batch import LogBatch
+    from dbt_afterimage.staging_log import LogBatch
 
 
 def build_log(

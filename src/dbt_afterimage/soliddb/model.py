@@ -23,7 +23,6 @@ from dbt_afterimage.changes.progress import (
 )
 from dbt_afterimage.changes.rebuild import RebuildError
 from dbt_afterimage.soliddb.arrow import RESULT_TYPE, batch_decoder, pickle_by_value
-from dbt_afterimage.soliddb.batch import LogBatch
 from dbt_afterimage.soliddb.catalogue import Catalogue, read_catalogue, relations_by_name
 from dbt_afterimage.soliddb.columns import DDL_COLUMNS, SQL_COLUMNS
 from dbt_afterimage.soliddb.columns import Column as TableColumn
@@ -40,12 +39,15 @@ from dbt_afterimage.soliddb.record_ids import (
     ROW_IDS,
     SQL,
 )
+from dbt_afterimage.staging_log import LogBatch
 
 logger = AdapterLogger("afterimage")
 
 # Numbers of layouts that are no table's; those of tables count from 0.
 _DDL_LAYOUT = -1
 _SQL_LAYOUT = -2
+
+_PARTITION_BY = ("is_ddl",)
 
 LOG_COLUMNS = {
     "change_seq": "string",
@@ -114,13 +116,15 @@ def build_log(
     if stored is not None and not found.records and not is_rebuild:
         return LogBatch(
             rows=stored.limit(0),
+            partition_by=_PARTITION_BY,
             is_empty=True,
-            last_commit=done.change_seq,
+            change_seq=done.change_seq,
+            arrival=None,
             recorded_at=done.recorded_at or recorded_at,
             recorded_after=done.recorded_at,
             is_rebuild=False,
             is_progress_behind=done != noted,
-            cached=records,
+            cached=[records],
         )
     if found.records and done.change_seq is not None:
         check_log_gap(context, log, done.change_seq)
@@ -137,13 +141,15 @@ def build_log(
     rows = _rows(placed, ddl, catalogue, settings, horizon, recorded_at)
     return LogBatch(
         rows=rows,
+        partition_by=_PARTITION_BY,
         is_empty=horizon is None,
-        last_commit=greatest(horizon, done.change_seq),
+        change_seq=greatest(horizon, done.change_seq),
+        arrival=None,
         recorded_at=recorded_at,
         recorded_after=done.recorded_at,
         is_rebuild=is_rebuild,
         is_progress_behind=done != noted,
-        cached=records,
+        cached=[records],
     )
 
 

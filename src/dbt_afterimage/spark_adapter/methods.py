@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.descriptions import describe_columns
@@ -12,6 +14,11 @@ from dbt_afterimage.guarded_table import alter_table, check_table, column_types
 from dbt_afterimage.guards import GuardError, Origin, Wanted
 from dbt_afterimage.settings import SettingsError, moment_kind, parse_settings, positions
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, explained
+
+logger = AdapterLogger("afterimage")
+
+KAFKA_OPTIONS = "AFTERIMAGE_KAFKA_OPTIONS"
+"""Environment variable with options of the Kafka client as JSON: they may be secret."""
 
 
 def afterimage_settings(self: Any, source: Any) -> dict[str, Any]:
@@ -250,6 +257,34 @@ def afterimage_land_openedge(
         raise DbtRuntimeError(explained(str(error))) from error
 
 
+def afterimage_land_kafka(self: Any, request: dict[str, Any], table: str, progress: str) -> int:
+    """Land messages of a Kafka cluster; returns how many.
+
+    Args:
+        self: dbt's adapter.
+        request: the fields of `landing.kafka.Request`, by name.
+        table: the raw table.
+        progress: the table of progress.
+
+    Raises:
+        DbtRuntimeError: the cluster cannot be read, or lacks what was not landed yet.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.landing.kafka import KafkaLandingError, Request, land
+
+    session = SparkSession.builder.getOrCreate()
+    table_format = afterimage_table_format(self)
+    options = {**request["options"], **json.loads(os.environ.get(KAFKA_OPTIONS, "{}"))}
+    wanted = Request(**{**request, "options": options})
+    try:
+        return land(session, wanted, table, progress, table_format, logger.info)
+    except (KafkaLandingError, ConcurrentRunError, PySparkException, Py4JJavaError) as error:
+        raise DbtRuntimeError(explained(str(error))) from error
+
+
 METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_settings": (afterimage_settings, {}),
     "afterimage_moment_kind": (afterimage_moment_kind, None),
@@ -259,6 +294,7 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_create_table": (afterimage_create_table, None),
     "afterimage_fit_mart": (afterimage_fit_mart, None),
     "afterimage_land_demo": (afterimage_land_demo, None),
+    "afterimage_land_kafka": (afterimage_land_kafka, 0),
     "afterimage_land_openedge": (afterimage_land_openedge, None),
     "afterimage_mart_properties": (afterimage_mart_properties, {}),
     "afterimage_table_format": (afterimage_table_format, "iceberg"),

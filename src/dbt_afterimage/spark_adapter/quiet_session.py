@@ -21,6 +21,7 @@ from dbt.adapters.spark import session as spark_session
 from dbt.flags import get_flags
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt_afterimage.jars import JARS
 from dbt_afterimage.spark_adapter.errors import explained, is_conflict
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _ensure_session(parameters: dict[str, Any]) -> None:
         if SparkContext._active_spark_context is not None:
             return
         builder = SparkSession.builder.enableHiveSupport()
-        for name, value in parameters.items():
+        for name, value in with_more_jars(parameters).items():
             builder = builder.config(name, value)
         log = dbt_folder("LOG_PATH", "logs") / "spark.log"
         try:
@@ -85,6 +86,15 @@ def _ensure_session(parameters: dict[str, Any]) -> None:
         session.sparkContext.setLogLevel("ERROR")
         # PySpark prints every failed statement as JSON besides raising it; dbt reports the error.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+
+
+def with_more_jars(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The profile's parameters with the jars that a command has fetched for this session."""
+    more = os.environ.get(JARS)
+    if not more:
+        return parameters
+    given = parameters.get("spark.jars")
+    return {**parameters, "spark.jars": f"{given},{more}" if given else more}
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""One stream of changes as OpenEdge level 3, OpenEdge level 2 and Qlik change tables.
+"""One stream of changes as OpenEdge level 3, OpenEdge level 2, Qlik change tables and messages.
 
 It gives the same versions: the same rows, values and order, the same ones open. What may differ is
 listed in docs/openedge.md, and here: positions and times; and without before images (level 2) an
@@ -10,9 +10,13 @@ pairing, the rendered SQL of versions. The expected versions are the oracle's.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from dataclasses import replace
 from datetime import datetime
+from hashlib import md5
+from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +24,11 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.contract import LOG_COLUMNS
 from dbt_afterimage.changes.pairing import ACCEPTED, pair
+from dbt_afterimage.messages.avro_form import ENVELOPE
+from dbt_afterimage.messages.columns import MESSAGE_COLUMNS, RAW_COLUMNS
+from dbt_afterimage.messages.decode import decoded, enveloped, form_of
 from dbt_afterimage.settings import parse_settings
+from tests.avro_encoder import encode
 from tests.functional.log_reader import read_rows
 from tests.macro_renderer import MacroRenderer
 from tests.openedge_staging import (
@@ -134,6 +142,92 @@ def qlik_sql(columns: dict[str, str]) -> str:
     return str(render("stage_qlik_change_table", "erp", "changes"))
 
 
+def as_messages(log: list[LogRow], form: str) -> list[bytes]:
+    """Messages with whole images: JSON, Avro in the Qlik envelope, Avro as a registry has it."""
+    operations = {"I": "INSERT", "U": "UPDATE", "D": "DELETE"}
+    messages = []
+    for row in log:
+        assert row.data is not None
+        mask = None
+        if row.change_oper == "U":
+            # bits of data columns alone
+            mask = bytes([sum(1 << COLUMNS.index(name) for name in changed_columns(row))])
+        headers = {
+            "operation": operations[row.change_oper],
+            "changeSequence": f"2026030212000000{row.change_seq}",
+            "timestamp": "",
+            "streamPosition": "",
+            "transactionId": row.transaction_id,
+            "changeMask": mask,
+            "columnMask": None,
+        }
+        message = {"data": row.data, "beforeData": row.before, "headers": headers}
+        if form == "json":
+            headers["changeMask"] = mask and mask.hex().upper()
+            messages.append(json.dumps(message).encode())
+            continue
+        data = encode(MESSAGE_SCHEMA, message)
+        if form == "registry":
+            messages.append(b"\x00\x00\x00\x00\x01" + data)
+        else:
+            envelope = {"magic": b"atMSG", "type": "DT", "headers": None, "messageSchemaId": None}
+            text = json.dumps(MESSAGE_SCHEMA)
+            enclosed = {**envelope, "messageSchema": text, "message": data}
+            messages.append(encode(json.loads(ENVELOPE), enclosed))
+    return messages
+
+
+def message_schema() -> dict[str, Any]:
+    path = Path(__file__).parents[1] / "data" / "qlik_messages" / "data_record.avsc"
+    schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    fields = [{"name": name, "type": ["null", "int"]} for name in COLUMNS]
+    schema["fields"][0]["type"]["fields"] = fields
+    return schema
+
+
+MESSAGE_SCHEMA = message_schema()
+
+
+def messages_sql(spark: SparkSession, messages: list[bytes]) -> str:
+    """The staging SQL of decoded messages, which become a temporary view."""
+    given = {"afterimage": {"system": "qlik_messages", "key": KEY}}
+    columns = {name: {"name": name, "data_type": "int"} for name in COLUMNS}
+    settings = parse_settings(
+        {"source_name": "erp", "name": "streams", "meta": given, "columns": columns}
+    )
+    kinds = ", ".join(f"`{name}` {kind}" for name, kind in RAW_COLUMNS.items())
+    rows = [
+        ("streams", 0, offset, None, value, None, NOON, NOON, "1")
+        for offset, value in enumerate(messages)
+    ]
+    raw = spark.createDataFrame(rows, kinds)
+    forms = {row[0] for row in raw.select(form_of()).distinct().collect()}
+    outside = enveloped(raw, forms)
+    schema = json.dumps(MESSAGE_SCHEMA)
+    # known by its id, and by the hash of the text that comes along
+    texts = {"1": schema, md5(schema.encode()).hexdigest(): schema}
+    found = decoded(spark, outside, forms, settings, {}, {} if forms == {"json"} else texts)
+    missing = [name for name in MESSAGE_COLUMNS if name not in found.columns]
+    found = found.withColumns({name: F.lit(None) for name in missing}).select(
+        *[F.col(name).cast(kind).alias(name) for name, kind in MESSAGE_COLUMNS.items()]
+    )
+    # a table of its own, as the decoded messages are
+    rows_of_table = found.toArrow()
+    spark.createDataFrame(rows_of_table).createOrReplaceTempView("messages")
+    render = MacroRenderer(
+        source=lambda source_name, name: SimpleNamespace(identifier=name),
+        execute=True,
+        _settings=lambda source_name, name: settings,
+    )
+    return str(render("stage_qlik_messages", "erp", "streams", messages="messages"))
+
+
+def versions_of_messages(
+    spark: SparkSession, messages: list[bytes]
+) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    return _versions(spark, messages_sql(spark, messages), before_images=True)
+
+
 def versions(
     spark: SparkSession, extracts: dict[str, Any], before_images: bool
 ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
@@ -144,6 +238,12 @@ def versions(
         sql = staging_sql(columns, settings)
     else:
         sql = qlik_sql(columns["changes"])
+    return _versions(spark, sql, before_images)
+
+
+def _versions(
+    spark: SparkSession, sql: str, before_images: bool
+) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
     with quick_queries(spark):
         paired = pair(spark.sql(sql), None, KEY, before_images=before_images)
         _log_rows(paired).createOrReplaceTempView("change_log")
@@ -212,6 +312,14 @@ def test_key_changes_are_the_same_with_before_images(
     assert closed_by == {"U", "D", "K", None}
     assert versions(spark, as_openedge(log, 3), before_images=True) == wanted
     assert versions(spark, as_qlik(log), before_images=True) == wanted
+
+
+@pytest.mark.parametrize("form", ["json", "envelope", "registry"])
+def test_messages_of_every_form_are_the_same(
+    spark: SparkSession, with_key_changes: list[LogRow], form: str
+) -> None:
+    messages = as_messages(with_key_changes, form)
+    assert versions_of_messages(spark, messages) == expected(with_key_changes)
 
 
 def test_without_before_images_a_key_change_is_an_update_of_the_new_key(

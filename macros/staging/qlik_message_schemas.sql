@@ -1,0 +1,45 @@
+{#
+    The columns of tables as metadata messages tell them: one row per schema id and column.
+
+    Arguments:
+      messages  ref() of the model that decodes the messages, which finds new metadata messages in each run
+#}
+{% macro qlik_message_schemas(messages) %}
+with
+
+metadata as (
+    select
+        schema_id,
+        table_schema,
+        table_name,
+        table_version,
+        columns,
+        -- delivered at least once
+        row_number() over (
+            partition by schema_id order by produced_at, topic, partition, offset
+        ) as delivery
+    from {{ messages }}
+    where kind = 'metadata'
+),
+
+final as (
+    select
+        metadata.schema_id,
+        metadata.table_schema,
+        metadata.table_name,
+        metadata.table_version,
+        described.name as column_name,
+        described.ordinal,
+        described.type as data_type,
+        described.length,
+        described.precision,
+        described.scale,
+        nullif(described.primarykeyposition, 0) as key_position,
+        described.nullable as is_nullable
+    from metadata
+        lateral view explode(metadata.columns) as described
+    where metadata.delivery = 1
+)
+
+select * from final
+{%- endmacro %}

@@ -1,0 +1,204 @@
+{#
+    The changes of one table as Qlik messages tell them, in the change-event contract: its rows of the decoded messages,
+    nothing filtered. An update that carries its before image gives two records, U and B, as in a change table.
+
+    The source entry of the table is the table as the messages call it: `message_table`, by default its name. Only the
+    messages themselves are landed as a table.
+
+    Arguments:
+      source_name  name of the dbt source
+      table_name   the table in it; its settings count
+      messages     ref() of the model that decodes the messages
+#}
+{% macro stage_qlik_messages(source_name, table_name, messages) %}
+    {%- set relation = source(source_name, table_name) -%}
+    {%- set settings = _settings(source_name, table_name) -%}
+    {%- if not execute -%}
+        {#- while dbt parses, neither tables nor settings are known #}
+        {{- return('select * from ' ~ messages) -}}
+    {%- endif -%}
+    {%- set macro_name = 'stage_qlik_messages' -%}
+    {%- set table = source_name ~ '.' ~ table_name -%}
+    {%- set message_table = settings.message_table or relation.identifier -%}
+    {%- set source_table = message_table if settings.table_from == 'schema_id' else relation.identifier -%}
+    {%- set data = _qlik_message_data(macro_name, table, source_table, messages, settings) -%}
+    {%- do _check_data_columns(macro_name, table, data | map(attribute='name') | list, _qlik_message_columns()) -%}
+    {%- set columns = _array_of(data | map(attribute='message_name')) -%}
+with
+
+messages as (
+    select
+        {%- for name in _qlik_message_columns() %}
+        {{ _quoted(name[1:]) }} as {{ name }},
+        {%- endfor %}
+        image as _after,
+        before as _before
+    from {{ messages }}
+    where
+        kind in ('change', 'load', 'tombstone', 'rejected')
+        and table_name = {{ _text(message_table) }}
+        {%- if settings.table_schema %}
+        and table_schema = {{ _text(settings.table_schema) }}
+        {%- endif %}
+),
+
+-- an update is two records, its image after and the one before
+records as (
+    select
+        *,
+        inline(
+            if(
+                _operation = 'UPDATE' and _before is not null,
+                array(
+                    named_struct('_letter', 'U', '_image', _after),
+                    named_struct('_letter', 'B', '_image', _before)
+                ),
+                array(
+                    named_struct(
+                        '_letter',
+                        case
+                            when _kind = 'tombstone' then 'N'
+                            when _kind = 'load' then 'L'
+                            when _kind = 'rejected' then cast(null as string)
+                            when _operation = 'INSERT' then 'I'
+                            when _operation = 'UPDATE' then 'U'
+                            when _operation = 'DELETE' then 'D'
+                        end,
+                        '_image',
+                        -- what a delete removes stands in either place
+                        if(
+                            _operation = 'DELETE'
+                            and not coalesce(
+                                exists(map_values(_after), value -> value is not null),
+                                false
+                            ),
+                            coalesce(_before, _after),
+                            _after
+                        )
+                    )
+                )
+            )
+        ) as (_letter, _image)
+    from messages
+),
+
+source as (
+    select
+        *,
+        {{ change_seq_to_timestamp('_change_seq') | indent(8) }} as _changed_at,
+        if(
+            _column_mask is null,
+            null,
+            {{ _message_mask_columns('_column_mask', columns) | indent(12) }}
+        ) as _sent,
+        if(
+            _change_mask is null,
+            null,
+            {{ _message_mask_columns('_change_mask', columns) | indent(12) }}
+        ) as _marked
+        {%- for column in data %},
+        element_at(_image, {{ _text(column.message_name) }}) as {{ _quoted(column.name) }}
+        {%- endfor %}
+    from records
+),
+
+known as (
+    select
+        *,
+        -- without its bit of the column mask a NULL is no value, and a column that is left out never is
+        array_compact(
+            array(
+                {%- for column in data %}
+                if(
+                    map_contains_key(_image, {{ _text(column.message_name) }})
+                    and (
+                        {{ _quoted(column.name) }} is not null
+                        or coalesce(array_contains(_sent, {{ _text(column.message_name) }}), true)
+                    ),
+                    {{ _text(column.name) }},
+                    null
+                ){{ ',' if not loop.last }}
+                {%- endfor %}
+            )
+        ) as _known
+    from source
+),
+
+decoded as (
+    select
+        _change_seq as change_seq,
+        _letter as change_oper,
+        if(_kind = 'load', _loaded_at, _changed_at) as changed_at,
+        try_cast(_source_timestamp as timestamp) as source_timestamp,
+        _transaction_id as transaction_id,
+        _transaction_event as transaction_event,
+        if(
+            _letter in ('I', 'U', 'D'),
+            {{ _as_declared('_marked', data) | indent(12) }},
+            null
+        ) as declared_changed_columns,
+        if(
+            _letter in ('I', 'U', 'B', 'L') and size(_known) < {{ data | length }},
+            _known,
+            null
+        ) as known_columns,
+        cast(null as map<string, string>) as truncate_scope,
+        _load_id as load_id,
+        _arrival as arrival,
+        coalesce(
+            _reject_reason,
+            case
+                when _kind <> 'change' then null
+                when _change_seq is null then 'null_change_seq'
+                when
+                    {{ change_seq_is_malformed('_change_seq', '_changed_at') | indent(20) }}
+                    then 'malformed_change_seq'
+                when
+                    _changed_at > current_timestamp() + interval 1 day
+                    then 'future_change_seq'
+                when _letter is null then 'unknown_operation'
+                {%- for mask in ['_change_mask', '_column_mask'] %}
+                when {{ mask }} rlike '[^0-9A-Fa-f]' then 'malformed_mask'
+                when
+                    length(ltrim('0', {{ mask }})) > (size(coalesce(_mask_columns, {{ columns }})) + 3) div 4
+                    then 'mask_too_wide'
+                {%- endfor %}
+            end
+            {%- if data | selectattr('is_cast') | list %},
+            case
+                when _letter = 'N' then null
+                {{- _when_uncastable(data) | indent(16) }}
+            end
+            {%- endif %}
+        ) as reject_reason,
+        if(_letter = 'B', xxhash64(_record_hash, 'B'), _record_hash) as record_hash,
+        to_json(
+            struct(
+                _topic as topic,
+                _partition as partition,
+                _offset as offset,
+                _produced_at as produced_at,
+                _operation as operation,
+                _change_seq as change_sequence,
+                _source_timestamp as timestamp,
+                _stream_position as stream_position,
+                _transaction_id as transaction_id,
+                _transaction_event as transaction_event_counter,
+                _is_last_event as transaction_last_event,
+                _change_mask as change_mask,
+                _column_mask as column_mask,
+                _after as data,
+                _before as before_data,
+                _raw_value as undecoded_value,
+                _reject_detail as reject_detail
+            ),
+            map('ignoreNullFields', 'false')
+        ) as raw_record
+        {%- for column in data %},
+        {{ _cast_column(column) }}{{ ' as ' ~ _quoted(column.name) if column.is_cast }}
+        {%- endfor %}
+    from known
+),
+
+{{ _with_base_rows(macro_name, source_name, none, none, none, data) }}
+{%- endmacro %}

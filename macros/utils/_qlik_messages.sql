@@ -1,0 +1,147 @@
+{# Parts of stage_qlik_messages, and what the model that decodes messages is told of their tables. #}
+
+{# Columns of the decoded messages that a staging view reads, under names that no data column has. #}
+{% macro _qlik_message_columns() %}
+    {{ return([
+        '_kind', '_topic', '_partition', '_offset', '_produced_at', '_operation', '_change_seq', '_source_timestamp',
+        '_stream_position', '_transaction_id', '_transaction_event', '_is_last_event', '_change_mask', '_column_mask',
+        '_mask_columns', '_load_id', '_loaded_at', '_arrival', '_reject_reason', '_reject_detail', '_raw_value',
+        '_record_hash',
+    ]) }}
+{% endmacro %}
+
+
+{#
+    The tables of a source of messages, as the model that decodes them must know them:
+    [{name, message_table, table_schema, key}]. Empty for the sources of other systems.
+#}
+{% macro _message_tables(node) %}
+    {%- set tables = [] -%}
+    {%- if _settings_of(node).system == 'qlik_messages' -%}
+        {%- for entry in graph.sources.values() if entry.source_name == node.sources[0][0] and entry.name != node.sources[0][1] -%}
+            {%- set settings = adapter.afterimage_settings(entry) -%}
+            {%- do tables.append({
+                'name': entry.name,
+                'message_table': settings.message_table or entry.identifier,
+                'table_schema': settings.table_schema,
+                'key': settings.key,
+            }) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {{ return(tables) }}
+{% endmacro %}
+
+
+{#
+    The data columns as _typed_column has them: those of the newest version that metadata messages tell, then those that
+    only older ones have; without metadata the declared ones. A declared type wins.
+
+    Arguments: the macro's and the table's name for errors, the table's name at the source, the decoded messages, settings.
+#}
+{% macro _qlik_message_data(macro, table, source_table, messages, settings) %}
+    {%- set declared = {} -%}
+    {%- for column in settings.declared_columns -%}
+        {%- do declared.update({column.name | lower: column}) -%}
+    {%- endfor -%}
+    {%- set found = [] -%}
+    {%- if settings.schemas_from == 'metadata' and _raw_columns(messages) -%}
+        {%- set of_schema = " and table_schema = " ~ _text(settings.table_schema) if settings.table_schema else "" -%}
+        {%- set rows = run_query(
+            "select name, newest.* from (select name, max_by(struct(data_type, numeric_precision, numeric_scale, ordinal),"
+            ~ " table_version) as newest, max(table_version) as version from (select table_version, inline(transform(columns,"
+            ~ " c -> named_struct('name', c.name, 'data_type', c.type, 'numeric_precision', c.precision, 'numeric_scale',"
+            ~ " c.scale, 'ordinal', c.ordinal))) from " ~ messages ~ " where kind = 'metadata' and table_name = "
+            ~ _text(source_table) ~ of_schema ~ ") as versions group by name) as newest_columns"
+            ~ " order by version desc, newest.ordinal"
+        ).rows -%}
+        {%- for row in rows -%}
+            {%- set own = declared.get(row['name'] | lower, {}) -%}
+            {%- set name = own.get('name', row['name']) -%}
+            {%- set column = _typed_column(
+                name, {'name': name, 'data_type': 'string'}, own.get('data_type') or _qlik_spark_type(row)
+            ) -%}
+            {%- do column.update({'message_name': row['name']}) -%}
+            {%- do found.append(column) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- if not found -%}
+        {%- for own in settings.declared_columns -%}
+            {%- set column = _typed_column(own.name, {'name': own.name, 'data_type': 'string'}, own.data_type or 'string') -%}
+            {%- do column.update({'message_name': own.name}) -%}
+            {%- do found.append(column) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- if not found -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: source table " ~ table ~ " declares no columns, and no metadata message tells those of "
+            ~ source_table ~ ". Cure: declare the `columns` with their data_type, or set `schemas_from: metadata` and land the"
+            ~ " metadata messages."
+        ) }}
+    {%- endif -%}
+    {{ return(found) }}
+{% endmacro %}
+
+
+{#
+    The Spark type that holds every value of a column of a metadata message. A time of day has no type of its own in the
+    table formats, and a number of more than 38 digits none in Spark: both stay text.
+#}
+{% macro _qlik_spark_type(column) %}
+    {%- set type = (column['data_type'] or '') | upper -%}
+    {%- if type == 'NUMERIC' -%}
+        {%- set precision = (column['numeric_precision'] or 0) | int -%}
+        {{ return('decimal(' ~ precision ~ ',' ~ (column['numeric_scale'] or 0) | int ~ ')' if 0 < precision <= 38 else 'string') }}
+    {%- endif -%}
+    {{ return({
+        'BOOLEAN': 'boolean', 'INT1': 'smallint', 'UINT1': 'smallint', 'INT2': 'smallint', 'UINT2': 'int', 'INT4': 'int',
+        'UINT4': 'bigint', 'INT8': 'bigint', 'UINT8': 'decimal(20,0)', 'REAL4': 'float', 'REAL8': 'double',
+        'DATE': 'date', 'DATETIME': 'timestamp', 'TIMESTAMP': 'timestamp', 'BYTES': 'binary', 'BLOB': 'binary',
+    }.get(type, 'string')) }}
+{% endmacro %}
+
+
+{#
+    The columns whose bit of a mask is set: array<string>. The mask is hex text whose last digit has the bits of the first
+    four columns; only data columns have bits. Columns by ordinal stand in `_mask_columns`, NULL where no metadata told
+    them: then they are the declared ones, `columns`.
+
+    By digit and not by word, as change_mask_columns does it: the columns differ from message to message.
+#}
+{% macro _message_mask_columns(mask, columns) -%}
+filter(
+    coalesce(_mask_columns, {{ columns }}),
+    (name, place) -> getbit(
+        coalesce(
+            cast(conv(substr({{ mask }}, length({{ mask }}) - place div 4, 1), 16, 10) as int),
+            0
+        ),
+        place % 4
+    ) = 1
+    and place div 4 < length({{ mask }})
+)
+{%- endmacro %}
+
+
+{# Texts as an SQL array. #}
+{% macro _array_of(texts) %}
+    {%- set literals = [] -%}
+    {%- for text in texts -%}
+        {%- do literals.append(_text(text)) -%}
+    {%- endfor -%}
+    {{- return('array(' ~ literals | join(', ') ~ ')') -}}
+{% endmacro %}
+
+
+{# Names of columns as messages spell them, as their declarations spell them. #}
+{% macro _as_declared(names, data) %}
+    {%- set pairs = [] -%}
+    {%- for column in data if column.message_name != column.name -%}
+        {%- do pairs.append(_text(column.message_name) ~ ', ' ~ _text(column.name)) -%}
+    {%- endfor -%}
+    {%- if not pairs -%}
+        {{ return(names) }}
+    {%- endif -%}
+    {{- return(
+        "transform(" ~ names ~ ", name -> coalesce(element_at(map(" ~ pairs | join(', ') ~ "), name), name))"
+    ) -}}
+{% endmacro %}

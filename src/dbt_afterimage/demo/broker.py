@@ -1,0 +1,124 @@
+"""An Apache Kafka broker of its own: one process on loopback, for demos and tests.
+
+It runs in KRaft mode, so that it needs nothing beside itself.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbt_afterimage.jars import fetched, java
+
+KAFKA = ("org.apache.kafka", "kafka_2.13", "4.1.1")
+_START_SECONDS = 60
+_MEMORY = "-Xmx256m"
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs={folder}/data
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+num.partitions={partitions}
+"""
+
+
+class BrokerError(RuntimeError):
+    """The broker did not start; the text is meant for the user."""
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A running broker.
+
+    Attributes:
+        address: host and port, as clients want it.
+    """
+
+    address: str
+
+
+@contextmanager
+def running_broker(folder: Path, partitions: int = 1) -> Iterator[Broker]:
+    """Start a broker; it is stopped in the end.
+
+    Args:
+        folder: where it has its files; must exist.
+        partitions: of a topic, which is made when it is written to.
+
+    Raises:
+        BrokerError: it does not start.
+        JarsError: its jars cannot be fetched.
+    """
+    classpath = os.pathsep.join(map(str, fetched([KAFKA], transitive=True)))
+    port, controller = _free_port(), _free_port()
+    properties = folder / "server.properties"
+    properties.write_text(
+        _PROPERTIES.format(port=port, controller=controller, folder=folder, partitions=partitions),
+        encoding="utf-8",
+    )
+    cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+    _java(classpath, "kafka.tools.StorageTool", ["format", "-t", cluster, "-c", str(properties)])
+    with (folder / "broker.log").open("wb") as log:
+        process = subprocess.Popen(
+            [java(), _MEMORY, "-cp", classpath, "kafka.Kafka", str(properties)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+        )
+        try:
+            _wait(process, port, folder / "broker.log")
+            yield Broker(f"127.0.0.1:{port}")
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _java(classpath: str, program: str, arguments: list[str]) -> None:
+    run = subprocess.run(
+        [java(), _MEMORY, "-cp", classpath, program, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if run.returncode:
+        raise BrokerError(f"{program} failed:\n{(run.stdout + run.stderr)[-2000:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    until = time.monotonic() + _START_SECONDS
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            break
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.2)
+    text = log.read_text(encoding="utf-8", errors="replace")
+    raise BrokerError(f"The broker did not start. Its last lines:\n{text[-2000:]}")

@@ -1,0 +1,96 @@
+"""Jars that few commands need, fetched when one does: from Maven Central, by Spark's own Ivy.
+
+`spark.jars.packages` of the profile would fetch them for every run, with dozens of libraries that
+Spark brings along anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+JARS = "AFTERIMAGE_JARS"
+"""Environment variable: jars for Spark besides those of the profile, joined by commas."""
+
+
+class JarsError(RuntimeError):
+    """Jars cannot be fetched; the text is meant for the user."""
+
+
+def kafka_jars() -> list[Path]:
+    """What Spark needs to read from Kafka and to write to it.
+
+    The token provider, which serves delegation tokens only, is that of Spark 4.0.0: not every
+    mirror of Maven Central has a later one.
+    """
+    return fetched(
+        [
+            ("org.apache.spark", "spark-sql-kafka-0-10_2.13", version("pyspark")),
+            ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+            ("org.apache.kafka", "kafka-clients", "3.9.1"),
+            ("org.apache.commons", "commons-pool2", "2.12.1"),
+        ]
+    )
+
+
+def avro_jars() -> list[Path]:
+    """What Spark needs to read Avro."""
+    return fetched([("org.apache.spark", "spark-avro_2.13", version("pyspark"))])
+
+
+def give_to_spark(jars: Sequence[Path]) -> None:
+    """Let the Spark session that this process starts have these jars."""
+    given = [os.environ[JARS]] if os.environ.get(JARS) else []
+    os.environ[JARS] = ",".join([*given, *map(str, jars)])
+
+
+def fetched(coordinates: Sequence[tuple[str, str, str]], transitive: bool = False) -> list[Path]:
+    """Paths of jars in Ivy's cache; what is not there yet is fetched.
+
+    Args:
+        coordinates: organisation, name and version of each.
+        transitive: what they depend on, too.
+
+    Raises:
+        JarsError: they cannot be fetched.
+    """
+    import pyspark
+
+    ivy = sorted((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))[-1]
+    wanted = "".join(
+        f'<dependency org="{organisation}" name="{name}" rev="{number}" conf="*->default" '
+        f'transitive="{str(transitive).lower()}"/>'
+        for organisation, name, number in coordinates
+    )
+    with tempfile.TemporaryDirectory(prefix="afterimage_jars_") as folder:
+        module = Path(folder) / "ivy.xml"
+        module.write_text(
+            '<ivy-module version="2.0"><info organisation="afterimage" module="jars"/>'
+            f"<dependencies>{wanted}</dependencies></ivy-module>",
+            encoding="utf-8",
+        )
+        found = Path(folder) / "classpath"
+        run = subprocess.run(
+            [java(), "-jar", str(ivy), "-ivy", str(module), "-cachepath", str(found)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=folder,
+        )
+        if run.returncode or not found.exists():
+            names = ", ".join(":".join(coordinate) for coordinate in coordinates)
+            raise JarsError(
+                f"Maven Central does not give {names}. Ivy's last lines:\n"
+                f"{(run.stdout + run.stderr)[-2000:]}"
+            )
+        return [Path(path) for path in found.read_text(encoding="utf-8").strip().split(os.pathsep)]
+
+
+def java() -> str:
+    """The program `java`: that of JAVA_HOME, where it is set."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"

@@ -1,0 +1,326 @@
+"""Copies messages of a Kafka cluster into a raw table, as they are, each of them once.
+
+The raw table is its own checkpoint: up to where it was landed stands in the table of progress, and
+what a killed run did not note there is read from the rows themselves. A batch is one commit, so a
+message is in the table, or it is still to be landed. The checkpoint of Spark's query is thrown
+away: it cannot say anything that the table does not know better.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from dbt_afterimage.append import append_once
+from dbt_afterimage.changes.progress import (
+    Progress,
+    next_recorded_at,
+    read_progress,
+    really_done,
+    write_progress,
+)
+from dbt_afterimage.messages import offsets
+from dbt_afterimage.messages.columns import RAW_COLUMNS
+from dbt_afterimage.messages.offsets import Offsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+BATCH = 1_000_000
+_MARK = "landed_at"
+# Kafka's and Spark's own names for the two ends of a partition.
+_EARLIEST, _LATEST = -2, -1
+
+
+class KafkaLandingError(ValueError):
+    """Messages cannot be landed as asked; the text is meant for the user."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to land.
+
+    Attributes:
+        brokers: `bootstrap.servers`, such as `localhost:9092`.
+        topics: names of topics; empty where `pattern` is given.
+        pattern: a regular expression for the whole name of a topic; None with `topics`.
+        starting: `earliest` or `latest`: where to begin in a partition that was never landed.
+        options: further options of the client, by Kafka's own names.
+        max_messages: land so many at most; None for all that are there.
+        accept_gap: go on where Kafka has removed messages that were not landed.
+    """
+
+    brokers: str
+    topics: Sequence[str]
+    pattern: str | None
+    starting: str
+    options: Mapping[str, str]
+    max_messages: int | None
+    accept_gap: bool
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The ends of the partitions: the first offset that is there, and the next to be written."""
+
+    earliest: Offsets
+    latest: Offsets
+
+
+def land(
+    session: SparkSession,
+    request: Request,
+    table: str,
+    progress: str,
+    table_format: str,
+    report: Callable[[str], None],
+) -> int:
+    """Append what was not landed yet, up to what is there now; the table is made when missing.
+
+    Args:
+        session: the live Spark session, with Spark's Kafka package.
+        request: what to land.
+        table: name of the raw table.
+        progress: name of the table of progress.
+        table_format: `iceberg` or `delta`.
+        report: is told how far it is, in a line of text.
+
+    Returns:
+        The number of messages.
+
+    Raises:
+        KafkaLandingError: the topics are not there, or Kafka lacks what was not landed yet.
+        ConcurrentRunError: another run landed into the same table meanwhile.
+    """
+    _create(session, table, table_format)
+    noted = read_progress(session, progress, table)
+    stored = session.table(table)
+    nothing = F.lit(None)
+    done = really_done(
+        stored.withColumnRenamed(_MARK, "recorded_at"),
+        noted,
+        nothing.cast("string"),
+        nothing.cast("timestamp"),
+    )
+    landed = offsets.from_text(noted.arrival)
+    if done != noted:
+        newer = stored
+        if noted.recorded_at is not None:
+            newer = stored.filter(F.col(_MARK) > F.lit(noted.recorded_at).cast("timestamp"))
+        landed = offsets.merged(landed, _last_offsets(newer))
+    ends = _ends(session, request)
+    start = starting_offsets(request, ends, landed, table)
+    wanted = sum(
+        ends.latest[place] - (ends.earliest[place] if at == _EARLIEST else at)
+        for place, at in start.items()
+        if at != _LATEST
+    )
+    if request.max_messages is not None:
+        wanted = min(wanted, request.max_messages)
+    if not wanted:
+        report(f"Nothing new for {table}")
+        return 0
+    writer = _Writer(session, table, progress, table_format, Progress(done.recorded_at), landed)
+    size = min(BATCH, request.max_messages or BATCH)
+    batches = None if request.max_messages is None else request.max_messages // size
+    _run(session, request, start, size, batches, writer, wanted, report)
+    return writer.count
+
+
+def starting_offsets(
+    request: Request, ends: Ends, landed: Offsets, table: str
+) -> dict[tuple[str, int], int]:
+    """The first offset to land of each partition; -2 and -1 are its earliest and its latest.
+
+    Raises:
+        KafkaLandingError: Kafka lacks messages behind those that were landed.
+    """
+    start = {}
+    for place, earliest in ends.earliest.items():
+        name = f"{place[0]}-{place[1]}"
+        if place not in landed:
+            start[place] = _EARLIEST if request.starting == "earliest" else _LATEST
+            continue
+        start[place] = landed[place] + 1
+        if start[place] > ends.latest[place]:
+            raise KafkaLandingError(
+                f"`land kafka`: {table} has {name} up to offset {landed[place]}, and Kafka's last "
+                f"one is {ends.latest[place] - 1}. The topic was made anew, or it is another "
+                "cluster's. Nothing was landed. Cure: land it into another table."
+            )
+        if start[place] < earliest:
+            if not request.accept_gap:
+                raise KafkaLandingError(
+                    f"`land kafka`: {table} has {name} up to offset {landed[place]}, and Kafka "
+                    f"begins at {earliest}: it has removed {earliest - start[place]:,} messages "
+                    "that were not landed. Nothing was landed. Cure: land them from a copy of the "
+                    "topic, or go on without them: --accept-gap."
+                )
+            start[place] = earliest
+    return start
+
+
+class _Writer:
+    """Appends batches, and notes up to where it has come."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        table: str,
+        progress: str,
+        table_format: str,
+        done: Progress,
+        landed: Offsets,
+    ) -> None:
+        self._session, self._table, self._progress = session, table, progress
+        self._format, self._done, self._landed = table_format, done, landed
+        self.count = 0
+        self.batches = 0
+
+    def append(self, rows: DataFrame) -> None:
+        """Append one batch, in one commit."""
+        if rows.isEmpty():
+            return
+        at = next_recorded_at(self._done)
+        marked = rows.withColumns(
+            {"landed_at": F.lit(at).cast("timestamp"), "landing_batch": F.lit(at)}
+        )
+        append_once(
+            self._session, self._table, marked, self._format, self._done.recorded_at, mark=_MARK
+        )
+        found = self._session.table(self._table).filter(F.col(_MARK) == F.lit(at).cast("timestamp"))
+        last = (
+            found.groupBy("topic", "partition")
+            .agg(F.max("offset").alias("offset"), F.count(F.lit(1)).alias("messages"))
+            .collect()
+        )
+        self._landed = offsets.merged(self._landed, offsets.of_rows(last))
+        self._done = Progress(at, arrival=offsets.to_text(self._landed))
+        write_progress(self._session, self._progress, self._table, self._done)
+        self.count += sum(row["messages"] for row in last)
+        self.batches += 1
+
+
+def _run(
+    session: SparkSession,
+    request: Request,
+    start: Offsets,
+    size: int,
+    batches: int | None,
+    writer: _Writer,
+    wanted: int,
+    report: Callable[[str], None],
+) -> None:
+    assigned: dict[str, list[int]] = {}
+    for topic, partition in start:
+        assigned.setdefault(topic, []).append(partition)
+    stream = (
+        session.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", request.brokers)
+        .options(**{f"kafka.{name}": value for name, value in request.options.items()})
+        .option("assign", json.dumps(assigned))
+        .option("startingOffsets", offsets.to_text(start))
+        .option("includeHeaders", "true")
+        .option("maxOffsetsPerTrigger", str(size))
+        .load()
+        .select(*[name for name in RAW_COLUMNS if name not in ("landed_at", "landing_batch")])
+    )
+    failures: list[BaseException] = []
+    is_enough = False
+
+    def append(rows: DataFrame, _: int) -> None:
+        nonlocal is_enough
+        if is_enough:
+            return
+        try:
+            writer.append(rows)
+        except BaseException as error:
+            failures.append(error)
+            raise
+        report(f"{writer.count:,} of {wanted:,} messages landed")
+        is_enough = batches is not None and writer.batches >= batches
+
+    with tempfile.TemporaryDirectory(prefix="afterimage_land_") as checkpoint:
+        query = (
+            stream.writeStream.foreachBatch(append)
+            .option("checkpointLocation", f"file://{checkpoint}")
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            while not query.awaitTermination(1):
+                if is_enough:
+                    query.stop()
+        except Exception:
+            if failures:
+                raise failures[0] from None
+            raise
+        finally:
+            query.stop()
+
+
+def _create(session: SparkSession, table: str, table_format: str) -> None:
+    columns = ", ".join(f"`{name}` {kind}" for name, kind in RAW_COLUMNS.items())
+    session.sql(f"create table if not exists {table} ({columns}) using {table_format}")
+
+
+def _last_offsets(rows: DataFrame) -> dict[tuple[str, int], int]:
+    last = rows.groupBy("topic", "partition").agg(F.max("offset").alias("offset"))
+    return offsets.of_rows(last.collect())
+
+
+def _ends(session: SparkSession, request: Request) -> Ends:
+    """Ask the cluster which partitions there are, and what they hold."""
+    jvm: Any = session.sparkContext._jvm
+    kafka = jvm.org.apache.kafka
+    properties = jvm.java.util.Properties()
+    for name, value in {**request.options, "bootstrap.servers": request.brokers}.items():
+        properties.setProperty(name, value)
+    try:
+        admin = kafka.clients.admin.Admin.create(properties)
+    except TypeError as error:  # Py4J takes an unknown class for a package
+        raise KafkaLandingError(
+            "`land kafka`: Spark's Kafka package is not there. Cure: run `afterimage land kafka`, "
+            f"which fetches it, or add {PACKAGE}:{session.version} to `spark.jars.packages` in "
+            "profiles.yml."
+        ) from error
+    try:
+        topics = list(request.topics)
+        if request.pattern is not None:
+            pattern = jvm.java.util.regex.Pattern.compile(request.pattern)
+            names = admin.listTopics().names().get()
+            topics = sorted(name for name in names if pattern.matcher(name).matches())
+        if not topics:
+            raise KafkaLandingError(
+                f"`land kafka`: no topic of {request.brokers} matches the pattern "
+                f"{request.pattern!r}. Nothing was landed. Cure: correct the pattern."
+            )
+        described = admin.describeTopics(topics).allTopicNames().get()
+        places = [
+            (topic, partition.partition())
+            for topic in topics
+            for partition in described.get(topic).partitions()
+        ]
+
+        def ask(spec: Any) -> dict[tuple[str, int], int]:
+            wanted = jvm.java.util.HashMap()
+            for topic, partition in places:
+                wanted.put(kafka.common.TopicPartition(topic, partition), spec)
+            answer = admin.listOffsets(wanted).all().get()
+            return {
+                (topic, partition): answer.get(
+                    kafka.common.TopicPartition(topic, partition)
+                ).offset()
+                for topic, partition in places
+            }
+
+        spec = kafka.clients.admin.OffsetSpec
+        return Ends(ask(spec.earliest()), ask(spec.latest()))
+    finally:
+        admin.close()

@@ -1,0 +1,130 @@
+"""Messages as JSON: enveloped (magic, type, message, ...) or bare (data, beforeData, headers)."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+HEADER_FIELDS = (
+    "operation",
+    "changeSequence",
+    "timestamp",
+    "streamPosition",
+    "transactionId",
+    "changeMask",
+    "columnMask",
+    "transactionEventCounter",
+    "transactionLastEvent",
+    "externalSchemaId",
+)
+_TYPES = {"transactionEventCounter": "bigint", "transactionLastEvent": "boolean"}
+HEADERS = (
+    "struct<" + ", ".join(f"{name} {_TYPES.get(name, 'string')}" for name in HEADER_FIELDS) + ">"
+)
+COLUMN = (
+    "struct<name string, ordinal int, type string, length int, precision int, scale int, "
+    "primaryKeyPosition int, nullable boolean>"
+)
+METADATA = (
+    "struct<schemaId string, lineage struct<server string, task string, schema string, "
+    "table string, tableVersion bigint, timestamp string>, columns array<" + COLUMN + ">, "
+    "dataSchema string>"
+)
+BODY = (
+    f"struct<data map<string, string>, beforeData map<string, string>, headers {HEADERS}, "
+    f"metadata {METADATA}>"
+)
+"""What every form of a message becomes; values are text, masks and other bytes are hex."""
+
+COLUMN_FIELDS = (
+    "ordinal",
+    "type",
+    "length",
+    "precision",
+    "scale",
+    "primaryKeyPosition",
+    "nullable",
+)
+
+_DATA = f"data map<string, string>, beforeData map<string, string>, headers {HEADERS}"
+_CORRUPT = "_afterimage_corrupt"
+_MESSAGE = (
+    f"struct<{_DATA}, schemaId string, lineage struct<server string, task string, "
+    "schema string, table string, tableVersion bigint, timestamp string>, "
+    "tableStructure struct<tableColumns map<string, struct<ordinal int, type string, length int, "
+    "precision int, scale int, primaryKeyPosition int, nullable boolean>>>, dataSchema string>"
+)
+_TEXT = (
+    f"magic string, type string, messageSchemaId string, message {_MESSAGE}, {_DATA}, "
+    f"task_name string, op string, {_CORRUPT} string"
+)
+
+
+def parsed_json(value: Column) -> Column:
+    """A value (binary) that should be JSON, parsed; for the functions below."""
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    return F.from_json(value.cast("string"), _TEXT, options)
+
+
+def json_problem(value: Column, parsed: Column) -> Column:
+    """Why it is no message, in words; NULL when it is one."""
+    magic = parsed["magic"]
+    is_bare = parsed["headers"]["operation"].isNotNull()
+    is_old = parsed["task_name"].isNotNull() | parsed["op"].isNotNull()
+    return (
+        F.when(~F.is_valid_utf8(value.cast("string")), F.lit("not JSON: no UTF-8 text"))
+        # before the next one: its `data` is a list, which no present form has
+        .when(
+            magic.isNull() & ~is_bare & is_old,
+            F.lit(
+                "the form of 2016 (task_name, op, data as a list), which has neither a position "
+                "nor before images: let the task write the present form"
+            ),
+        )
+        .when(parsed.isNull() | parsed[_CORRUPT].isNotNull(), F.lit("no JSON object of a message"))
+        .when(magic.isNull() & ~is_bare, F.lit("neither `magic` nor `headers.operation`"))
+        .when(magic.isNotNull() & (magic != "atMSG"), F.lit("`magic` is not atMSG"))
+        .when(
+            magic.isNotNull() & ~F.coalesce(parsed["type"].isin("DT", "MD"), F.lit(False)),
+            F.lit("`type` is neither DT nor MD"),
+        )
+        .when(magic.isNotNull() & parsed["message"].isNull(), F.lit("`message` is missing"))
+    )
+
+
+def json_body(parsed: Column) -> Column:
+    """The message itself, as BODY."""
+    message = parsed["message"]
+    is_enveloped = parsed["magic"].isNotNull()
+    columns = F.transform(
+        F.map_entries(message["tableStructure"]["tableColumns"]),
+        lambda entry: F.struct(
+            entry["key"].alias("name"),
+            *[entry["value"][name].alias(name) for name in COLUMN_FIELDS],
+        ),
+    )
+    metadata = F.when(
+        parsed["type"] == "MD",
+        F.struct(
+            message["schemaId"].alias("schemaId"),
+            message["lineage"].alias("lineage"),
+            columns.alias("columns"),
+            message["dataSchema"].alias("dataSchema"),
+        ),
+    )
+    return F.struct(
+        F.when(is_enveloped, message["data"]).otherwise(parsed["data"]).alias("data"),
+        F.when(is_enveloped, message["beforeData"])
+        .otherwise(parsed["beforeData"])
+        .alias("beforeData"),
+        F.when(is_enveloped, message["headers"]).otherwise(parsed["headers"]).alias("headers"),
+        metadata.alias("metadata"),
+    ).cast(BODY)
+
+
+def json_schema_id(parsed: Column) -> Column:
+    """The id of the schema that a message was written by; NULL where it does not say."""
+    is_enveloped = parsed["magic"].isNotNull()
+    return F.when(is_enveloped, parsed["messageSchemaId"]).otherwise(
+        parsed["headers"]["externalSchemaId"]
+    )

@@ -1,0 +1,201 @@
+"""Landing of messages from a real broker: each message once, whatever happens in between."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dbt_afterimage.demo.broker import Broker
+from tests.functional.dbt_project import DbtProject
+from tests.functional.killed_landing import SCHEMA, arguments
+from tests.functional.messages_project import write_project
+from tests.functional.runs import Runs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+
+
+def produce(spark: SparkSession, broker: Broker, topic: str, first: int, count: int) -> None:
+    """Send numbered messages; the number is key and value, every fourth value is NULL."""
+    rows = spark.range(first, first + count).selectExpr(
+        f"'{topic}' as topic",
+        "cast(id as string) as key",
+        "if(id % 4 = 3, null, cast(concat('value ', id) as binary)) as value",
+        "cast(id % 3 as int) as partition",
+        "if(id % 2 = 0, array(named_struct('key', 'table', 'value', cast('carts' as binary))), "
+        "null) as headers",
+    )
+    options = {"kafka.bootstrap.servers": broker.address, "includeHeaders": "true"}
+    rows.coalesce(1).write.format("kafka").options(**options).save()
+
+
+@pytest.fixture(scope="module")
+def project(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> DbtProject:
+    folder = tmp_path_factory.mktemp("landing")
+    write_project(folder, {"raw_kafka": {}}, {})
+    return make_dbt_project(folder, schema=SCHEMA)
+
+
+def land(project: DbtProject, broker: Broker, **request: Any) -> None:
+    project("run-operation", "land_kafka", "--args", arguments(broker.address, **request))
+
+
+def landed(spark: SparkSession, topic: str) -> list[tuple[Any, ...]]:
+    """Counts: rows, places, offsets that would be there without a gap, batches."""
+    [row] = spark.sql(
+        "select count(*), count(distinct topic, partition, offset), "
+        "(select sum(last + 1) from (select max(offset) as last from raw_kafka.messages "
+        f"where topic = '{topic}' group by partition) as ends), count(distinct landing_batch) "
+        f"from raw_kafka.messages where topic = '{topic}'"
+    ).collect()
+    return [tuple(row)]
+
+
+def test_each_message_is_landed_once_as_it_is(
+    project: DbtProject, spark: SparkSession, broker: Broker
+) -> None:
+    produce(spark, broker, "shop.visits", 0, 900)
+    produce(spark, broker, "shop.clicks", 0, 3)
+    land(project, broker, topics=["shop.visits"])
+    assert landed(spark, "shop.visits") == [(900, 900, 900, 1)]
+    rows = spark.sql(
+        "select partition, offset, cast(key as string), cast(value as string), "
+        "transform(headers, h -> concat(h.key, '=', cast(h.value as string))), "
+        "timestamp is not null, landing_batch = date_format(landed_at, "
+        "\"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\") from raw_kafka.messages where cast(key as string) "
+        "in ('5', '6', '7') order by key"
+    ).collect()
+    assert [tuple(row) for row in rows] == [
+        (2, 1, "5", "value 5", None, True, True),
+        (0, 2, "6", "value 6", ["table=carts"], True, True),
+        (1, 2, "7", None, None, True, True),
+    ]
+
+    # nothing new: nothing is written
+    notes = f"select count(*) from {SCHEMA}.afterimage_progress"
+    before = spark.sql(notes).collect()
+    land(project, broker, topics=["shop.visits"])
+    assert landed(spark, "shop.visits") == [(900, 900, 900, 1)]
+    assert spark.sql(notes).collect() == before
+
+    # so many at most; then the rest, and a topic more
+    produce(spark, broker, "shop.visits", 900, 300)
+    land(project, broker, topics=["shop.visits"], max_messages=100)
+    [(rows_so_far, *_)] = landed(spark, "shop.visits")
+    assert 900 < rows_so_far <= 1000
+    land(project, broker, pattern=r"shop\..*")
+    assert landed(spark, "shop.visits")[0][:3] == (1200, 1200, 1200)
+    assert landed(spark, "shop.clicks") == [(3, 3, 3, 1)]
+
+
+def test_what_was_not_noted_is_not_landed_twice(
+    project: DbtProject, spark: SparkSession, broker: Broker
+) -> None:
+    """A run that was killed between its append and its note."""
+    produce(spark, broker, "shop.returns", 0, 30)
+    land(project, broker, topics=["shop.returns"])
+    progress = f"{SCHEMA}.afterimage_progress"
+    spark.sql(f"delete from {progress} where arrival like '%shop.returns%'")
+    land(project, broker, topics=["shop.returns"])
+    assert landed(spark, "shop.returns") == [(30, 30, 30, 1)]
+
+
+def test_a_topic_that_was_made_anew_is_refused(
+    project: DbtProject, spark: SparkSession, broker: Broker
+) -> None:
+    produce(spark, broker, "shop.wishes", 0, 6)
+    land(project, broker, topics=["shop.wishes"])
+    spark.sql("update raw_kafka.messages set offset = 1000 + offset where topic = 'shop.wishes'")
+    progress = f"{SCHEMA}.afterimage_progress"
+    spark.sql(f"delete from {progress} where arrival like '%shop.wishes%'")
+    given = arguments(broker.address, topics=["shop.wishes"])
+    message = project.error_of("run-operation", "land_kafka", "--args", given)
+    assert "shop.wishes-0 up to offset 1001, and Kafka's last one is 1" in message
+    assert "Cure: land it into another table" in message
+    spark.sql("delete from raw_kafka.messages where topic = 'shop.wishes'")
+
+
+def test_a_topic_that_is_not_there_is_named(project: DbtProject, broker: Broker) -> None:
+    given = arguments(broker.address, pattern="none.*")
+    message = project.error_of("run-operation", "land_kafka", "--args", given)
+    assert "no topic of" in message and "'none.*'" in message
+
+
+def test_a_killed_landing_is_repeated(
+    project: DbtProject,
+    spark: SparkSession,
+    broker: Broker,
+    runs: Runs,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    """By hand: --landing-kills 20, during 200,000 messages."""
+    kills = request.config.getoption("--landing-kills")
+    count = 10_000 * kills
+    produce(spark, broker, "shop.orders", 0, count)
+    moments = random.Random(7)
+    for number in range(kills + 1):
+        process = start(
+            project, broker, runs, tmp_path / f"run_{number}", batch=count // (6 * kills)
+        )
+        runs.wait_until_started(process)
+        if number < kills:
+            time.sleep(moments.uniform(1, 7))
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        else:
+            runs.finish(process)
+    assert landed_offsets(runs, tmp_path) == (count, count, count)
+
+
+def start(
+    project: DbtProject, broker: Broker, runs: Runs, scratch: Path, batch: int
+) -> subprocess.Popen[str]:
+    given = [project.path, runs.profiles, runs.table_format, scratch, broker.address]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.functional.killed_landing", *map(str, given), "shop.orders",
+         str(batch)],
+        cwd=ROOT,
+        env={**os.environ, "AFTERIMAGE_WAREHOUSE": str(runs.warehouse)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def landed_offsets(runs: Runs, folder: Path) -> tuple[int, int, int]:
+    """Rows, places, and offsets up to the last one, without Spark: it is another warehouse."""
+    import pyarrow.compute as pc
+    from pyiceberg.catalog import load_catalog
+
+    catalog = load_catalog(
+        "lake", type="sql", uri=f"sqlite:///{runs.warehouse}/catalog.db", warehouse=str(folder)
+    )
+    table = catalog.load_table("raw_kafka.messages").scan().to_arrow()
+    places = {
+        (partition, offset)
+        for partition, offset in zip(
+            table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True
+        )
+    }
+    ends = [
+        pc.max(table.filter(pc.equal(table["partition"], partition))["offset"]).as_py() + 1
+        for partition in range(3)
+    ]
+    return table.num_rows, len(places), sum(ends)

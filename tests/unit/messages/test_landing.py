@@ -1,0 +1,56 @@
+"""Where a landing begins, and the options of Kafka's client."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dbt_afterimage.landing.kafka import Ends, KafkaLandingError, Request, starting_offsets
+from dbt_afterimage.landing.options import OptionError, client_options
+
+REQUEST = Request("localhost:9092", ["carts"], None, "earliest", {}, None, False)
+ENDS = Ends({("carts", 0): 100, ("carts", 1): 0}, {("carts", 0): 200, ("carts", 1): 50})
+
+
+def test_a_partition_begins_behind_what_was_landed() -> None:
+    landed = {("carts", 0): 149}
+    assert starting_offsets(REQUEST, ENDS, landed, "raw.messages") == {
+        ("carts", 0): 150,
+        ("carts", 1): -2,
+    }
+    latest = replace(REQUEST, starting="latest")
+    assert starting_offsets(latest, ENDS, landed, "raw.messages")[("carts", 1)] == -1
+
+
+def test_messages_that_kafka_has_removed_stop_the_landing() -> None:
+    landed = {("carts", 0): 89}
+    with pytest.raises(KafkaLandingError) as refused:
+        starting_offsets(REQUEST, ENDS, landed, "raw.messages")
+    assert "removed 10 messages that were not landed" in str(refused.value)
+    assert "--accept-gap" in str(refused.value)
+    accepted = replace(REQUEST, accept_gap=True)
+    assert starting_offsets(accepted, ENDS, landed, "raw.messages")[("carts", 0)] == 100
+
+
+def test_a_topic_that_was_made_anew_is_refused() -> None:
+    with pytest.raises(KafkaLandingError, match="The topic was made anew"):
+        starting_offsets(REQUEST, ENDS, {("carts", 0): 200}, "raw.messages")
+
+
+def test_options_of_the_command_line_go_before_those_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("# of the team\n\nsecurity.protocol = SSL\nssl.truststore.type=PEM\n")
+    assert client_options(["security.protocol=SASL_SSL", "a=b=c"], file) == {
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "a": "b=c",
+    }
+
+
+def test_an_option_without_a_value_is_refused_and_not_shown() -> None:
+    with pytest.raises(OptionError) as refused:
+        client_options(["sasl.jaas.config secret"], None)
+    assert "name=value" in str(refused.value)
+    assert "secret" not in str(refused.value)

@@ -1,0 +1,59 @@
+"""Schemas of a registry: from its REST interface, and from files."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from dbt_afterimage.messages.schemas import RegistryError, registered_schema
+
+SCHEMA = '{"type": "record", "name": "DataRecord", "fields": []}'
+
+
+class Registry(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        answers = {
+            "/schemas/ids/7": (200, json.dumps({"schema": SCHEMA})),
+            "/schemas/ids/9": (500, ""),
+        }
+        status, text = answers.get(self.path, (404, '{"error_code": 40403}'))
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *arguments: object) -> None:
+        """Nothing: the console is pytest's."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Registry)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_registry_is_asked_by_id(address: str) -> None:
+    assert registered_schema(address + "/", "7") == SCHEMA
+    assert registered_schema(address, "8") is None
+
+
+def test_a_registry_that_does_not_answer_stops_the_run(address: str) -> None:
+    with pytest.raises(RegistryError, match=r"schemas/ids/9: 500 .* Cure: "):
+        registered_schema(address, "9")
+
+
+def test_a_folder_of_files(tmp_path: Path) -> None:
+    (tmp_path / "7.avsc").write_text(SCHEMA, encoding="utf-8")
+    assert registered_schema(str(tmp_path), "7") == SCHEMA
+    assert registered_schema(str(tmp_path), "8") is None
+    with pytest.raises(RegistryError, match="which is no folder"):
+        registered_schema(str(tmp_path / "none"), "7")

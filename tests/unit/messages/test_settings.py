@@ -1,0 +1,46 @@
+"""Settings of Qlik messages: what is refused, and what the error says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt_afterimage.settings import SettingsError, has_own_loads, parse_settings
+
+
+def parse(**settings: Any) -> dict[str, Any]:
+    given = {"system": "qlik_messages", **settings}
+    meta = {"afterimage": given}
+    return parse_settings({"source_name": "shop", "name": "carts", "meta": meta})
+
+
+def test_by_default_the_topic_tells_the_table_and_the_yaml_its_columns() -> None:
+    settings = parse(key=["cart_id"])
+    assert settings["table_from"] == "topic"
+    assert settings["schemas_from"] == "columns"
+    assert settings["change_seq_form"] == "35 digits"
+    assert has_own_loads(settings)
+    assert settings["carried_columns"] is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"table_from": "key"}, "`table_from` is 'key'. Allowed: topic, schema_id, header."),
+        ({"table_from": "header"}, "`table_header` names the record header"),
+        ({"table_header": "table"}, "`table_header` names the record header"),
+        ({"schemas_from": "registry"}, "`schema_registry` is missing"),
+        ({"table_from": "schema_id"}, "known from metadata messages alone"),
+        ({"table_schema": "shop"}, "only metadata messages tell schemas of tables"),
+        ({"base": {"kind": "frozen"}}, "A full load comes as messages (REFRESH)"),
+        ({"look_back": "a while"}, "is not a duration"),
+        ({"table_form": "topic"}, "Did you mean `table_from`?"),
+    ],
+)
+def test_what_is_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        parse(**settings)
+    assert words in str(refused.value)
+    assert "shop.carts" in str(refused.value)
+    assert "Cure: " in str(refused.value)
