@@ -46,7 +46,7 @@ demo-openedge: setup ## the same with the change tables of an OpenEdge database
 demo-soliddb: setup ## the same from the transaction log of a solidDB server
 	@$(WITH_ENV) afterimage demo --system soliddb
 
-test: lint-code test-unit test-iceberg lint-sql test-delta ## all of the checks below, 30 minutes on two cores
+test: lint-code test-unit test-iceberg lint-sql test-delta ## all of the checks below, about 35 minutes on two cores
 
 lint: lint-code lint-sql ## Python, YAML, shell and SQL, and a description for everything
 

@@ -154,8 +154,9 @@ MUTATIONS = (
     Mutation(
         "R11: late changes take the narrow path",
         BATCH,
-        "found.first_seq <= applied.change_seq",
-        "false",
+        # the clocks of late changes would tell them as well
+        "{%- if why is none -%}",
+        "{%- if true -%}",
         _batches("r11_history", "late_and_plain"),
     ),
     Mutation(
