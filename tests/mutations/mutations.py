@@ -30,7 +30,7 @@ class Mutation:
 
 
 def _rules(shape: str) -> str:
-    return f"tests/functional/properties/test_rules.py -k random_streams[{shape}]"
+    return f"tests/functional/properties/test_rules.py -k random_streams --shapes {shape}"
 
 
 def _batches(test: str, shape: str) -> str:
