@@ -23,7 +23,8 @@ DELTA_TESTS := $(addprefix tests/functional/test_,change_log.py::test_a_repaired
 PYTEST_ARGS ?=
 
 .PHONY: help setup demo demo-openedge demo-soliddb test lint lint-code lint-sql \
-	test-unit test-dbt test-functional test-iceberg test-delta test-properties test-mutations bench docs lock clean
+	test-unit test-dbt test-functional test-iceberg test-delta test-properties test-mutations \
+	bench bench-soliddb bench-kafka docs lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -98,6 +99,12 @@ test-mutations: $(SETUP_DONE) ## break each rule of history on purpose: the test
 BENCH_ARGS ?=
 bench: $(SETUP_DONE) ## what each step of a table's chain costs, beside plain appends and rivals
 	$(WITH_ENV) python -m benchmarks --table-format $(FORMAT) $(BENCH_ARGS)
+
+bench-soliddb: $(SETUP_DONE) ## how fast rows of solidDB are decoded, beside reading them decoded
+	$(WITH_ENV) python -m benchmarks.soliddb_decoding $(BENCH_ARGS)
+
+bench-kafka: $(SETUP_DONE) ## how fast messages are landed and decoded, beside a plain copy of the topic
+	$(WITH_ENV) python -m benchmarks.kafka_throughput --table-format $(FORMAT) $(BENCH_ARGS)
 
 docs: setup ## build dbt's documentation of your warehouse: target/static_index.html
 	$(WITH_ENV) dbt docs generate --static

@@ -8,17 +8,14 @@ Prints a Markdown table and writes it, with the raw figures as JSON, to --result
 from __future__ import annotations
 
 import argparse
-import os
-import sys
-import tempfile
 from pathlib import Path
 
 from benchmarks.chain import Chain
 from benchmarks.feed import Feed
 from benchmarks.lakehouse import Lakehouse
-from benchmarks.project import write_profiles, write_project
+from benchmarks.project import write_project
 from benchmarks.report import as_json, as_markdown
-from tests.functional.dbt_project import DbtProject
+from benchmarks.session import running_bench
 
 
 def main() -> None:
@@ -32,27 +29,12 @@ def main() -> None:
     parser.add_argument("--no-snapshot", action="store_true")
     parser.add_argument("--results", type=Path, default=Path(".scratch/bench"))
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="afterimage_bench_") as folder:
-        scratch = Path(folder)
-        os.environ["AFTERIMAGE_WAREHOUSE"] = str(scratch / "warehouse")
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        (scratch / "warehouse").mkdir()
-        write_project(scratch / "project")
-        write_profiles(scratch / "profiles", threads=1)
-        dbt = DbtProject(
-            scratch / "project",
-            scratch / "profiles",
-            options.table_format,
-            "bench",
-            scratch / "dbt",
-        )
-        dbt("run-operation", "check_session")
-        from pyspark.sql import SparkSession
-
-        session = SparkSession.builder.getOrCreate()
-        session.conf.set("bench.scratch", str(scratch / "written"))
+    with running_bench(options.table_format, write_project) as bench:
+        session = bench.session
+        session.conf.set("bench.scratch", str(bench.folder / "written"))
         feed = Feed(options.keys, options.columns, options.changes)
-        chain = Chain(Lakehouse(session, options.table_format), feed, dbt, not options.no_snapshot)
+        lakehouse = Lakehouse(session, options.table_format)
+        chain = Chain(lakehouse, feed, bench.dbt, not options.no_snapshot)
         chain.prepare()
         chain.measure(0, options.repeats)
         options.results.mkdir(parents=True, exist_ok=True)
@@ -62,7 +44,6 @@ def main() -> None:
         (options.results / f"{options.table_format}.json").write_text(
             as_json(chain, session.version), encoding="utf-8"
         )
-        session.stop()
 
 
 if __name__ == "__main__":

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests.functional.project_files import (
+    changes_model,
+    history_model,
+    other_marts,
+    write_files,
+    write_settings,
+)
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = "bench"
@@ -15,15 +22,9 @@ CHAIN = ("stg_items", "items_changes", "items_history", "items_current", "items_
 
 MODELS = {
     "staging/stg_items.sql": "{{ stage_qlik_change_table('raw', 'items__ct', base='items') }}\n",
-    "items_changes.py": (
-        "from dbt_afterimage.changes import build_changes\n\n\n"
-        "def model(dbt, session):\n"
-        "    dbt.config(materialized='change_log')\n"
-        "    return build_changes(dbt, session, dbt.ref('stg_items'))\n"
-    ),
-    "items_history.sql": "{{ history(ref('items_changes')) }}\n",
-    "items_current.sql": "{{ current(ref('items_history')) }}\n",
-    "items_field_changes.sql": "{{ field_changes(ref('items_changes')) }}\n",
+    **changes_model("items", "stg_items"),
+    **history_model("items"),
+    **other_marts("items"),
 }
 # What a team without a change log would do: keep the state of the source at each run.
 SNAPSHOT = """\
@@ -39,25 +40,14 @@ select * from {{ source('state', 'items_state') }}
 
 def write_project(folder: Path, name: str = "bench") -> None:
     """Write the project's files into a new folder."""
-    given = yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))
-    project = {key: given[key] for key in ("profile", "flags", "vars", "on-run-start")}
-    project |= {
-        "name": name,
-        "macro-paths": [str(ROOT / "macros")],
-        "models": {name: {"staging": {"+materialized": "staging_view"}}},
-    }
     settings = {"system": "qlik_change_table", "key": ["id"], "base": {"kind": "frozen"}}
     sources = [
         _source("raw", RAW_SCHEMA, {"items__ct": {"afterimage": settings}, "items": {}}),
         _source("state", SCHEMA, {"items_state": {}}),
     ]
-    shutil.rmtree(folder, ignore_errors=True)
-    write_yaml(folder / "dbt_project.yml", project)
-    write_yaml(folder / "models" / "sources.yml", {"version": 2, "sources": sources})
-    for path, text in {**MODELS, "../snapshots/items_snapshot.sql": SNAPSHOT}.items():
-        target = folder / "models" / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+    write_settings(folder, name)
+    write_files(folder / "models", {**MODELS, "sources.yml": {"version": 2, "sources": sources}})
+    write_files(folder / "snapshots", {"items_snapshot.sql": SNAPSHOT})
 
 
 def write_profiles(folder: Path, threads: int = 2, cores: int = 2) -> None:
@@ -67,13 +57,7 @@ def write_profiles(folder: Path, threads: int = 2, cores: int = 2) -> None:
         output["schema"] = SCHEMA
         output["threads"] = threads
         output["server_side_parameters"]["spark.master"] = f"local[{cores}]"
-    write_yaml(folder / "profiles.yml", profile)
-
-
-def write_yaml(path: Path, content: Any) -> None:
-    """Write a YAML file and the folders above it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    write_files(folder, {"profiles.yml": profile})
 
 
 def _source(name: str, schema: str, tables: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """How fast solidDB rows are decoded, beside reading the same rows already decoded.
 
-    scripts/with_env.sh python benchmarks/soliddb_decoding.py --rows 200000 --repeats 5
+    make bench-soliddb BENCH_ARGS="--rows 200000 --repeats 5"
 
 Prints a Markdown table of medians. Data is seeded; the cases of a repeat run one after the other,
 so that a machine that slows down slows all of them. Every case reads a Parquet table and casts each

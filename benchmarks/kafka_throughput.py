@@ -1,0 +1,151 @@
+"""How fast messages are landed and decoded, beside a plain copy of the same topic.
+
+    make bench-kafka BENCH_ARGS="--messages 200000 --repeats 3"
+
+A broker of its own, on loopback, holds seeded messages: JSON in the Qlik envelope, nine updates
+with before images to one insert. Three cases run one after the other in each repeat, each into a
+table that is not there yet: Spark's own stream from Kafka into a table, `land kafka`, and the model
+that decodes what was landed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.project import SCHEMA
+from benchmarks.session import Bench, running_bench
+from dbt_afterimage.demo.broker import Broker, running_broker
+from dbt_afterimage.jars import avro_jars, give_to_spark, kafka_jars
+from tests.functional.killed_landing import arguments
+from tests.functional.messages_project import write_project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TOPIC = "bench.items"
+COLUMNS = {
+    "id": "bigint",
+    **{f"c{number:02}": "string" for number in range(1, 8)},
+    **{f"n{number:02}": "decimal(12,2)" for number in range(1, 5)},
+}
+COPY, LAND, DECODE = "plain copy", "land kafka", "decode"
+
+
+def produce(session: SparkSession, broker: Broker, count: int) -> None:
+    """Send messages to three partitions, by key."""
+    operation = "if(id % 10 = 0, 'INSERT', 'UPDATE')"
+    message = (
+        f"named_struct('data', {_image(0)}, 'beforeData', if(id % 10 = 0, null, {_image(1)}), "
+        f"'headers', named_struct('operation', {operation}, "
+        "'changeSequence', concat('2026030212000000', lpad(id, 19, '0')), "
+        "'timestamp', '2026-03-02T11:59:59.500', 'streamPosition', hex(id), "
+        "'transactionId', hex(id div 3), 'changeMask', '0FFE', 'columnMask', '0FFF', "
+        "'transactionEventCounter', id % 3 + 1, 'transactionLastEvent', id % 3 = 2))"
+    )
+    envelope = (
+        "named_struct('magic', 'atMSG', 'type', 'DT', 'headers', cast(null as string), "
+        "'messageSchemaId', cast(null as string), 'messageSchema', cast(null as string), "
+        f"'message', {message})"
+    )
+    rows = session.range(count).selectExpr(
+        f"'{TOPIC}' as topic",
+        "cast(id % 1000 as string) as key",
+        "cast(id % 3 as int) as partition",
+        f"to_json({envelope}, map('ignoreNullFields', 'false')) as value",
+    )
+    rows.write.format("kafka").option("kafka.bootstrap.servers", broker.address).save()
+
+
+def _image(age: int) -> str:
+    values = ["'id', id % 100000"]
+    for name, kind in COLUMNS.items():
+        drawn = f"xxhash64(id - {age}, '{name}')"
+        if kind == "string":
+            values.append(f"'{name}', substr(hex({drawn}), 1, 12)")
+        elif name != "id":
+            values.append(f"'{name}', cast(pmod({drawn}, 1000000) * 0.01 as decimal(12,2))")
+    return f"named_struct({', '.join(values)})"
+
+
+def copy(bench: Bench, broker: Broker) -> None:
+    """What Spark does on its own: the topic's messages into a table."""
+    checkpoint = bench.folder / f"checkpoint_{time.monotonic_ns()}"
+    (
+        bench.session.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", broker.address)
+        .option("subscribe", TOPIC)
+        .option("startingOffsets", "earliest")
+        .load()
+        .writeStream.format(bench.table_format)
+        .option("checkpointLocation", f"file://{checkpoint}")
+        .trigger(availableNow=True)
+        .toTable(f"{SCHEMA}.copied")
+        .awaitTermination()
+    )
+
+
+def measure(bench: Bench, broker: Broker, repeats: int) -> dict[str, list[float]]:
+    """Seconds by case."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+
+    def timed(case: str, action: Callable[[], Any]) -> None:
+        began = time.perf_counter()
+        action()
+        seconds[case].append(time.perf_counter() - began)
+
+    given = arguments(broker.address, topics=[TOPIC])
+    for _ in range(repeats):
+        for table in (f"{SCHEMA}.copied", "raw_kafka.messages", f"{SCHEMA}.raw_kafka_messages"):
+            bench.session.sql(f"drop table if exists {table}")
+        bench.session.sql(f"drop table if exists {SCHEMA}.afterimage_progress")
+        timed(COPY, lambda: copy(bench, broker))
+        timed(LAND, lambda: bench.dbt("run-operation", "land_kafka", "--args", given))
+        timed(DECODE, lambda: bench.dbt("run", "--select", "raw_kafka_messages"))
+    return seconds
+
+
+def main() -> None:
+    """Measure, check what was measured, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--table-format", choices=("iceberg", "delta"), default="iceberg")
+    parser.add_argument("--messages", type=int, default=200_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    give_to_spark([*kafka_jars(), *avro_jars()])
+
+    def write(folder: Path) -> None:
+        settings = {"key": ["id"], "message_table": TOPIC}
+        write_project(folder, {"raw_kafka": {}}, {"items": ("raw_kafka", settings, COLUMNS)})
+
+    with running_bench(options.table_format, write) as bench:
+        folder = bench.folder / "broker"
+        folder.mkdir()
+        with running_broker(folder, partitions=3) as broker:
+            produce(bench.session, broker, options.messages)
+            seconds = measure(bench, broker, options.repeats)
+            decoded = bench.session.table(f"{SCHEMA}.raw_kafka_messages").filter("kind = 'change'")
+            if decoded.count() != options.messages:
+                raise AssertionError("not all messages were decoded")
+    medians = {case: statistics.median(taken) for case, taken in seconds.items()}
+    print(
+        f"{options.table_format}: {options.messages:,} messages, {len(COLUMNS)} columns, "
+        f"median of {options.repeats}\n\n| case | seconds | messages/s | times the copy |\n"
+        "|---|---|---|---|"
+    )
+    for case, median in medians.items():
+        print(
+            f"| {case} | {median:.1f} ({min(seconds[case]):.1f} to {max(seconds[case]):.1f}) "
+            f"| {options.messages / median:,.0f} | {median / medians[COPY]:.2f} |"
+        )
+    print(json.dumps(seconds))
+
+
+if __name__ == "__main__":
+    main()

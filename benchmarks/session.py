@@ -1,0 +1,57 @@
+"""A dbt project in a warehouse of its own, and the Spark session that dbt uses for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.project import SCHEMA, write_profiles
+from tests.functional.dbt_project import DbtProject
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is measured with; `folder` is scratch."""
+
+    dbt: DbtProject
+    session: SparkSession
+    table_format: str
+    folder: Path
+
+
+@contextmanager
+def running_bench(table_format: str, write_project: Callable[[Path], None]) -> Iterator[Bench]:
+    """Start Spark as the project's profile says; one dbt thread keeps steps apart.
+
+    Args:
+        table_format: `iceberg` or `delta`.
+        write_project: writes the dbt project into an empty folder.
+    """
+    with tempfile.TemporaryDirectory(prefix="afterimage_bench_") as scratch:
+        folder = Path(scratch)
+        os.environ["AFTERIMAGE_WAREHOUSE"] = str(folder / "warehouse")
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        (folder / "warehouse").mkdir()
+        (folder / "project").mkdir()
+        write_project(folder / "project")
+        write_profiles(folder / "profiles", threads=1)
+        dbt = DbtProject(
+            folder / "project", folder / "profiles", table_format, SCHEMA, folder / "dbt"
+        )
+        dbt("run-operation", "check_session")
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.builder.getOrCreate()
+        try:
+            yield Bench(dbt, session, table_format, folder)
+        finally:
+            session.stop()
