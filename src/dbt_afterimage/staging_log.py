@@ -1,6 +1,7 @@
 """A staging model whose decoding needs Python: what a run adds to its table, and how it is written.
 
-The materialization `staging_log` calls `write_log` with what the model returned.
+The model begins with `start_log`; the materialization `staging_log` calls `write_log` with what it
+returned.
 """
 
 from __future__ import annotations
@@ -10,10 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from dbt_afterimage.append import append_once
-from dbt_afterimage.changes.progress import Progress, write_progress
+from dbt_afterimage.changes.progress import (
+    Progress,
+    next_recorded_at,
+    read_progress,
+    really_done,
+    write_progress,
+)
 from dbt_afterimage.spark_adapter.errors import conflicts_explained
 from dbt_afterimage.table_writer import table_writer
 
@@ -21,33 +29,68 @@ logger = AdapterLogger("afterimage")
 
 
 @dataclass(frozen=True)
+class LogRun:
+    """Where a run of a decoded log begins.
+
+    Attributes:
+        stored: the table as it stands; None before its first run.
+        noted: what was noted of earlier runs.
+        done: what they did: more than was noted if one was killed before it could note it.
+        is_rebuild: `rebuild_changes` is set: the rows replace the table's, and are not appended.
+        recorded_at: the identity of this run's batch, ISO text in UTC.
+    """
+
+    stored: DataFrame | None
+    noted: Progress
+    done: Progress
+    is_rebuild: bool
+    recorded_at: str
+
+    @property
+    def is_progress_behind(self) -> bool:
+        """A killed run did not note what it had written."""
+        return self.done != self.noted
+
+
+@dataclass(frozen=True)
 class LogBatch:
     """One append to a decoded log, decided but not written yet.
 
     Attributes:
+        run: what it belongs to.
         rows: the rows, with all columns of the table; maybe none.
-        partition_by: columns that the table is partitioned by.
         is_empty: there is nothing to read since the last run.
         change_seq: up to which position the raw table is read then, None before the first one, and
             where positions are no measure of it.
         arrival: the same as a mark of arrival, where that is the measure.
-        recorded_at: the batch's identity, ISO text in UTC.
-        recorded_after: the identity of the table's last batch, or None.
-        is_rebuild: the rows replace the table's instead of being appended.
-        is_progress_behind: a killed run did not note what it had written.
+        partition_by: columns that the table is partitioned by.
         cached: what to release once the batch is written.
     """
 
+    run: LogRun
     rows: DataFrame
-    partition_by: Sequence[str]
     is_empty: bool
-    change_seq: str | None
-    arrival: str | None
-    recorded_at: str
-    recorded_after: str | None
-    is_rebuild: bool
-    is_progress_behind: bool
-    cached: Sequence[DataFrame]
+    change_seq: str | None = None
+    arrival: str | None = None
+    partition_by: Sequence[str] = ()
+    cached: Sequence[DataFrame] = ()
+
+
+def start_log(session: SparkSession, context: dict[str, Any], position: Column) -> LogRun:
+    """Look at what earlier runs have done.
+
+    Args:
+        session: the live Spark session.
+        context: names of the tables, table format and model, as the materialization gives them.
+        position: of a row of the log; NULL where positions do not tell how far the log was read.
+    """
+    stored = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
+    noted = Progress()
+    if stored is not None:
+        noted = read_progress(session, context["progress"], context["model"])
+    done = really_done(stored, noted, position, F.lit(None).cast("timestamp"))
+    is_rebuild = stored is not None and bool(context["rebuild_changes"])
+    return LogRun(stored, noted, done, is_rebuild, next_recorded_at(done))
 
 
 def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -> None:
@@ -57,23 +100,25 @@ def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -
 
     Args:
         session: the live Spark session.
-        context: names of the tables, table format and model, as the materialization gives them.
+        context: as for `start_log`.
         batch: what to write.
     """
-    log, table_format = context["log"], context["file_format"]
+    log, table_format, run = context["log"], context["file_format"], batch.run
     rows = batch.rows.persist()
     count = 0 if batch.is_empty else rows.count()
-    if not session.catalog.tableExists(log) or batch.is_rebuild:
+    if run.stored is None or run.is_rebuild:
         writer = table_writer(rows, log, table_format, batch.partition_by)
         with conflicts_explained(log):
-            if batch.is_rebuild:
+            if run.is_rebuild:
                 writer.createOrReplace()
             else:
                 writer.create()
     elif count:
-        append_once(session, log, rows, table_format, batch.recorded_after)
-    if not batch.is_empty or batch.is_progress_behind:
-        progress = Progress(batch.recorded_at, batch.change_seq, arrival=batch.arrival)
+        append_once(session, log, rows, table_format, run.done.recorded_at)
+    is_new = run.is_rebuild or not batch.is_empty
+    if is_new or run.is_progress_behind:
+        recorded_at = run.recorded_at if is_new else run.done.recorded_at
+        progress = Progress(recorded_at, batch.change_seq, arrival=batch.arrival)
         write_progress(session, context["progress"], context["model"], progress)
     if count:
         logger.info(f"{context['model']}: {count:,} records decoded")

@@ -37,6 +37,7 @@ from dbt_afterimage.changes.quarantine import (
 from dbt_afterimage.changes.raw_version import is_noted, raw_version
 from dbt_afterimage.changes.reading import is_position, read
 from dbt_afterimage.changes.rebuild import check_rebuild
+from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.positions import Positions
 from dbt_afterimage.settings import positions
 
@@ -118,8 +119,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         rejected=rejects,
         repaired=repaired(session, context, accepted) if counts.accepted else None,
         empty_log=rows.limit(0),
-        empty_rejected=session.createDataFrame(
-            [], ", ".join(f"{name} {kind}" for name, kind in REJECTED_COLUMNS.items())
+        empty_rejected=local_rows(
+            session, [], ", ".join(f"{name} {kind}" for name, kind in REJECTED_COLUMNS.items())
         ),
         change_seq=greatest(
             found["accepted_seq"], done.change_seq, *[load.position for load in loads]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -53,5 +54,29 @@ def check_rebuild(
         f"records that the log was made from, {found['records']:,} of them, the first at "
         f"change_seq {found['first']}; the oldest record of the raw table is at "
         f"{oldest[0] if oldest else None}. Nothing was written. Cure: run without "
+        "`rebuild_changes`, or land the missing records again from a copy."
+    )
+
+
+def check_still_there(model: str, held: DataFrame, raw: DataFrame, place: Sequence[str]) -> None:
+    """Stop unless every record that a decoded log was made from can be read once more.
+
+    Args:
+        model: its name, for the message.
+        held: the records that were decoded.
+        raw: the raw table.
+        place: columns of both that name a record.
+
+    Raises:
+        RebuildError: some are gone; names how many, and the first one.
+    """
+    lost = held.select(*place).join(raw.select(*place), list(place), "left_anti")
+    found = lost.agg(F.count(F.lit(1)), F.min(F.struct(*place))).first()
+    if found is None or not found[0]:
+        return
+    first = ", ".join(f"{name} {found[1][name]}" for name in place)
+    raise RebuildError(
+        f"{model}: `rebuild_changes` is set, and the raw table lacks {found[0]:,} records that "
+        f"were decoded from it, the first at {first}. Nothing was written. Cure: run without "
         "`rebuild_changes`, or land the missing records again from a copy."
     )

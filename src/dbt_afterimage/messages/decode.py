@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.messages.avro_form import (
     AvroUnavailableError,
     parsed_envelope,
@@ -64,7 +65,9 @@ def check_avro(session: SparkSession, source: str) -> None:
         AvroUnavailableError: its package is not there.
     """
     try:
-        session.range(0).select(parsed_envelope(F.lit(None).cast("binary"))).schema  # noqa: B018
+        parsed = session.range(0).select(parsed_envelope(F.lit(None).cast("binary")))
+        # Spark looks for its function when it is asked for the columns, and reads nothing for it.
+        _ = parsed.columns
     except (PySparkException, TypeError) as error:
         raise AvroUnavailableError(
             f"Source table {source} holds Avro messages, and Spark's Avro package is not there "
@@ -160,7 +163,7 @@ def _with_table(
         for name, schema in schemas.items()
     ]
     kinds = "schema_id string, known_schema string, known_table string, mask_columns array<string>"
-    of_schemas = session.createDataFrame(known, kinds).withColumn("is_known", F.lit(True))
+    of_schemas = local_rows(session, known, kinds).withColumn("is_known", F.lit(True))
     rows = rows.join(F.broadcast(of_schemas), "schema_id", "left")
     if settings["table_from"] == "schema_id":
         schema, table = F.col("known_schema"), F.col("known_table")
@@ -189,10 +192,7 @@ def _judged(
     # what tells columns and table must be there before a message can be read rightly
     needs_schema = settings["schemas_from"] == "metadata"
     is_unknown = F.col("schema_id").isNotNull() & F.col("is_known").isNull()
-    lacks = F.lit(False)
-    if needs_schema:
-        lacks = lacks | (is_data & is_unknown)
-    lacks = lacks | (is_avro & ~has_text)
+    lacks = (F.lit(needs_schema) & is_data & is_unknown) | (is_avro & ~has_text)
     lacks = F.coalesce(lacks, F.lit(False))
     can_wait = (form != REGISTRY) & F.col("schema_id").isNotNull()
     waits_for = F.when(lacks & can_wait, F.col("schema_id"))

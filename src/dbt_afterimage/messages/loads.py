@@ -19,13 +19,18 @@ from dbt_afterimage.positions import QlikPositions
 # Beyond every position: where a run ends that nothing has ended, but for the word of the user.
 _OPEN_END = "~"
 
+Table = tuple[str | None, str]
+"""Names of schema and table; a schema is not known in every form."""
+RunName = tuple[str, int, int]
+"""Topic, partition, and offset of a run's last message."""
+
 
 @dataclass(frozen=True)
 class Run:
     """REFRESH messages of one table in one partition, with no newer change between them.
 
     Attributes:
-        table: names of schema and table.
+        table: whose messages they are.
         topic: of the partition.
         partition: its number.
         first_offset: of the run's first message.
@@ -36,7 +41,7 @@ class Run:
         loaded_at: when its last message was produced, ISO text in UTC.
     """
 
-    table: tuple[str | None, str]
+    table: Table
     topic: str
     partition: int
     first_offset: int
@@ -45,6 +50,11 @@ class Run:
     after: str
     ended_by: str | None
     loaded_at: str | None
+
+    @property
+    def name(self) -> RunName:
+        """What tells it from other runs, however many messages it had when it was first seen."""
+        return self.topic, self.partition, self.last_offset
 
     @property
     def is_redelivered(self) -> bool:
@@ -57,7 +67,7 @@ class FullLoad:
     """A full load of a table.
 
     Attributes:
-        table: names of schema and table.
+        table: what is loaded.
         load_id: its name: topic, partition and offset of one of its messages.
         after: the greatest change_seq before it; "" for none.
         until: it lies before this change_seq, or at it.
@@ -66,7 +76,7 @@ class FullLoad:
         loaded_at: when its last message was produced, ISO text in UTC.
     """
 
-    table: tuple[str | None, str]
+    table: Table
     load_id: str
     after: str
     until: str

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt_afterimage.messages.columns import CHANGE, LOAD, LOAD_DONE, LOAD_PART, POSITION
-from dbt_afterimage.messages.loads import FullLoad, Run
+from dbt_afterimage.messages.loads import FullLoad, Run, RunName, Table
 from dbt_afterimage.positions import QlikPositions
 
 _PLACE = ("table_schema", "table_name", "topic", "partition")
@@ -81,9 +81,7 @@ def parts_of(messages: DataFrame, stored: DataFrame | None) -> DataFrame:
     )
 
 
-def runs_by_table(
-    parts: DataFrame, positions: DataFrame
-) -> dict[tuple[str | None, str], list[Run]]:
+def runs_by_table(parts: DataFrame, positions: DataFrame) -> dict[Table, list[Run]]:
     """The runs that parts of several batches make; redelivered messages are left out.
 
     Args:
@@ -129,6 +127,36 @@ def runs_by_table(
     return dict(runs)
 
 
+def all_notes(
+    stored: DataFrame | None, parts: DataFrame | None, positions: DataFrame, recorded_at: str
+) -> tuple[DataFrame | None, DataFrame, DataFrame | None]:
+    """Parts of loads and positions, of this run and before; and notes of loads that are whole.
+
+    No parts where there never was a load.
+
+    Args:
+        stored: the table of decoded messages.
+        parts: of this run, of `parts_of`.
+        positions: of this run, of `positions_of`.
+        recorded_at: the identity of this run's batch.
+    """
+    at = F.lit(recorded_at).cast("timestamp")
+    positions = positions.withColumn("recorded_at", at)
+    parts = None if parts is None else parts.withColumn("recorded_at", at)
+    if stored is None:
+        return parts, positions, None
+    kind = F.col("kind")
+    earlier = stored.filter(kind == LOAD_PART).select(*PART_COLUMNS, "recorded_at")
+    if parts is None and earlier.isEmpty():
+        return None, positions, None
+    before = stored.filter(kind == POSITION).select(*positions.columns)
+    return (
+        earlier if parts is None else earlier.unionByName(parts),
+        before.unionByName(positions),
+        stored.filter(kind == LOAD_DONE),
+    )
+
+
 def done_rows(loads: Iterable[FullLoad]) -> list[tuple[object, ...]]:
     """Notes that loads are whole, one per run: the values of DONE_COLUMNS."""
     return [
@@ -146,6 +174,20 @@ def done_rows(loads: Iterable[FullLoad]) -> list[tuple[object, ...]]:
         for load in loads
         for run in load.runs
     ]
+
+
+def done_so_far(
+    done: DataFrame | None,
+) -> tuple[set[RunName], dict[Table, str]]:
+    """Runs whose rows are in a load already, and up to where the loads of each table are done."""
+    if done is None:
+        return set(), {}
+    rows = done.select(*_PLACE, "last_offset", "ended_by").collect()
+    until: dict[Table, str] = {}
+    for row in rows:
+        table = (row["table_schema"], row["table_name"])
+        until[table] = max(row["ended_by"], until.get(table, ""))
+    return {(row["topic"], row["partition"], row["last_offset"]) for row in rows}, until
 
 
 PART_COLUMNS = (

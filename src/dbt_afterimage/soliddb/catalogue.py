@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.soliddb.columns import Column
 from dbt_afterimage.soliddb.raw import RawLogError, address
 
@@ -73,7 +74,7 @@ class Catalogue:
             (number, validity.relation_id, validity.valid_from, validity.valid_to)
             for number, validity in enumerate(self.validities)
         ]
-        return session.createDataFrame(rows, _VALIDITY)
+        return local_rows(session, rows, _VALIDITY)
 
 
 def read_catalogue(
@@ -96,8 +97,8 @@ def read_catalogue(
     _check_columns(columns, table, _COLUMNS_COLUMNS)
     session = columns.sparkSession
     ordered = {relation: sorted(set(found)) for relation, found in boundaries.items()}
-    places = session.createDataFrame(
-        list(ordered.items()), "boundary_relation_id int, boundaries array<string>"
+    places = local_rows(
+        session, ordered.items(), "boundary_relation_id int, boundaries array<string>"
     )
     taken_at = F.coalesce(address(columns, "snapshot_logaddr"), F.lit(""))
     rows = columns.select(

@@ -14,14 +14,8 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from dbt_afterimage.changes.progress import (
-    Progress,
-    greatest,
-    next_recorded_at,
-    read_progress,
-    really_done,
-)
-from dbt_afterimage.changes.rebuild import RebuildError
+from dbt_afterimage.changes.progress import greatest
+from dbt_afterimage.changes.rebuild import check_still_there
 from dbt_afterimage.soliddb.arrow import RESULT_TYPE, batch_decoder, pickle_by_value
 from dbt_afterimage.soliddb.catalogue import Catalogue, read_catalogue, relations_by_name
 from dbt_afterimage.soliddb.columns import DDL_COLUMNS, SQL_COLUMNS
@@ -39,15 +33,13 @@ from dbt_afterimage.soliddb.record_ids import (
     ROW_IDS,
     SQL,
 )
-from dbt_afterimage.staging_log import LogBatch
+from dbt_afterimage.staging_log import LogBatch, LogRun, start_log
 
 logger = AdapterLogger("afterimage")
 
 # Numbers of layouts that are no table's; those of tables count from 0.
 _DDL_LAYOUT = -1
 _SQL_LAYOUT = -2
-
-_PARTITION_BY = ("is_ddl",)
 
 LOG_COLUMNS = {
     "change_seq": "string",
@@ -101,33 +93,19 @@ def build_log(
     table, is_decoded = settings["source_table"], settings["framing"] == "decoded"
     if not is_decoded:
         framing_of(settings["framing"])
-    stored = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
-    noted = read_progress(session, context["progress"], context["model"]) if stored else Progress()
-    no_time = F.lit(None).cast("timestamp")
-    done = really_done(stored, noted, F.col("commit_address"), no_time)
-    is_rebuild = stored is not None and context["rebuild_changes"]
-    if stored is not None and is_rebuild:
-        _check_rebuild(context, normal_log(log, table, is_decoded), stored)
-        done = Progress(recorded_at=done.recorded_at)
+    run = start_log(session, context, F.col("commit_address"))
+    last: str | None = run.done.change_seq
+    if run.stored is not None and run.is_rebuild:
+        raw = normal_log(log, table, is_decoded)
+        check_still_there(context["model"], run.stored, raw, ["log_address"])
+        last = None
 
-    records = in_frames(normal_log(log, table, is_decoded, done.change_seq)).persist()
-    found = check_records(records, table, done.change_seq)
-    recorded_at = next_recorded_at(done)
-    if stored is not None and not found.records and not is_rebuild:
-        return LogBatch(
-            rows=stored.limit(0),
-            partition_by=_PARTITION_BY,
-            is_empty=True,
-            change_seq=done.change_seq,
-            arrival=None,
-            recorded_at=done.recorded_at or recorded_at,
-            recorded_after=done.recorded_at,
-            is_rebuild=False,
-            is_progress_behind=done != noted,
-            cached=[records],
-        )
-    if found.records and done.change_seq is not None:
-        check_log_gap(context, log, done.change_seq)
+    records = in_frames(normal_log(log, table, is_decoded, last)).persist()
+    found = check_records(records, table, last)
+    if run.stored is not None and not found.records and not run.is_rebuild:
+        return LogBatch(run, run.stored.limit(0), is_empty=True, change_seq=last, cached=[records])
+    if found.records and last is not None:
+        check_log_gap(context, log, last)
 
     ddl = _ddl_records(records, tables, settings)
     if is_decoded:
@@ -135,34 +113,16 @@ def build_log(
         placed = records.withColumn("layout", F.lit(None).cast("int"))
         horizon = found.last_commit
     else:
-        catalogue = read_catalogue(columns, _boundaries(stored, ddl, is_rebuild), table)
+        catalogue = read_catalogue(columns, _boundaries(run, ddl), table)
         placed = _with_layout(session, records, catalogue)
         horizon = _horizon(context, placed, catalogue, found)
-    rows = _rows(placed, ddl, catalogue, settings, horizon, recorded_at)
     return LogBatch(
-        rows=rows,
-        partition_by=_PARTITION_BY,
+        run,
+        _rows(placed, ddl, catalogue, settings, horizon, run.recorded_at),
         is_empty=horizon is None,
-        change_seq=greatest(horizon, done.change_seq),
-        arrival=None,
-        recorded_at=recorded_at,
-        recorded_after=done.recorded_at,
-        is_rebuild=is_rebuild,
-        is_progress_behind=done != noted,
+        change_seq=greatest(horizon, last),
+        partition_by=["is_ddl"],
         cached=[records],
-    )
-
-
-def _check_rebuild(context: dict[str, Any], raw: DataFrame, stored: DataFrame) -> None:
-    """Stop unless every record that was decoded can be read once more."""
-    lost = stored.select("log_address").join(raw.select("log_address"), "log_address", "left_anti")
-    found = lost.agg(F.count(F.lit(1)), F.min("log_address")).first()
-    if found is None or not found[0]:
-        return
-    raise RebuildError(
-        f"{context['model']}: `rebuild_changes` is set, and the raw table lacks {found[0]:,} "
-        f"records that were decoded from it, the first at LOGADDR {found[1]}. Nothing was written. "
-        "Cure: run without `rebuild_changes`, or land the missing records again from a copy."
     )
 
 
@@ -220,7 +180,7 @@ def _relation_named() -> Column:
     )
 
 
-def _boundaries(stored: DataFrame | None, ddl: DataFrame, is_rebuild: bool) -> dict[int, list[str]]:
+def _boundaries(run: LogRun, ddl: DataFrame) -> dict[int, list[str]]:
     """Table id -> addresses of DDL that may have changed its columns, of this run and before.
 
     DDL that cannot be decoded may have been an ALTER. They are few, and reach the driver.
@@ -233,8 +193,8 @@ def _boundaries(stored: DataFrame | None, ddl: DataFrame, is_rebuild: bool) -> d
     )
     wanted = ["relation_id", "log_address"]
     found = ddl.filter(is_boundary & F.col("commit_address").isNotNull()).select(*wanted)
-    if stored is not None and not is_rebuild:
-        found = found.union(stored.filter(F.col("is_ddl") & is_boundary).select(*wanted))
+    if run.stored is not None and not run.is_rebuild:
+        found = found.union(run.stored.filter(F.col("is_ddl") & is_boundary).select(*wanted))
     boundaries: dict[int, list[str]] = defaultdict(list)
     for row in found.distinct().collect():
         boundaries[row["relation_id"]].append(row["log_address"])

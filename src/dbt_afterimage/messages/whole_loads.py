@@ -1,0 +1,223 @@
+"""Full loads that are whole since a run, and their rows.
+
+The rows are read from the raw table once more, because they must not be seen before all of them are
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from dbt_afterimage.local_rows import local_rows
+from dbt_afterimage.messages.columns import LOAD, REJECTED
+from dbt_afterimage.messages.decode import Schema, form_of
+from dbt_afterimage.messages.decoder import Decoder
+from dbt_afterimage.messages.loads import FullLoad, Run, Table, full_loads
+from dbt_afterimage.messages.notes import done_so_far, runs_by_table
+
+logger = AdapterLogger("afterimage")
+
+Tables = Sequence[Mapping[str, Any]]
+
+# One run of one load: which messages it has, and what their rows are given.
+_RUN_COLUMNS = {
+    "of_topic": "string",
+    "of_partition": "int",
+    "first_offset": "bigint",
+    "until_offset": "bigint",
+    "of_schema": "string",
+    "of_table": "string",
+    "of_load": "string",
+    "position": "string",
+    "load_time": "string",
+    # this load is the number-th of those that the run belongs to
+    "number": "int",
+    "numbers": "int",
+    "is_late": "boolean",
+}
+
+
+@dataclass(frozen=True)
+class WholeLoads:
+    """What is to be recorded of full loads.
+
+    Attributes:
+        new: loads that are whole since this run.
+        late: messages of loads that were recorded without them.
+        runs: by table, all runs of it that are known.
+    """
+
+    new: Sequence[FullLoad]
+    late: Sequence[FullLoad]
+    runs: dict[Table, list[Run]]
+
+    @property
+    def all(self) -> list[FullLoad]:
+        """Both."""
+        return [*self.new, *self.late]
+
+    def run_rows(self) -> Iterator[tuple[Any, ...]]:
+        """Values of _RUN_COLUMNS."""
+        for load in self.all:
+            of_table = full_loads(self.runs[load.table])
+            for run in load.runs:
+                of_run = [other.load_id for other in of_table if run in other.runs]
+                yield (
+                    run.topic,
+                    run.partition,
+                    run.first_offset,
+                    run.last_offset,
+                    *load.table,
+                    load.load_id,
+                    load.position,
+                    load.loaded_at,
+                    of_run.index(load.load_id) + 1,
+                    len(of_run),
+                    load in self.late,
+                )
+
+
+def find_whole_loads(
+    context: dict[str, Any], parts: DataFrame, positions: DataFrame, done: DataFrame | None
+) -> WholeLoads:
+    """Loads that are whole and not recorded yet.
+
+    Args:
+        context: as the materialization gives it.
+        parts: runs of REFRESH messages, of all batches; this and the others: `notes.all_notes`.
+        positions: per table and partition, its changes.
+        done: notes of loads that were recorded.
+
+    Raises:
+        ValueError: the var `complete_load` names no table of the source.
+    """
+    named = _named_tables(context)
+    runs = runs_by_table(parts, positions)
+    consumed, done_until = done_so_far(done)
+    new: list[FullLoad] = []
+    late: list[FullLoad] = []
+    for table, of_table in runs.items():
+        until = done_until.get(table, "")
+        for load in full_loads(of_table):
+            if load.until <= until:
+                rest = tuple(run for run in load.runs if run.name not in consumed)
+                if rest:
+                    late.append(replace(load, runs=rest))
+            elif load.is_complete or table in named:
+                new.append(load)
+            else:
+                _report(context["model"], load)
+    return WholeLoads(new, late, runs)
+
+
+def _named_tables(context: dict[str, Any]) -> set[Table]:
+    """Tables whose last load is complete, by the word of the user."""
+    names = context["complete_load"]
+    tables = {table["name"]: table for table in context["tables"]}
+    unknown = [name for name in names if name not in tables]
+    if unknown:
+        raise ValueError(
+            f"`complete_load` names {', '.join(map(repr, unknown))}. Allowed: tables of the "
+            f"source, {', '.join(sorted(tables))}. Nothing was written. Cure: correct the var."
+        )
+    return {(tables[name]["table_schema"], tables[name]["message_table"]) for name in names}
+
+
+def _report(model: str, load: FullLoad) -> None:
+    open_runs = [run for run in load.runs if run.ended_by is None]
+    places = ", ".join(sorted({f"{run.topic}-{run.partition}" for run in open_runs}))
+    logger.info(
+        f"{model}: {sum(run.rows for run in load.runs):,} rows of a full load "
+        f"of {load.table[1]} wait for a change in {places}, which shows that it is whole. "
+        "Where none will come: --vars '{complete_load: [<table>]}'."
+    )
+
+
+def load_rows(
+    decoder: Decoder, raw: DataFrame, loads: WholeLoads, schemas: dict[str, Schema], tables: Tables
+) -> DataFrame:
+    """The rows of loads, decoded, with the load's name and place; late ones rejected.
+
+    Args:
+        decoder: reads messages.
+        raw: the landed messages.
+        loads: at least one.
+        schemas: what is known of schema ids; empty where this run has not looked.
+        tables: of the source: `key`, `message_table` and `table_schema` of each.
+    """
+    run_rows = list(loads.run_rows())
+    kinds = ", ".join(f"{name} {kind}" for name, kind in _RUN_COLUMNS.items())
+    runs = F.broadcast(local_rows(decoder.session, run_rows, kinds))
+    in_run = (
+        (F.col("topic") == F.col("of_topic"))
+        & (F.col("partition") == F.col("of_partition"))
+        & F.col("offset").between(F.col("first_offset"), F.col("until_offset"))
+    )
+    # filtered twice: the join alone would read all files
+    bounds = reduce(
+        lambda one, other: one | other,
+        [
+            (F.col("topic") == place[0])
+            & (F.col("partition") == place[1])
+            & F.col("offset").between(place[2], place[3])
+            for place in run_rows
+        ],
+    )
+    raw = raw.filter(bounds)
+    found = raw.agg(F.collect_set(form_of())).first()
+    forms = set(found[0]) if found else set()
+    rows = decoder.decoded(raw, forms, schemas or decoder.schemas(raw.limit(0), forms))
+    rows = rows.filter(F.col("kind") == LOAD).join(runs, in_run)
+    rows = rows.filter(
+        F.col("table_name").eqNullSafe(F.col("of_table"))
+        & F.col("table_schema").eqNullSafe(F.col("of_schema"))
+    )
+    rows = _one_copy_per_load(rows, tables)
+    is_late = F.col("is_late")
+    return rows.withColumns(
+        {
+            "kind": F.when(is_late, REJECTED).otherwise(LOAD),
+            "load_id": F.when(~is_late, F.col("of_load")),
+            "change_seq": F.col("position"),
+            "loaded_at": F.col("load_time").cast("timestamp"),
+            "reject_reason": F.when(is_late, F.lit("unsupported_record")),
+            "reject_detail": F.when(
+                is_late, F.lit("a row of a full load that was complete without it")
+            ),
+        }
+    ).drop("waits_for", *_RUN_COLUMNS)
+
+
+def _one_copy_per_load(rows: DataFrame, tables: Tables) -> DataFrame:
+    """Of equal keys in one run the copy that belongs to the load.
+
+    Loads between which a partition had no change are one run in it, and a key may be there once
+    per load: the first copy belongs to the first load, the last one to the last.
+    """
+    key: Column = F.lit(None).cast("string")
+    for table in tables:
+        if table["key"]:
+            values = F.to_json(F.array(*[F.col("image")[name] for name in table["key"]]))
+            is_table = (F.col("table_name") == table["message_table"]) & (
+                F.lit(table["table_schema"] is None)
+                | (F.col("table_schema") == F.lit(table["table_schema"]))
+            )
+            key = F.when(is_table, values).otherwise(key)
+    copies = Window.partitionBy("of_load", "topic", "partition", "key")
+    count = F.count(F.lit(1)).over(copies)
+    copy = F.row_number().over(copies.orderBy("offset"))
+    number, numbers = F.col("number"), F.col("numbers")
+    own = F.when(number == numbers, count).otherwise(F.least(number, count))
+    return (
+        rows.withColumn("key", F.coalesce(key, F.col("offset").cast("string")))
+        .withColumn("is_own", copy == own)
+        .filter("is_own")
+        .drop("key", "is_own")
+    )
