@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.demo.openedge import CHANGE_TYPES, TRACKING_TYPES
+from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.settings import parse_settings
 from tests.functional.log_reader import read_rows
 from tests.macro_renderer import MacroRenderer
@@ -89,7 +90,7 @@ def create_views(spark: SparkSession, extracts: dict[str, Extract]) -> dict[str,
     """A temporary view of each extract; returns their columns."""
     for name, (columns, rows) in extracts.items():
         schema = ", ".join(f"`{column}` {kind}" for column, kind in columns.items())
-        spark.createDataFrame(rows, schema).createOrReplaceTempView(name)
+        local_rows(spark, rows, schema).createOrReplaceTempView(name)
     return {name: columns for name, (columns, _) in extracts.items()}
 
 

@@ -14,10 +14,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.messages.columns import RAW_COLUMNS
 from tests.functional.dbt_project import DbtProject
+from tests.functional.project_files import changes_model, history_model, write_files, write_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,14 +32,6 @@ from dbt_afterimage.messages import build_messages
 def model(dbt, session):
     dbt.config(materialized="staging_log")
     return build_messages(dbt, session, dbt.source("{source}", "messages"))
-"""
-CHANGES_MODEL = """\
-from dbt_afterimage.changes import build_changes
-
-
-def model(dbt, session):
-    dbt.config(materialized="change_log")
-    return build_changes(dbt, session, dbt.ref("{staging}"))
 """
 
 
@@ -98,7 +90,7 @@ class MessagesProject:
                 )
             )
         if rows:
-            self.spark.createDataFrame(rows, kinds).coalesce(1).writeTo(name).append()
+            local_rows(self.spark, rows, kinds).coalesce(1).writeTo(name).append()
 
     def rows(self, table: str, columns: str, order: str = "1") -> list[tuple[Any, ...]]:
         """Rows of one of the project's tables."""
@@ -120,25 +112,8 @@ def write_project(
         tables: name -> its source, its settings, its columns and their types.
         staged_only: tables without a change log.
     """
-    project = yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))
-    _write_yaml(
-        folder / "dbt_project.yml",
-        {
-            "name": "messages",
-            "profile": "afterimage",
-            "macro-paths": [str(ROOT / "macros")],
-            "vars": project["vars"],
-            "on-run-start": project["on-run-start"],
-            "flags": {"send_anonymous_usage_stats": False},
-            "models": {
-                "+persist_docs": {"relation": True, "columns": True},
-                "messages": {"staging": {"+materialized": "staging_view"}},
-            },
-        },
-    )
-    models = folder / "models"
-    (models / "staging").mkdir(parents=True)
     declared = []
+    files: dict[str, Any] = {}
     for source, settings in sources.items():
         own = [
             {
@@ -156,38 +131,17 @@ def write_project(
                 "tables": [{"name": "messages"}, *own],
             }
         )
-        (models / f"{source}_messages.py").write_text(
-            MESSAGES_MODEL.format(source=source), encoding="utf-8"
+        files[f"{source}_messages.py"] = MESSAGES_MODEL.format(source=source)
+        files[f"staging/{source}_schemas.sql"] = (
+            f"{{{{ qlik_message_schemas(messages=ref('{source}_messages')) }}}}\n"
         )
-        (models / "staging" / f"{source}_schemas.sql").write_text(
-            f"{{{{ qlik_message_schemas(messages=ref('{source}_messages')) }}}}\n",
-            encoding="utf-8",
-        )
-    _write_yaml(models / "sources.yml", {"version": 2, "sources": declared})
     for name, (source, _, _) in tables.items():
-        staging = f"stg_{name}"
-        (models / "staging" / f"{staging}.sql").write_text(
+        files[f"staging/stg_{name}.sql"] = (
             f"{{{{ stage_qlik_messages('{source}', '{name}', "
-            f"messages=ref('{source}_messages')) }}}}\n",
-            encoding="utf-8",
+            f"messages=ref('{source}_messages')) }}}}\n"
         )
         if name not in staged_only:
-            write_marts(models, name, staging)
-
-
-def write_marts(models: Path, table: str, staging: str) -> None:
-    """The models of a table right of its staging view."""
-    changes = f"{table}_changes"
-    (models / f"{changes}.py").write_text(CHANGES_MODEL.format(staging=staging), encoding="utf-8")
-    conserved = {"conserved": {"arguments": {"staging": f"ref('{staging}')"}}}
-    _write_yaml(
-        models / f"{changes}.yml",
-        {"version": 2, "models": [{"name": changes, "data_tests": [conserved]}]},
-    )
-    (models / f"{table}_history.sql").write_text(
-        f"{{{{ history(ref('{changes}')) }}}}\n", encoding="utf-8"
-    )
-
-
-def _write_yaml(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+            files |= {**changes_model(name, f"stg_{name}"), **history_model(name)}
+    files["sources.yml"] = {"version": 2, "sources": declared}
+    write_settings(folder, "messages")
+    write_files(folder / "models", files)

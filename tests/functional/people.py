@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from dbt_afterimage.local_rows import local_rows
 from tests.functional.dbt_project import DbtProject
+from tests.functional.project_files import (
+    changes_model,
+    history_model,
+    other_marts,
+    write_files,
+    write_settings,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,26 +60,9 @@ LATER = [
 STAGING = {"staging/stg_people.sql": "{{ stage_qlik_change_table('raw', 'people__ct') }}\n"}
 MODELS = {
     **STAGING,
-    "people_changes.py": (
-        "from dbt_afterimage.changes import build_changes\n\n\n"
-        "def model(dbt, session):\n"
-        "    dbt.config(materialized='change_log')\n"
-        "    return build_changes(dbt, session, dbt.ref('stg_people'))\n"
-    ),
-    "people_changes.yml": yaml.safe_dump(
-        {
-            "version": 2,
-            "models": [
-                {
-                    "name": "people_changes",
-                    "data_tests": [{"conserved": {"arguments": {"staging": "ref('stg_people')"}}}],
-                }
-            ],
-        }
-    ),
-    "people_history.sql": "{{ history(ref('people_changes')) }}\n",
-    "people_current.sql": "{{ current(ref('people_history')) }}\n",
-    "people_field_changes.sql": "{{ field_changes(ref('people_changes')) }}\n",
+    **changes_model("people", "stg_people"),
+    **history_model("people"),
+    **other_marts("people"),
 }
 
 
@@ -91,9 +80,7 @@ class People:
         table = {"name": "people__ct", "config": {"meta": {"afterimage": meta}}}
         tables = [table, {"name": "people"}]
         raw = {"name": "raw", "schema": f"{self.dbt.schema}_raw", "tables": tables}
-        (self.dbt.path / "models" / "sources.yml").write_text(
-            yaml.safe_dump({"version": 2, "sources": [raw]}), encoding="utf-8"
-        )
+        write_files(self.dbt.path, {"models/sources.yml": {"version": 2, "sources": [raw]}})
 
     def land(self, columns: dict[str, str], rows: list[tuple[Any, ...]]) -> None:
         """The raw table anew, with these columns and records."""
@@ -106,7 +93,7 @@ class People:
             texts = ", ".join(f"{name} string" for name in columns)
             given = [tuple(None if value is None else str(value) for value in row) for row in rows]
             cast = [f"cast({name} as {kind}) as {name}" for name, kind in columns.items()]
-            landed = self.spark.createDataFrame(given, texts).selectExpr(*cast)
+            landed = local_rows(self.spark, given, texts).selectExpr(*cast)
             landed.writeTo(f"{schema}.people__ct").append()
 
     def name(self, table: str) -> str:
@@ -151,21 +138,11 @@ class People:
 
 
 def start(
-    dbt: DbtProject, spark: SparkSession, table_format: str, models: dict[str, str]
+    dbt: DbtProject, spark: SparkSession, table_format: str, models: Mapping[str, Any]
 ) -> People:
     """Write the project into the folder of `dbt`. Nothing is landed yet."""
-    given = yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))
-    project = {name: given[name] for name in ("profile", "flags", "vars", "on-run-start")}
-    project |= {
-        "name": "people",
-        "macro-paths": ["macros"],
-        "models": {"people": {"staging": {"+materialized": "staging_view"}}},
-    }
-    (dbt.path / "dbt_project.yml").write_text(yaml.safe_dump(project), encoding="utf-8")
-    (dbt.path / "macros").symlink_to(ROOT / "macros", target_is_directory=True)
-    (dbt.path / "models" / "staging").mkdir(parents=True)
-    for name, text in models.items():
-        (dbt.path / "models" / name).write_text(text, encoding="utf-8")
+    write_settings(dbt.path, "people")
+    write_files(dbt.path / "models", models)
     people = People(dbt, spark, table_format)
     people.declare()
     return people

@@ -26,10 +26,13 @@ class Runs:
 
     def start(self, action: str, *arguments: str, folder: str = "target") -> subprocess.Popen[str]:
         """A run in the background; `folder` is where dbt has its target and its log."""
-        command = [sys.executable, "-m", "tests.functional.killed_run", action]
         common = [str(self.profiles), self.table_format, str(self.scratch / folder)]
+        return self.spawn("tests.functional.killed_run", action, *common, *arguments)
+
+    def spawn(self, module: str, *arguments: str) -> subprocess.Popen[str]:
+        """A module in a process group of its own; it prints `started` when Spark is there."""
         return subprocess.Popen(
-            [*command, *common, *arguments],
+            [sys.executable, "-m", module, *arguments],
             cwd=ROOT,
             env={**os.environ, "AFTERIMAGE_WAREHOUSE": str(self.warehouse)},
             stdout=subprocess.PIPE,
@@ -54,7 +57,10 @@ class Runs:
 
     def kill(self, seconds: float) -> None:
         """A run that is killed so long after the start, unless it is done by then."""
-        process = self.start("build", str(self.scratch / "of_a_killed_run.json"))
+        self.kill_after(self.start("build", str(self.scratch / "of_a_killed_run.json")), seconds)
+
+    def kill_after(self, process: subprocess.Popen[str], seconds: float) -> None:
+        """Kill a process group so long after its start, unless it is done by then."""
         self.wait_until_started(process)
         time.sleep(seconds)
         os.killpg(process.pid, signal.SIGKILL)

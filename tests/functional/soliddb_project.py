@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from dbt_afterimage.local_rows import local_rows
 from tests.functional.dbt_project import DbtProject
+from tests.functional.project_files import changes_model, history_model, write_files, write_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,14 +46,6 @@ def model(dbt, session):
         columns=dbt.source("{source}", "sys_columns"),
     )
 """
-CHANGES_MODEL = """\
-from dbt_afterimage.changes import build_changes
-
-
-def model(dbt, session):
-    dbt.config(materialized="change_log")
-    return build_changes(dbt, session, dbt.ref("{staging}"))
-"""
 
 
 @dataclass(frozen=True)
@@ -69,9 +61,9 @@ class SolidDbProject:
         name = f"{source}.{table}"
         self.spark.sql(f"create schema if not exists {source}")
         self.spark.sql(f"create table if not exists {name} ({kind}) using {self.table_format}")
-        given = [dict(row) for row in rows]
+        given = list(rows)
         if given:
-            self.spark.createDataFrame(given, kind).coalesce(1).writeTo(name).append()
+            local_rows(self.spark, given, kind).coalesce(1).writeTo(name).append()
 
     def land_log(self, source: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Land records of SYS_LOG."""
@@ -92,24 +84,6 @@ class SolidDbProject:
 
 def write_project(folder: Path) -> None:
     """Write the project's files."""
-    project = yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))
-    _write_yaml(
-        folder / "dbt_project.yml",
-        {
-            "name": "soliddb",
-            "profile": "afterimage",
-            "macro-paths": [str(ROOT / "macros")],
-            "vars": project["vars"],
-            "on-run-start": project["on-run-start"],
-            "flags": {"send_anonymous_usage_stats": False},
-            "models": {
-                "+persist_docs": {"relation": True, "columns": True},
-                "soliddb": {"staging": {"+materialized": "staging_view"}},
-            },
-        },
-    )
-    models = folder / "models"
-    (models / "staging").mkdir(parents=True)
     qlik = {
         "name": "raw_qlik",
         "config": {"meta": {"afterimage": {"system": "qlik_change_table", "key": ["id"]}}},
@@ -120,24 +94,25 @@ def write_project(folder: Path) -> None:
         _source("raw_streams", "streams", "engine"),
         qlik,
     ]
-    _write_yaml(models / "sources.yml", {"version": 2, "sources": sources})
+    files: dict[str, Any] = {
+        "sources.yml": {"version": 2, "sources": sources},
+        "staging/soliddb_ddl_events.sql": (
+            "{{ soliddb_ddl_events('raw_people', log=ref('stg_soliddb__log_of_people')) }}\n"
+        ),
+        "staging/stg_qlik__streams.sql": (
+            "{{ stage_qlik_change_table('raw_qlik', 'streams__ct') }}\n"
+        ),
+        **_marts("qlik_streams", "stg_qlik__streams"),
+    }
     for source, table in (("raw_people", "people"), ("raw_streams", "streams")):
-        log = f"stg_soliddb__log_of_{table}"
-        staging = f"stg_soliddb__{table}"
-        (models / f"{log}.py").write_text(LOG_MODEL.format(source=source), encoding="utf-8")
-        (models / "staging" / f"{staging}.sql").write_text(
-            f"{{{{ stage_soliddb_table('{source}', '{table}', log=ref('{log}')) }}}}\n",
-            encoding="utf-8",
+        log, staging = f"stg_soliddb__log_of_{table}", f"stg_soliddb__{table}"
+        files[f"{log}.py"] = LOG_MODEL.format(source=source)
+        files[f"staging/{staging}.sql"] = (
+            f"{{{{ stage_soliddb_table('{source}', '{table}', log=ref('{log}')) }}}}\n"
         )
-        _write_marts(models, table, staging)
-    (models / "staging" / "soliddb_ddl_events.sql").write_text(
-        "{{ soliddb_ddl_events('raw_people', log=ref('stg_soliddb__log_of_people')) }}\n",
-        encoding="utf-8",
-    )
-    (models / "staging" / "stg_qlik__streams.sql").write_text(
-        "{{ stage_qlik_change_table('raw_qlik', 'streams__ct') }}\n", encoding="utf-8"
-    )
-    _write_marts(models, "qlik_streams", "stg_qlik__streams")
+        files |= _marts(table, staging)
+    write_settings(folder, "soliddb")
+    write_files(folder / "models", files)
 
 
 def _source(name: str, table: str, framing: str) -> dict[str, Any]:
@@ -154,25 +129,5 @@ def _source(name: str, table: str, framing: str) -> dict[str, Any]:
     }
 
 
-def _write_marts(models: Path, table: str, staging: str) -> None:
-    changes = f"{table}_changes"
-    (models / f"{changes}.py").write_text(CHANGES_MODEL.format(staging=staging), encoding="utf-8")
-    _write_yaml(
-        models / f"{changes}.yml",
-        {
-            "version": 2,
-            "models": [
-                {
-                    "name": changes,
-                    "data_tests": [{"conserved": {"arguments": {"staging": f"ref('{staging}')"}}}],
-                }
-            ],
-        },
-    )
-    (models / f"{table}_history.sql").write_text(
-        f"{{{{ history(ref('{changes}')) }}}}\n", encoding="utf-8"
-    )
-
-
-def _write_yaml(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+def _marts(table: str, staging: str) -> dict[str, Any]:
+    return {**changes_model(table, staging), **history_model(table)}

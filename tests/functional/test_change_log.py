@@ -24,6 +24,7 @@ from dbt_afterimage.changes.gaps import GapError
 from dbt_afterimage.changes.quarantine import RejectedRecordsError
 from dbt_afterimage.changes.rebuild import RebuildError
 from dbt_afterimage.changes.write import write_batch
+from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.settings import parse_settings, positions
 from tests.macro_renderer import MacroRenderer
 
@@ -124,7 +125,7 @@ class Table:
 
     def _staged(self) -> DataFrame:
         rows = [tuple(staged(text).values()) for text in self.records]
-        return self._spark.createDataFrame(rows, COLUMNS).coalesce(1)
+        return local_rows(self._spark, rows, COLUMNS).coalesce(1)
 
     def run(self, settings: dict[str, Any] | None = None, **variables: Any) -> None:
         batch = self.batch(settings, **variables)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dbt_afterimage.append import append_once
+from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def table(spark: SparkSession, table_format: str) -> str:
 
 def batch(spark: SparkSession, recorded_at: str, *ids: int) -> DataFrame:
     """Columns in another order than the table has them."""
-    rows = spark.createDataFrame([(recorded_at, number) for number in ids], "at string, id int")
+    rows = local_rows(spark, [(recorded_at, number) for number in ids], "at string, id int")
     return rows.selectExpr("cast(at as timestamp) as recorded_at", "id")
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from dbt_afterimage.changes.contract import LOG_COLUMNS
 from tests.functional.data_files import DataFile, data_files, files_with
 from tests.functional.dbt_project import DbtProject
+from tests.functional.project_files import history_model, write_files, write_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,9 +30,10 @@ SETTINGS = {"system": "qlik_change_table", "key": ["id"]}
 TABLES = [{"name": "item_log", "config": {"meta": {"afterimage": SETTINGS}}}]
 SOURCES = [{"name": "logs", "schema": SCHEMA, "tables": TABLES}]
 MODELS = {
-    "items_changes": "{{ config(materialized='view') }}\n"
-    "select * from {{ source('logs', 'item_log') }}",
-    "items_history": "{{ history(ref('items_changes')) }}",
+    "sources.yml": {"version": 2, "sources": SOURCES},
+    "items_changes.sql": "{{ config(materialized='view') }}\n"
+    "select * from {{ source('logs', 'item_log') }}\n",
+    **history_model("items"),
 }
 
 # An item's `amount` is the hour in which it was written, in all but late changes.
@@ -96,20 +97,8 @@ def project(
     from pyspark.sql import functions as F
 
     folder = tmp_path_factory.mktemp("files_stay")
-    settings = {
-        "name": "files_stay",
-        "profile": "afterimage",
-        "macro-paths": [str(ROOT / "macros")],
-        "on-run-start": ["{{ check_session() }}"],
-        "vars": yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))["vars"],
-    }
-    (folder / "dbt_project.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    (folder / "models").mkdir()
-    for name, code in MODELS.items():
-        (folder / "models" / f"{name}.sql").write_text(code, encoding="utf-8")
-    (folder / "models" / "sources.yml").write_text(
-        yaml.safe_dump({"version": 2, "sources": SOURCES}), encoding="utf-8"
-    )
+    write_settings(folder, "files_stay")
+    write_files(folder / "models", MODELS)
     spark.sql(f"create schema if not exists {SCHEMA}")
     columns = ", ".join(f"{name} {kind}" for name, kind in LOG_COLUMNS.items())
     image = "id bigint, amount int, note string"

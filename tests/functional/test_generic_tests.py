@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
+from dbt_afterimage.local_rows import local_rows
 from tests.functional.dbt_project import DbtProject
+from tests.functional.project_files import write_files, write_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -255,29 +256,18 @@ class CompiledTests:
 
 def write_project(folder: Path, data_tests: dict[str, list[Any]]) -> Path:
     """A dbt project with this project's macros."""
-    project = {
-        "name": "generic_tests",
-        "version": "1.0.0",
-        "profile": "afterimage",
-        "model-paths": ["models"],
-        "macro-paths": ["macros"],
-        "vars": yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))["vars"],
-    }
-    (folder / "models").mkdir(parents=True)
-    (folder / "macros").symlink_to(ROOT / "macros", target_is_directory=True)
-    (folder / "dbt_project.yml").write_text(yaml.safe_dump(project), encoding="utf-8")
-    for name, code in MODELS.items():
-        (folder / "models" / f"{name}.sql").write_text(code, encoding="utf-8")
     models = [{"name": name, "data_tests": tests} for name, tests in data_tests.items()]
-    properties = {"version": 2, "models": models, **SOURCES}
-    (folder / "models" / "models.yml").write_text(yaml.safe_dump(properties), encoding="utf-8")
+    files: dict[str, Any] = {f"{name}.sql": code for name, code in MODELS.items()}
+    files["models.yml"] = {"version": 2, "models": models, **SOURCES}
+    write_settings(folder, "generic_tests")
+    write_files(folder / "models", files)
     return folder
 
 
 def write_table(spark: SparkSession, table_format: str, name: str, columns: str, rows: Any) -> None:
     """Rows as text where SQL has a cast: timestamps are easier to read that way."""
     texts = columns.replace("timestamp", "string")
-    given = spark.createDataFrame(rows, texts)
+    given = local_rows(spark, rows, texts)
     casts = [f"cast({part.split()[0]} as {part.split()[1]})" for part in columns.split(",")]
     frame = given.selectExpr(*casts)
     frame.writeTo(f"{SCHEMA}.{name}").using(table_format).createOrReplace()

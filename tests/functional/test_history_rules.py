@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dbt_afterimage.local_rows import local_rows
 from tests.functional.log_reader import read_rows
 from tests.versions_sql import versions_sql
 
@@ -72,7 +73,7 @@ def versions(spark: SparkSession, lines: str, **settings: Any) -> list[str]:
 
 def history(spark: SparkSession, lines: str, **settings: Any) -> list[dict[str, Any]]:
     rows = [change(line.strip()) for line in lines.strip().splitlines()]
-    spark.createDataFrame(rows, SCHEMA).createOrReplaceTempView("people_changes")
+    local_rows(spark, rows, SCHEMA).createOrReplaceTempView("people_changes")
     is_partial = any(row[7] or row[8] for row in rows) or settings.get("base") is not None
     given = {
         "carried": ["name", "city"] if is_partial else [],

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +17,6 @@ from tests.functional.runs import Runs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-ROOT = Path(__file__).parents[2]
 
 
 def produce(spark: SparkSession, broker: Broker, topic: str, first: int, count: int) -> None:
@@ -150,33 +143,17 @@ def test_a_killed_landing_is_repeated(
     produce(spark, broker, "shop.orders", 0, count)
     moments = random.Random(7)
     for number in range(kills + 1):
-        process = start(
-            project, broker, runs, tmp_path / f"run_{number}", batch=count // (6 * kills)
+        scratch, most = tmp_path / f"run_{number}", count // (6 * kills)
+        given = [project.path, runs.profiles, runs.table_format, scratch, broker.address]
+        process = runs.spawn(
+            "tests.functional.killed_landing", *map(str, given), "shop.orders", str(most)
         )
-        runs.wait_until_started(process)
         if number < kills:
-            time.sleep(moments.uniform(1, 7))
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            runs.kill_after(process, moments.uniform(1, 7))
         else:
+            runs.wait_until_started(process)
             runs.finish(process)
     assert landed_offsets(runs, tmp_path) == (count, count, count)
-
-
-def start(
-    project: DbtProject, broker: Broker, runs: Runs, scratch: Path, batch: int
-) -> subprocess.Popen[str]:
-    given = [project.path, runs.profiles, runs.table_format, scratch, broker.address]
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.functional.killed_landing", *map(str, given), "shop.orders",
-         str(batch)],
-        cwd=ROOT,
-        env={**os.environ, "AFTERIMAGE_WAREHOUSE": str(runs.warehouse)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )  # fmt: skip
 
 
 def landed_offsets(runs: Runs, folder: Path) -> tuple[int, int, int]:

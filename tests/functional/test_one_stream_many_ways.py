@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.contract import LOG_COLUMNS
 from dbt_afterimage.changes.pairing import ACCEPTED, pair
+from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.messages.avro_form import ENVELOPE
 from dbt_afterimage.messages.columns import MESSAGE_COLUMNS, RAW_COLUMNS
 from dbt_afterimage.messages.decode import decoded, enveloped, form_of
@@ -200,7 +201,7 @@ def messages_sql(spark: SparkSession, messages: list[bytes]) -> str:
         ("streams", 0, offset, None, value, None, NOON, NOON, "1")
         for offset, value in enumerate(messages)
     ]
-    raw = spark.createDataFrame(rows, kinds)
+    raw = local_rows(spark, rows, kinds)
     forms = {row[0] for row in raw.select(form_of()).distinct().collect()}
     outside = enveloped(raw, forms)
     schema = json.dumps(MESSAGE_SCHEMA)

@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 from dbt_afterimage.changes.contract import STAGED_COLUMNS, ReservedColumnError
 from dbt_afterimage.changes.load import decide_load, marker
 from dbt_afterimage.changes.pairing import is_waiting_too_long, pair
+from dbt_afterimage.local_rows import local_rows
 from tests.oracle.pairing import StagedRow
 from tests.oracle.pairing import pair as expected_pair
 
@@ -468,7 +469,7 @@ WITHOUT_BEFORE_IMAGES = {
 
 
 def staged_frame(spark: SparkSession, records: Iterable[Record]) -> DataFrame:
-    return spark.createDataFrame([tuple(r.staged().values()) for r in records], STAGED_SCHEMA)
+    return local_rows(spark, [r.staged() for r in records], STAGED_SCHEMA)
 
 
 def log_frame(spark: SparkSession, recorded: Iterable[tuple[Record, Record | None]]) -> DataFrame:
@@ -484,7 +485,7 @@ def log_frame(spark: SparkSession, recorded: Iterable[tuple[Record, Record | Non
         )
         for update, image in recorded
     ]
-    return spark.createDataFrame(rows, LOG_SCHEMA)
+    return local_rows(spark, rows, LOG_SCHEMA)
 
 
 def of_log(stream: int, text: str) -> tuple[Record, Record | None]:
@@ -640,7 +641,8 @@ def test_data_columns_may_have_any_name(spark: SparkSession) -> None:
     names += ["own_key", "key", "image", "select", "order", "Größe", "two words", "record hash"]
     schema = STAGED_SCHEMA + "".join(f", `{name}` string" for name in names)
     update, image = record(1, "5 U 1 Bob"), record(1, "5 B 1 Ann")
-    staged = spark.createDataFrame(
+    staged = local_rows(
+        spark,
         [
             (*update.staged().values(), *[f"new {name}" for name in names]),
             (*image.staged().values(), *[f"old {name}" for name in names]),

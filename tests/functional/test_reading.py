@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from dbt_afterimage.changes.contract import LOG_COLUMNS, REJECTED_COLUMNS
+from dbt_afterimage.local_rows import local_rows
 from tests.functional.dbt_project import DbtProject
+from tests.functional.project_files import write_files, write_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,7 +106,8 @@ def append(spark: SparkSession, recorded_at: str) -> None:
         }
         for number, oper, time, thing_id, name, before in BATCHES[recorded_at]
     ]
-    given = spark.createDataFrame(
+    given = local_rows(
+        spark,
         rows,
         "change_seq string, change_oper string, changed_at string, recorded_at string, "
         "thing_id bigint, name string, before struct<thing_id: bigint, name: string>",
@@ -135,27 +137,15 @@ def project(
     table_format: str,
 ) -> DbtProject:
     folder = tmp_path_factory.mktemp("reading")
-    settings = {
-        "name": "reading",
-        "profile": "afterimage",
-        "model-paths": ["models"],
-        "macro-paths": ["macros"],
-        "on-run-start": ["{{ check_session() }}"],
-        "vars": yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))["vars"],
-    }
-    (folder / "dbt_project.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    (folder / "macros").symlink_to(ROOT / "macros", target_is_directory=True)
-    (folder / "models").mkdir()
+    write_settings(folder, "reading")
     moments = {
         f"moment_{name}": "select thing_id, name from {{ as_of(ref('things_history'), "
         f'"{at}") }}}} order by thing_id'
         for name, at in MOMENTS.items()
     }
-    for name, code in {**MODELS, **moments}.items():
-        (folder / "models" / f"{name}.sql").write_text(code, encoding="utf-8")
-    (folder / "models" / "sources.yml").write_text(
-        yaml.safe_dump({"version": 2, "sources": SOURCES}), encoding="utf-8"
-    )
+    files: dict[str, Any] = {f"{name}.sql": code for name, code in {**MODELS, **moments}.items()}
+    files["sources.yml"] = {"version": 2, "sources": SOURCES}
+    write_files(folder / "models", files)
     spark.sql(f"create schema if not exists {SCHEMA}")
     columns = ", ".join(f"{name} {kind}" for name, kind in LOG_COLUMNS.items())
     spark.sql(

@@ -12,6 +12,7 @@ from dbt_afterimage.changes.gaps import GapError
 from dbt_afterimage.demo.soliddb.encoding import frame_engine
 from dbt_afterimage.demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
 from dbt_afterimage.demo.soliddb.tables import CLIENTS, LOYALTY_TIER, TELLER_SHIFTS, BankTable, Row
+from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.soliddb import build_log
 from dbt_afterimage.soliddb.catalogue import read_catalogue, relations_by_name
@@ -42,7 +43,7 @@ def client(number: int) -> Row:
 
 
 def landed(spark: SparkSession, log: SysLog) -> DataFrame:
-    return spark.createDataFrame([dict(row) for row in log.rows], SYS_LOG)
+    return local_rows(spark, log.rows, SYS_LOG)
 
 
 def records(spark: SparkSession, log: SysLog) -> DataFrame:
@@ -171,7 +172,7 @@ def decoded(
         SYS_TABLES: tables_snapshot(tables, None),
         SYS_COLUMNS: columns_snapshot(tables, None),
     }
-    of_tables, of_columns = (spark.createDataFrame(rows, kind) for kind, rows in catalogue.items())
+    of_tables, of_columns = (local_rows(spark, rows, kind) for kind, rows in catalogue.items())
     batch = build_log(Dbt(**settings), spark, log, of_tables, of_columns)
     wanted = ("record_id", "relation_id", "image", "ddl_kind", "sql_text", "reject_reason")
     return [tuple(row) for row in batch.rows.orderBy("log_address").select(*wanted).collect()]
@@ -354,7 +355,7 @@ def catalogue_of(
         for row in columns_snapshot([table], None if taken_at is None else place(taken_at))
     ]
     found = read_catalogue(
-        spark.createDataFrame(rows, SYS_COLUMNS),
+        local_rows(spark, rows, SYS_COLUMNS),
         {CLIENTS.relation_id: [place(at).hex().upper() for at in ddl_at]},
         "raw.sys_columns",
     )
@@ -390,7 +391,7 @@ def test_a_snapshot_taken_late_holds_from_the_beginning(spark: SparkSession) -> 
 def test_columns_of_indexes_are_no_columns(spark: SparkSession) -> None:
     rows = columns_snapshot([CLIENTS], None)
     assert {row["attr_type"] for row in rows} == {0, 1}
-    found = read_catalogue(spark.createDataFrame(rows, SYS_COLUMNS), {}, "raw.sys_columns")
+    found = read_catalogue(local_rows(spark, rows, SYS_COLUMNS), {}, "raw.sys_columns")
     (validity,) = found.validities
     assert [column.name for column in validity.columns] == [
         column.name for column in CLIENTS.columns
@@ -398,7 +399,7 @@ def test_columns_of_indexes_are_no_columns(spark: SparkSession) -> None:
 
 
 def test_a_catalogue_without_addresses_is_refused(spark: SparkSession) -> None:
-    columns = spark.createDataFrame(columns_snapshot([CLIENTS], None), SYS_COLUMNS)
+    columns = local_rows(spark, columns_snapshot([CLIENTS], None), SYS_COLUMNS)
     with pytest.raises(RawLogError, match=r"raw\.sys_columns lacks the column `snapshot_logaddr`"):
         read_catalogue(columns.drop("snapshot_logaddr"), {}, "raw.sys_columns")
 
@@ -409,7 +410,7 @@ def test_a_name_has_the_ids_that_it_had(spark: SparkSession) -> None:
         *tables_snapshot([CLIENTS, TELLER_SHIFTS], None),
         *tables_snapshot([CLIENTS, anew], place(0x30)),
     ]
-    found = relations_by_name(spark.createDataFrame(rows, SYS_TABLES), "raw.sys_tables")
+    found = relations_by_name(local_rows(spark, rows, SYS_TABLES), "raw.sys_tables")
     names = {
         row["relation_name"]: [tuple(relation) for relation in row["relations"]]
         for row in found.collect()

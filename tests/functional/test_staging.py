@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from dbt_afterimage.local_rows import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import read_rows
 
@@ -527,7 +528,7 @@ def staged(
     spark.sql(f"create schema if not exists {SCHEMA}")
     for name, (columns, rows) in RAW.items():
         types = ", ".join(f"{column} {kind}" for column, kind in columns.items())
-        frame = spark.createDataFrame(rows, types).coalesce(1)
+        frame = local_rows(spark, rows, types).coalesce(1)
         frame.writeTo(f"{SCHEMA}.{name}").using(table_format).createOrReplace()
     folder = write_project(tmp_path_factory.mktemp("project") / "staging")
     return Project(spark, make_dbt_project(folder, schema=SCHEMA))

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tests.functional.project_files import write_files, write_settings
 from tests.functional.properties.stream_tables import Shape
 
 ROOT = Path(__file__).parents[3]
@@ -17,26 +16,14 @@ def write_stream_project(
     folder: Path, shapes: Sequence[Shape], macros: Path = ROOT / "macros"
 ) -> None:
     """Write the project's files; its change logs are the tables of the schema `streams_logs`."""
-    (folder / "models").mkdir()
-    project = yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))
-    _write_yaml(
-        folder / "dbt_project.yml",
-        {
-            "name": "streams",
-            "profile": "afterimage",
-            "macro-paths": [str(macros)],
-            "vars": project["vars"],
-            "on-run-start": project["on-run-start"],
-            "flags": {"send_anonymous_usage_stats": False},
-        },
-    )
     tables = [_source_table(shape) for shape in shapes]
     sources = {"name": "logs", "schema": "streams_logs", "tables": tables}
-    _write_yaml(folder / "models" / "sources.yml", {"version": 2, "sources": [sources]})
+    files: dict[str, Any] = {"sources.yml": {"version": 2, "sources": [sources]}}
     for shape in shapes:
         for kind, text in _models(shape).items():
-            path = folder / "models" / f"{shape.name}_{kind}.sql"
-            path.write_text(text + "\n", encoding="utf-8")
+            files[f"{shape.name}_{kind}.sql"] = text + "\n"
+    write_settings(folder, "streams", macros)
+    write_files(folder / "models", files)
 
 
 def _source_table(shape: Shape) -> dict[str, Any]:
@@ -62,7 +49,3 @@ def _models(shape: Shape) -> dict[str, str]:
         "current": f"{{{{ current(ref('{shape.name}_history')) }}}}",
         "field_changes": f"{{{{ field_changes({changes}{history}) }}}}",
     }
-
-
-def _write_yaml(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(yaml.safe_dump(content), encoding="utf-8")

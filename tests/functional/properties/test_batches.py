@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dbt_afterimage.local_rows import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import read_rows
 from tests.functional.properties.comparison import assert_equal, by_stream
@@ -55,7 +56,7 @@ def project(
     spark.sql("create schema if not exists streams_logs")
     for batch in range(1, BATCHES + 1):
         for name, table in tables.items():
-            rows = spark.createDataFrame(list(table.rows(batch)), LOG_SCHEMA)
+            rows = local_rows(spark, table.rows(batch), LOG_SCHEMA)
             writer = rows.coalesce(1).writeTo(f"streams_logs.{name}")
             if batch == 1:
                 writer.using(table_format).createOrReplace()
