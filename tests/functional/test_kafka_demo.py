@@ -125,11 +125,12 @@ def test_a_second_full_load_makes_up_for_lost_changes(
         "where change_oper = 'L' and load_rows is not null"
     )
     assert loads.collect()[0][0] == 2
-    marks = spark.table(f"{demo.schema}.articles_history").groupBy("opened_by", "closed_by")
-    counts = {(row[0], row[1]): row["count"] for row in marks.count().collect()}
-    # another value, a row that was never seen, and one that is gone
-    assert counts[("U", "L")] > 5
-    assert counts.keys() & {("L", None), ("L", "U")}
+    # what was lost in between: values, and rows that came
+    marks = spark.sql(
+        "select count_if(closed_by = 'L'), count_if(opened_by = 'L' and changed_columns is null) "
+        f"from {demo.schema}.articles_history where valid_from_seq > '2026' or closed_by = 'L'"
+    ).collect()[0]
+    assert marks[0] > 5 and marks[1] > 0
 
 
 def test_a_new_column_is_announced_and_decoded(spark: SparkSession, demo: DbtProject) -> None:

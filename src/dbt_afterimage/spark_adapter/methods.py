@@ -275,7 +275,7 @@ def afterimage_land_kafka(self: Any, request: dict[str, Any], table: str, progre
 
     Args:
         self: dbt's adapter.
-        request: the fields of `landing.kafka.Request`, by name.
+        request: fields of `landing.kafka.Request`, by name.
         table: the raw table.
         progress: the table of progress.
 
@@ -290,7 +290,7 @@ def afterimage_land_kafka(self: Any, request: dict[str, Any], table: str, progre
 
     session = SparkSession.builder.getOrCreate()
     table_format = afterimage_table_format(self)
-    options = {**request["options"], **json.loads(os.environ.get(KAFKA_OPTIONS, "{}"))}
+    options = {**request.get("options", {}), **json.loads(os.environ.get(KAFKA_OPTIONS, "{}"))}
     wanted = Request(**{**request, "options": options})
     try:
         return land(session, wanted, table, progress, table_format, logger.info)

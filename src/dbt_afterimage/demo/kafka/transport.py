@@ -35,15 +35,7 @@ def _running() -> Iterator[tuple[dict[str, Any], Sequence[Operation]]]:
 
 def _landing(name: str, brokers: str) -> Operation:
     """What `afterimage land kafka demo_shop --brokers ... --pattern ...` runs."""
-    request: dict[str, Any] = {
-        "brokers": brokers,
-        "topics": [],
-        "pattern": TOPICS[name],
-        "starting": "earliest",
-        "options": {},
-        "max_messages": None,
-        "accept_gap": False,
-    }
+    request = {"brokers": brokers, "pattern": TOPICS[name]}
     return "land_kafka", {"source_name": f"demo_{name}", "request": request}
 
 
