@@ -22,7 +22,7 @@ DELTA_TESTS := $(addprefix tests/functional/test_,change_log.py::test_a_repaired
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
 
-.PHONY: help setup demo demo-openedge demo-soliddb test lint lint-code lint-sql \
+.PHONY: help setup demo demo-openedge demo-soliddb demo-kafka test lint lint-code lint-sql \
 	test-unit test-dbt test-functional test-iceberg test-delta test-properties test-mutations \
 	bench bench-soliddb bench-kafka docs lock clean
 
@@ -47,6 +47,9 @@ demo-openedge: setup ## the same with the change tables of an OpenEdge database
 demo-soliddb: setup ## the same from the transaction log of a solidDB server
 	@$(WITH_ENV) afterimage demo --system soliddb
 
+demo-kafka: setup ## the same from Qlik messages, by way of a Kafka broker that it starts
+	@$(WITH_ENV) afterimage demo --system kafka
+
 test: lint-code test-unit test-iceberg lint-sql test-delta ## all of the checks below, about 35 minutes on two cores
 
 lint: lint-code lint-sql ## Python, YAML, shell and SQL, and a description for everything
@@ -68,7 +71,7 @@ test-unit: $(SETUP_DONE) ## functions, rendered macros and scripts, without a JV
 
 # The second `dbt build` of each demo runs dbt's unit tests and data tests.
 $(DEMO_DONE): $(SETUP_DONE) $(DEMO_SOURCES)
-	$(SCRATCH) pytest $(addprefix tests/functional/test_,demo.py openedge_demo.py soliddb_demo.py) --table-format iceberg --demos-in $(DEMO)
+	$(SCRATCH) pytest $(addprefix tests/functional/test_,demo.py openedge_demo.py soliddb_demo.py kafka_demo.py) --table-format iceberg --demos-in $(DEMO)
 	@touch $(DEMO_DONE)
 
 test-dbt: $(DEMO_DONE) ## the demos: dbt's unit tests and data tests, and the values in their marts

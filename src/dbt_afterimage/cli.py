@@ -31,11 +31,13 @@ def demo(
     docs: Annotated[bool, typer.Option(help="Build the dbt docs as well.")] = True,
 ) -> None:
     """Land the demo's raw change tables in two batches, build after each, show the result."""
+    from dbt_afterimage.demo.broker import BrokerError
     from dbt_afterimage.demo.run import DemoFailedError, run_demo
+    from dbt_afterimage.jars import JarsError
 
     try:
         run_demo(system=system, scale=scale, seed=seed, target=target, docs=docs)
-    except (DemoFailedError, ValueError) as error:
+    except (DemoFailedError, BrokerError, JarsError, ValueError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
 

@@ -35,6 +35,43 @@ def model(dbt, session):
 """
 
 
+def seq(number: int) -> str:
+    return f"2026030212000000{number:019d}"
+
+
+def change(
+    operation: str,
+    number: int,
+    data: dict[str, Any] | None,
+    before: dict[str, Any] | None = None,
+    **headers: Any,
+) -> dict[str, Any]:
+    """A bare message."""
+    return {
+        "data": data,
+        "beforeData": before,
+        "headers": {
+            "operation": operation,
+            "changeSequence": seq(number),
+            "timestamp": "2026-03-02T11:59:59.500",
+            "streamPosition": "0",
+            "transactionId": f"t{number}",
+            "changeMask": None,
+            "columnMask": None,
+            "transactionEventCounter": 1,
+            "transactionLastEvent": True,
+            **headers,
+        },
+    }
+
+
+def refresh(data: dict[str, Any]) -> dict[str, Any]:
+    message = change("REFRESH", 0, data)
+    empty = {"changeSequence": "", "timestamp": "", "transactionId": ""}
+    counters = {"transactionEventCounter": None, "transactionLastEvent": None}
+    return {**message, "headers": {**message["headers"], **empty, **counters}}
+
+
 @dataclass(frozen=True)
 class Message:
     """What is sent: text, bytes or an object that becomes JSON."""

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dbt_afterimage.demo.kafka.forms import json_envelope
 from tests.functional.dbt_project import DbtProject
-from tests.functional.messages_project import Message, MessagesProject, write_project
+from tests.functional.messages_project import (
+    Message,
+    MessagesProject,
+    change,
+    refresh,
+    seq,
+    write_project,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,54 +32,6 @@ PEOPLE = {"id": "int", "name": "string", "fee": "decimal(9,2)", "photo": "binary
 
 def example(name: str) -> Any:
     return json.loads((EXAMPLES / name).read_text(encoding="utf-8"))
-
-
-def seq(number: int) -> str:
-    return f"2026030212000000{number:019d}"
-
-
-def change(
-    operation: str,
-    number: int,
-    data: dict[str, Any] | None,
-    before: dict[str, Any] | None = None,
-    **headers: Any,
-) -> dict[str, Any]:
-    """A bare message."""
-    return {
-        "data": data,
-        "beforeData": before,
-        "headers": {
-            "operation": operation,
-            "changeSequence": seq(number),
-            "timestamp": "2026-03-02T11:59:59.500",
-            "streamPosition": "0",
-            "transactionId": f"t{number}",
-            "changeMask": None,
-            "columnMask": None,
-            "transactionEventCounter": 1,
-            "transactionLastEvent": True,
-            **headers,
-        },
-    }
-
-
-def refresh(data: dict[str, Any]) -> dict[str, Any]:
-    message = change("REFRESH", 0, data)
-    empty = {"changeSequence": "", "timestamp": "", "transactionId": ""}
-    counters = {"transactionEventCounter": None, "transactionLastEvent": None}
-    return {**message, "headers": {**message["headers"], **empty, **counters}}
-
-
-def enveloped(message: Any) -> dict[str, Any]:
-    return {
-        "magic": "atMSG",
-        "type": "DT",
-        "headers": None,
-        "messageSchemaId": None,
-        "messageSchema": None,
-        "message": message,
-    }
 
 
 def person(number: int, name: str | None, fee: str | None = None, **more: Any) -> dict[str, Any]:
@@ -122,7 +82,7 @@ class Story:
                 Message(p, refresh(person(2, "Bob", "1.50")), partition=1),
                 # at least once: the same row again
                 Message(p, refresh(person(2, "Bob", "1.50")), partition=1),
-                Message(p, enveloped(change("INSERT", 11, person(3, "Cid", photo="00FF")))),
+                Message(p, json_envelope(change("INSERT", 11, person(3, "Cid", photo="00FF")))),
                 Message(p, change("UPDATE", 12, person(1, "Ada"), person(1, "Ann"))),
                 Message(p, change("UPDATE", 12, person(1, "Ada"), person(1, "Ann"))),
                 Message(p, None),

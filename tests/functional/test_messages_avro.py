@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.avro_encoder import encode
+from dbt_afterimage.demo.kafka.avro import encode
+from dbt_afterimage.demo.kafka.forms import avro_registered
 from tests.functional.dbt_project import DbtProject
 from tests.functional.messages_project import Message, MessagesProject, write_project
 
@@ -155,10 +156,10 @@ class Story:
         self.project.land(
             "raw_registry",
             [
-                Message("shop", b"\x00\x00\x00\x00\x07" + data, headers=of_cart),
-                Message("shop", b"\x00\x00\x00\x00\x63" + data, headers=of_cart),
-                Message("shop", b"\x00\x00\x00\x00\x07\x02", headers=of_cart),
-                Message("shop", b"\x00\x00\x00\x00\x07" + data),
+                Message("shop", avro_registered(7, data), headers=of_cart),
+                Message("shop", avro_registered(0x63, data), headers=of_cart),
+                Message("shop", avro_registered(7, b"\x02"), headers=of_cart),
+                Message("shop", avro_registered(7, data)),
                 Message("shop", None, headers=of_cart),
             ],
         )

@@ -24,12 +24,12 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.contract import LOG_COLUMNS
 from dbt_afterimage.changes.pairing import ACCEPTED, pair
+from dbt_afterimage.demo.kafka.avro import encode
+from dbt_afterimage.demo.kafka.forms import avro_envelope, avro_registered
 from dbt_afterimage.local_rows import local_rows
-from dbt_afterimage.messages.avro_form import ENVELOPE
 from dbt_afterimage.messages.columns import MESSAGE_COLUMNS, RAW_COLUMNS
 from dbt_afterimage.messages.decode import decoded, enveloped, form_of
 from dbt_afterimage.settings import parse_settings
-from tests.avro_encoder import encode
 from tests.functional.log_reader import read_rows
 from tests.macro_renderer import MacroRenderer
 from tests.openedge_staging import (
@@ -169,12 +169,9 @@ def as_messages(log: list[LogRow], form: str) -> list[bytes]:
             continue
         data = encode(MESSAGE_SCHEMA, message)
         if form == "registry":
-            messages.append(b"\x00\x00\x00\x00\x01" + data)
+            messages.append(avro_registered(1, data))
         else:
-            envelope = {"magic": b"atMSG", "type": "DT", "headers": None, "messageSchemaId": None}
-            text = json.dumps(MESSAGE_SCHEMA)
-            enclosed = {**envelope, "messageSchema": text, "message": data}
-            messages.append(encode(json.loads(ENVELOPE), enclosed))
+            messages.append(avro_envelope(data, schema=json.dumps(MESSAGE_SCHEMA)))
     return messages
 
 

@@ -2,6 +2,7 @@
     'qlik': ['customers', 'products', 'orders', 'order_items', 'shipments'],
     'openedge': ['operators', 'deliveries'],
     'soliddb': ['clients', 'accounts', 'transfers', 'teller_shifts'],
+    'kafka': ['shoppers', 'carts', 'articles', 'cart_lines'],
 } -%}
 {%- set tables = [] -%}
 {%- for demo in var('demos', ['qlik']) -%}

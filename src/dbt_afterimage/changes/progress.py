@@ -64,6 +64,11 @@ def write_progress(
     ).writeTo(table).append()
 
 
+def forget_progress(session: SparkSession, table: str, model: str) -> None:
+    """Remove all that is noted of ``model``, whose table is to begin anew."""
+    session.sql(f"delete from {table} where model = '{model}'")
+
+
 def really_done(
     log: DataFrame | None, noted: Progress, change_seq: Column, changed_at: Column
 ) -> Progress:

@@ -6,16 +6,20 @@ in the next one, an update arrives before its before image, or a batch later.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from dbt_afterimage.demo.qlik import RawRow
 from dbt_afterimage.demo.tables import Table
 
 REPEAT_EVERY = 97
 REPEAT_DISTANCE = 5
 
+Record = TypeVar("Record")
 
-def repeat_some(records: list[RawRow]) -> list[RawRow]:
+
+def repeat_some(records: list[Record]) -> list[Record]:
     """Return the records with some of them repeated, a few records later."""
-    repeated: list[RawRow] = []
+    repeated: list[Record] = []
     for number, record in enumerate(records):
         repeated.append(record)
         if number % REPEAT_EVERY == REPEAT_EVERY // 2:

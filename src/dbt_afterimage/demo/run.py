@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -9,6 +10,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from dbt_afterimage.demo.systems import DemoSystem, demo_system
+from dbt_afterimage.demo.transport import Operation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,19 +37,26 @@ def run_demo(*, system: str, scale: int, seed: int, target: str | None, docs: bo
         DemoFailedError: a dbt command did not succeed.
     """
     demo = demo_system(system)
-    landing = f"scale: {scale}, seed: {seed}, system: {system}"
     options = ["--vars", f"{{demos: [{system}]}}", *(["--target", target] if target else [])]
-    steps: list[tuple[str, list[str]]] = [
-        ("Land the first batch of raw change tables", _land(1, landing)),
-        ("Build staging, change logs and marts", ["build", *_WITHOUT_TESTS]),
-        ("Land a second batch", _land(2, landing)),
-        ("Build again, only what is new, and test everything", ["build"]),
-    ]
-    if docs:
-        steps.append(("Build the dbt docs", ["docs", "generate"]))
-    for number, (what, arguments) in enumerate(steps, 1):
-        typer.echo(f"\n=== {number}/{len(steps)} {what}: dbt {' '.join(arguments)}")
-        _dbt([*arguments, *options])
+    with demo.transport.running() as (given, following):
+        own = {"scale": scale, "seed": seed, "system": system, **given}
+        first, second = (
+            [_operation(each) for each in [("land_demo", {"batch": batch, **own}), *following]]
+            for batch in (1, 2)
+        )
+        steps = [
+            ("Land the first batch of raw change tables", first),
+            ("Build staging, change logs and marts", [["build", *_WITHOUT_TESTS]]),
+            ("Land a second batch", second),
+            ("Build again, only what is new, and test everything", [["build"]]),
+        ]
+        if docs:
+            steps.append(("Build the dbt docs", [["docs", "generate"]]))
+        for number, (what, commands) in enumerate(steps, 1):
+            typer.echo(f"\n=== {number}/{len(steps)} {what}")
+            for arguments in commands:
+                typer.echo(f"dbt {' '.join(arguments)}")
+                _dbt([*arguments, *options])
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.getOrCreate()
@@ -56,8 +65,9 @@ def run_demo(*, system: str, scale: int, seed: int, target: str | None, docs: bo
     typer.echo(NEXT_STEPS.format(query=demo.query))
 
 
-def _land(batch: int, options: str) -> list[str]:
-    return ["run-operation", "land_demo", "--args", f"{{batch: {batch}, {options}}}"]
+def _operation(operation: Operation) -> list[str]:
+    name, arguments = operation
+    return ["run-operation", name, "--args", json.dumps(arguments)]
 
 
 def _dbt(arguments: list[str]) -> None:

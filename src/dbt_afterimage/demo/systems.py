@@ -8,12 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dbt_afterimage.demo import openedge
 from dbt_afterimage.demo.generate import DemoBatch, generate
+from dbt_afterimage.demo.kafka.generate import generate_shop
+from dbt_afterimage.demo.kafka.messages import Message
+from dbt_afterimage.demo.kafka.tables import TABLES as SHOP_TABLES
+from dbt_afterimage.demo.kafka.transport import THROUGH_KAFKA
 from dbt_afterimage.demo.soliddb.generate import generate_bank
 from dbt_afterimage.demo.soliddb.tables import TABLES as BANK_TABLES
 from dbt_afterimage.demo.tables import TABLES
+from dbt_afterimage.demo.transport import AS_TABLES, Transport
 
 
 @dataclass(frozen=True)
@@ -22,13 +28,15 @@ class DemoSystem:
 
     Attributes:
         tables: names of the tables with a history: its marts are `<table>_history` and so on.
-        deliveries: (scale, seed, number of deliveries) -> the raw tables of each delivery.
+        deliveries: (scale, seed, number of deliveries) -> what each delivery brings.
         query: a query on its marts that is worth a look.
+        transport: how a delivery comes into raw tables.
     """
 
     tables: Sequence[str]
-    deliveries: Callable[[int, int, int], Sequence[DemoBatch]]
+    deliveries: Callable[[int, int, int], Sequence[Any]]
     query: str
+    transport: Transport = AS_TABLES
 
 
 def _qlik(scale: int, seed: int, batches: int) -> Sequence[DemoBatch]:
@@ -37,6 +45,11 @@ def _qlik(scale: int, seed: int, batches: int) -> Sequence[DemoBatch]:
 
 def _soliddb(scale: int, seed: int, batches: int) -> Sequence[DemoBatch]:
     return generate_bank(scale=scale, seed=seed, batches=batches).batches
+
+
+def _kafka(scale: int, seed: int, batches: int) -> Sequence[tuple[int, Sequence[Message]]]:
+    shop = generate_shop(scale=scale, seed=seed, batches=batches)
+    return list(enumerate(shop.deliveries, 1))
 
 
 SYSTEMS: dict[str, DemoSystem] = {
@@ -57,6 +70,13 @@ SYSTEMS: dict[str, DemoSystem] = {
         deliveries=_soliddb,
         query="select account_number, balance, valid_from, valid_to, opened_by, closed_by "
         "from accounts_history where closed_by = 'D'",
+    ),
+    "kafka": DemoSystem(
+        tables=tuple(SHOP_TABLES),
+        deliveries=_kafka,
+        query="select article_id, unit_price, valid_from, valid_to, opened_by, closed_by "
+        "from articles_history where opened_by = 'L' and valid_from > '2026-03-03' limit 5",
+        transport=THROUGH_KAFKA,
     ),
 }
 

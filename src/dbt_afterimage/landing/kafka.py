@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -57,12 +57,12 @@ class Request:
     """
 
     brokers: str
-    topics: Sequence[str]
-    pattern: str | None
-    starting: str
-    options: Mapping[str, str]
-    max_messages: int | None
-    accept_gap: bool
+    topics: Sequence[str] = ()
+    pattern: str | None = None
+    starting: str = "earliest"
+    options: Mapping[str, str] = field(default_factory=dict)
+    max_messages: int | None = None
+    accept_gap: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def positions_of(messages: DataFrame) -> DataFrame:
         messages: decoded ones of one run.
     """
     seq = F.col("change_seq")
-    changes = messages.filter((F.col("kind") == CHANGE) & seq.rlike(QlikPositions.pattern()))
+    changes = messages.filter((F.col("kind") == CHANGE) & _is_position(seq))
     return changes.groupBy(*_PLACE).agg(
         F.lit(POSITION).alias("kind"),
         F.max(seq).alias("change_seq"),
@@ -42,8 +42,8 @@ def parts_of(messages: DataFrame, stored: DataFrame | None) -> DataFrame:
         stored: the table of decoded messages.
     """
     is_load = F.col("kind") == LOAD
-    is_position = F.col("change_seq").rlike(QlikPositions.pattern())
-    events = messages.filter(is_load | ((F.col("kind") == CHANGE) & is_position)).select(
+    is_change = (F.col("kind") == CHANGE) & _is_position(F.col("change_seq"))
+    events = messages.filter(is_load | is_change).select(
         *_PLACE,
         "offset",
         "produced_at",
@@ -205,6 +205,13 @@ DONE_COLUMNS = (
     "kind string, table_schema string, table_name string, topic string, partition int, "
     "offset bigint, last_offset bigint, load_id string, change_seq string, ended_by string"
 )
+
+
+def _is_position(seq: Column) -> Column:
+    """A position that staging accepts: one in the future would let later loads look old."""
+    time = F.try_to_timestamp(F.substring(seq, 1, 14), F.lit("yyyyMMddHHmmss"))
+    is_past = time <= F.current_timestamp() + F.expr("interval 1 day")
+    return seq.rlike(QlikPositions.pattern()) & F.coalesce(is_past, F.lit(False))
 
 
 def _joined(events: DataFrame, known: DataFrame) -> DataFrame:

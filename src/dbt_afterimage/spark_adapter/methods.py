@@ -205,25 +205,38 @@ def _origin(settings: Any, is_tracking: bool) -> Origin:
 
 
 def afterimage_land_demo(
-    self: Any, system: str, batch: int, schema: str, scale: int, seed: int
+    self: Any,
+    system: str,
+    batch: int,
+    scale: int,
+    seed: int,
+    destination: dict[str, Any],
 ) -> None:
-    """Land one batch of a system's demo as raw tables of `schema`; batch 1 starts anew.
+    """Bring one batch of a system's demo to its destination; batch 1 starts anew.
+
+    Args:
+        self: dbt's adapter.
+        system: whose demo.
+        batch: its number, from 1.
+        scale: size of the data.
+        seed: of the generator.
+        destination: the fields of `demo.transport.Destination` but the table format, by name.
 
     Raises:
-        DbtRuntimeError: the system has no demo.
+        DbtRuntimeError: the system has no demo, or the batch cannot be landed as asked.
     """
     from pyspark.sql import SparkSession
 
-    from dbt_afterimage.demo.land import land
     from dbt_afterimage.demo.systems import demo_system
+    from dbt_afterimage.demo.transport import Destination
 
+    place = Destination(**destination, table_format=afterimage_table_format(self))
     try:
-        deliveries = demo_system(system).deliveries(scale, seed, max(batch, 2))
+        demo = demo_system(system)
+        delivery = demo.deliveries(scale, seed, max(batch, 2))[batch - 1]
+        demo.transport.deliver(SparkSession.builder.getOrCreate(), delivery, place)
     except ValueError as error:
         raise DbtRuntimeError(str(error)) from error
-    table_format = afterimage_table_format(self)
-    session = SparkSession.builder.getOrCreate()
-    land(session, deliveries[batch - 1], schema, "delta" if table_format == "delta" else "iceberg")
 
 
 def afterimage_land_openedge(
@@ -262,7 +275,7 @@ def afterimage_land_kafka(self: Any, request: dict[str, Any], table: str, progre
 
     Args:
         self: dbt's adapter.
-        request: the fields of `landing.kafka.Request`, by name.
+        request: fields of `landing.kafka.Request`, by name.
         table: the raw table.
         progress: the table of progress.
 
@@ -277,7 +290,7 @@ def afterimage_land_kafka(self: Any, request: dict[str, Any], table: str, progre
 
     session = SparkSession.builder.getOrCreate()
     table_format = afterimage_table_format(self)
-    options = {**request["options"], **json.loads(os.environ.get(KAFKA_OPTIONS, "{}"))}
+    options = {**request.get("options", {}), **json.loads(os.environ.get(KAFKA_OPTIONS, "{}"))}
     wanted = Request(**{**request, "options": options})
     try:
         return land(session, wanted, table, progress, table_format, logger.info)

@@ -1,0 +1,1 @@
+{{ current(ref('articles_history')) }}

@@ -1,0 +1,4 @@
+{{ field_changes(
+    ref('articles_changes'),
+    history=ref('articles_history')
+) }}

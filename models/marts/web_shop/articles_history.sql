@@ -1,0 +1,1 @@
+{{ history(ref('articles_changes')) }}

@@ -1,0 +1,1 @@
+{{ current(ref('cart_lines_history')) }}

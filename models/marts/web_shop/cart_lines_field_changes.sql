@@ -1,0 +1,1 @@
+{{ field_changes(ref('cart_lines_changes')) }}

@@ -1,0 +1,1 @@
+{{ history(ref('cart_lines_changes')) }}

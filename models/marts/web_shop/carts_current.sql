@@ -1,0 +1,1 @@
+{{ current(ref('carts_history')) }}

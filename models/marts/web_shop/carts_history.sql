@@ -1,0 +1,1 @@
+{{ history(ref('carts_changes')) }}

@@ -1,0 +1,1 @@
+{{ current(ref('shoppers_history')) }}

@@ -1,0 +1,1 @@
+{{ history(ref('shoppers_changes')) }}

@@ -1,0 +1,5 @@
+{{ stage_qlik_messages(
+    'demo_shop',
+    'shoppers',
+    messages=ref('stg_qlik_messages__shop_log'),
+) }}

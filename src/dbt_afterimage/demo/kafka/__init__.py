@@ -1,0 +1,1 @@
+"""The demo of Qlik messages: a web shop whose changes go through a Kafka broker."""
