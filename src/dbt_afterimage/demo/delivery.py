@@ -1,11 +1,12 @@
 """What goes wrong on the way from the replication tool to the raw tables.
 
 Delivery is at least once and in no guaranteed order: records are repeated, within a batch and
-in the next one, an update arrives before its before image, or a batch later.
+in the next one, an update arrives before its before image, or a batch later, alone or with it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypeVar
 
 from dbt_afterimage.demo.qlik import RawRow
@@ -13,6 +14,8 @@ from dbt_afterimage.demo.tables import Table
 
 REPEAT_EVERY = 97
 REPEAT_DISTANCE = 5
+HELD_BACK_BEHIND = 3
+"""So many records of the table follow an update that arrives a batch later."""
 
 Record = TypeVar("Record")
 
@@ -40,9 +43,7 @@ def deliver_again(table: Table, earlier: list[RawRow], later: list[RawRow]) -> N
 
     The last ones are within the look-back; the first one is far behind it.
     """
-    partition = {
-        name: later[0][name] for name in table.header_columns if name == "header__partition_name"
-    }
+    partition = _partition_of(table, later)
     later[:0] = [record | partition for record in (earlier[0], *earlier[-3:])]
 
 
@@ -50,6 +51,28 @@ def split_first_pair(earlier: list[RawRow], later: list[RawRow]) -> None:
     """Let the first before image of a batch arrive at the end of the batch before."""
     assert _are_pair(later[0], later[1])
     earlier.append(later.pop(0))
+
+
+def hold_back_an_update(
+    table: Table, earlier: list[RawRow], later: list[RawRow], spoilt: Collection[str | None]
+) -> None:
+    """Let an update near the end of a batch arrive with the next one: newer ones are there then.
+
+    spoilt: change_seq of malformed records, which stay where they are.
+    """
+    for number in range(len(earlier) - 2 - HELD_BACK_BEHIND, -1, -1):
+        pair = earlier[number : number + 2]
+        if _are_pair(*pair) and pair[0]["header__change_seq"] not in spoilt:
+            del earlier[number : number + 2]
+            later[:0] = [record | _partition_of(table, later) for record in pair]
+            return
+
+
+def _partition_of(table: Table, records: list[RawRow]) -> RawRow:
+    """The partition that the records of a batch are in, where the table has such a column."""
+    return {
+        name: records[0][name] for name in table.header_columns if name == "header__partition_name"
+    }
 
 
 def _are_pair(before: RawRow, update: RawRow) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from dbt_afterimage.demo.arrow import to_arrow
 from dbt_afterimage.demo.database import Event
 from dbt_afterimage.demo.delivery import (
     deliver_again,
+    hold_back_an_update,
     repeat_some,
     reverse_one_pair,
     split_first_pair,
@@ -134,7 +135,7 @@ def _run_batch(shop: Shop, number: int) -> list[Malformed]:
 
 
 def _change_table(
-    table: Table, batches: int, events: Iterable[Event], malformed: Iterable[Malformed]
+    table: Table, batches: int, events: Iterable[Event], malformed: Sequence[Malformed]
 ) -> list[list[RawRow]]:
     """Return the records that each batch brings to the change table."""
     positioned: list[list[tuple[int, list[RawRow]]]] = [[] for _ in range(batches)]
@@ -154,6 +155,9 @@ def _change_table(
         delivered.append([record for _, records in batch for record in records])
     if table is ORDERS:
         reverse_one_pair(delivered[0])
+        if batches > 1:
+            positions = {each.change_seq for each in malformed}
+            hold_back_an_update(table, delivered[0], delivered[1], positions)
     arrived = [repeat_some(records) for records in delivered]
     if table is CUSTOMERS and batches > 1:
         split_first_pair(arrived[0], arrived[1])
