@@ -100,6 +100,7 @@ SHAPES = (
     Shape("frozen_late", base="frozen", with_transaction_ids=False),
     Shape("live", base="live", has_late=False, good_clocks=True),
     Shape("live_late", base="live", events=((3, "truncate"),), cuts_transactions=True),
+    Shape("live_late_clocks", base="live", events=((3, "truncate"),), good_clocks=True),
     Shape("reloads", events=((1, "load"), (3, "load")), with_transaction_ids=False),
     Shape("live_reloads", base="live", events=((2, "load"),), has_late=False),
     Shape("unknown", events=((2, "truncate"),), hides=True),
@@ -108,6 +109,12 @@ SHAPES = (
     Shape("ignored", events=((1, "truncate"),), ignores=("c",)),
     Shape("lossy", events=((3, "load"),), loses=True, hides=True),
     Shape("scoped", events=((0, "truncate some"), (2, "truncate some"))),
+    Shape(
+        "scoped_ignored",
+        events=((0, "truncate some"), (2, "truncate some")),
+        ignores=("a",),
+        good_clocks=True,
+    ),
     Shape("no_before_images", events=((2, "truncate"),), before_images=False),
     Shape("no_before_images_in_order", has_late=False, before_images=False, good_clocks=True),
 )
