@@ -1,4 +1,6 @@
-"""Messages that break the rules, one for each reason that a message can be rejected for.
+"""Messages that break the rules, for each reason that shows in a message and its table.
+
+`ambiguous_pair`, `orphan_before_image` and `unsupported_record` are not among them.
 
 Except for the conflicting copy they are about a row that never was, so that no table depends on
 them.
