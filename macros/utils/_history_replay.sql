@@ -30,7 +30,7 @@
         {%- endif -%}
         {%- do given.update({
             'where': _since(from_seq) if from_seq else none,
-            'affected_keys': keys,
+            'affected_keys': keys | indent,
             'seeds': _history_standing_versions(target_relation, table, from_seq),
             'replays': true,
             'from_seq': from_seq,
@@ -64,8 +64,8 @@
 
 {# Condition on versions: they hold what their key was just before a change there. #}
 {% macro _stands_at(change_seq, versions) -%}
-{{ versions }}.valid_from_seq < {{ change_seq }}
-    and ({{ versions }}.valid_to_seq is null or {{ versions }}.valid_to_seq >= {{ change_seq }})
+{{ change_seq }} > {{ versions }}.valid_from_seq
+    and ({{ versions }}.valid_to_seq is null or {{ change_seq }} <= {{ versions }}.valid_to_seq)
 {%- endmacro %}
 
 
@@ -73,6 +73,7 @@
 {% macro _history_replayed_keys(target_relation, table, found, later, given, is_new) -%}
 {%- set key = table.settings.key -%}
 {%- set keys = _listed(key) | replace('\n        ', ' ') -%}
+{%- set is_side_new = is_new | replace('recorded_at', 'later_sides.recorded_at') -%}
 {%- set has_untracked = given.carried or _without(table.columns, key + table.tracked) -%}
 with
 
@@ -93,10 +94,10 @@ standing as (
         versions.valid_to_seq,
         versions.transaction_id,
         versions.unknown_columns
-    from {{ target_relation }} as versions
-    inner join first_changes
+    from first_changes
+    inner join {{ target_relation }} as versions
         on
-            {{ _equal(key, 'versions', 'first_changes', '=') | replace(' and ', '\n            and ') }}
+            {{ _equal(key, 'first_changes', 'versions', '=') | replace(' and ', '\n            and ') }}
             and {{ _stands_at('first_changes.first_seq', 'versions') | indent(8) }}
     where {{ _standing_since(found.first_seq, 'versions') }}
 ),
@@ -115,7 +116,7 @@ replays as (
         coalesce(
             bool_or(
                 {{ 'true' if has_untracked else 'standing.unknown_columns is not null' }}
-                and not ({{ is_new }})
+                and not ({{ is_side_new }})
                 and later_sides.kind not in ('X', 'D')
                 and standing.valid_from is not null
                 and (standing.valid_to_seq is null or later_sides.change_seq < standing.valid_to_seq)
@@ -137,13 +138,13 @@ replays as (
         {%- endif %}
         {%- if table.settings.base %},
         any_value(standing.valid_from) is null
-        and coalesce(bool_or(later_sides.kind = 'I' and not ({{ is_new }})), false) as is_inserted_later
+        and coalesce(bool_or(later_sides.kind = 'I' and not ({{ is_side_new }})), false) as is_inserted_later
         {%- endif %}
     from first_changes
     inner join later_sides
         on
             {{ _equal(key, 'first_changes', 'later_sides', '=') | replace(' and ', '\n            and ') }}
-            and later_sides.change_seq >= first_changes.first_seq
+            and first_changes.first_seq <= later_sides.change_seq
     left join standing
         on {{ _equal(key, 'first_changes', 'standing', '=') | replace(' and ', '\n            and ') }}
     group by {{ _listed(key, 'first_changes.') | replace('\n        ', ' ') }}, first_changes.first_seq
@@ -163,11 +164,14 @@ overtaken as (
 )
 {%- if table.settings.base %},
 
+recent_versions as (
+    select *
+    from {{ target_relation }} as versions
+    where {{ _standing_since(found.first_seq, 'versions') }}
+),
+
 rewinding as (
-    {{ _history_rewinding_keys(
-        table, found, is_new,
-        '(select * from ' ~ target_relation ~ ' as versions where ' ~ _standing_since(found.first_seq, 'versions') ~ ')'
-    ) | indent }}
+    {{ _history_rewinding_keys(table, found, is_new, 'recent_versions') | indent }}
 )
 {%- endif %}
 
@@ -200,10 +204,10 @@ left join rewinding
 select
         standing_versions.*,
         affected_keys._from_seq
-    from {{ target_relation }} as standing_versions
-    inner join affected_keys
+    from affected_keys
+    inner join {{ target_relation }} as standing_versions
         on
-            {{ _equal(table.settings.key, 'standing_versions', 'affected_keys', '=') | replace(' and ', '\n            and ') }}
+            {{ _equal(table.settings.key, 'affected_keys', 'standing_versions', '=') | replace(' and ', '\n            and ') }}
             and {{ _stands_at('affected_keys._from_seq', 'standing_versions') | indent(8) }}
     {%- if from_seq %}
     where {{ _standing_since(from_seq, 'standing_versions') }}
