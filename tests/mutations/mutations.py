@@ -221,8 +221,7 @@ MUTATIONS = (
         "macros/marts/current.sql",
         "{%- if publications.paths != ['narrow'] -%}",
         "{%- if false -%}",
-        # a late delete of a key's only change is rare
-        _batches("r11_current", "late_and_plain --streams 300"),
+        "tests/functional/test_late_deletes.py",
     ),
     Mutation(
         "R12: a batch that is applied again is inserted again",
