@@ -79,7 +79,7 @@ with
 
 first_changes as (
     select
-        {{ keys }},
+        {{ _listed(key) }},
         min(change_seq) as first_seq
     from (
         {{ _history_sides(table, is_new, found.moves) | indent(8) }}
@@ -146,12 +146,12 @@ replays as (
             {{ _equal(key, 'first_changes', 'later_sides', '=') | replace(' and ', '\n            and ') }}
             and first_changes.first_seq <= later_sides.change_seq
     left join standing
-        on {{ _equal(key, 'first_changes', 'standing', '=') | replace(' and ', '\n            and ') }}
+        on {{ _equal(key, 'first_changes', 'standing', '=') }}
     group by {{ _listed(key, 'first_changes.') | replace('\n        ', ' ') }}, first_changes.first_seq
 ),
 
 overtaken as (
-    select distinct {{ _listed(key, 'versions.') | replace('\n        ', ' ') }}
+    select distinct{{ '\n        ' if key | length > 1 else ' ' }}{{ _listed(key, 'versions.') }}
     from {{ target_relation }} as versions
     inner join replays
         on

@@ -20,7 +20,7 @@ numbered as (
     from sides
 )
 
-select {{ _listed(key, 'touched.') | replace('\n        ', ' ') }}
+select{{ '\n    ' if key | length > 1 else ' ' }}{{ _listed(key, 'touched.', indent=4) }}
 from numbered as touched
 left join {{ versions }} as opened
     on
