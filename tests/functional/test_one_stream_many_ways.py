@@ -220,12 +220,6 @@ def messages_sql(spark: SparkSession, messages: list[bytes]) -> str:
     return str(render("stage_qlik_messages", "erp", "streams", messages="messages"))
 
 
-def versions_of_messages(
-    spark: SparkSession, messages: list[bytes]
-) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    return _versions(spark, messages_sql(spark, messages), before_images=True)
-
-
 def versions(
     spark: SparkSession, extracts: dict[str, Any], before_images: bool
 ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
@@ -316,8 +310,24 @@ def test_key_changes_are_the_same_with_before_images(
 def test_messages_of_every_form_are_the_same(
     spark: SparkSession, with_key_changes: list[LogRow], form: str
 ) -> None:
-    messages = as_messages(with_key_changes, form)
-    assert versions_of_messages(spark, messages) == expected(with_key_changes)
+    """Versions, and the change log itself: current state and field changes come of it as well."""
+    log = with_key_changes
+    extracts = as_qlik(log)
+    qlik = qlik_sql(create_views(spark, extracts)["changes"])
+    messages = messages_sql(spark, as_messages(log, form))
+    assert _versions(spark, messages, before_images=True) == expected(log)
+    found = _logged(spark, messages)
+    assert found == _logged(spark, qlik)
+    assert len(found) == len(log)
+
+
+def _logged(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
+    """The change log, but for what names the raw record."""
+    with quick_queries(spark):
+        rows = read_rows(_log_rows(pair(spark.sql(sql), None, KEY, before_images=True)))
+    left_out = {"record_hash", "before_record_hash", "transaction_event"}
+    kept = [{name: row[name] for name in row if name not in left_out} for row in rows]
+    return sorted(kept, key=lambda row: (row["change_seq"], row["change_oper"]))
 
 
 def test_without_before_images_a_key_change_is_an_update_of_the_new_key(
