@@ -109,7 +109,8 @@ def profiles(tmp_path_factory: pytest.TempPathFactory, warehouse: Path) -> Path:
     for output in profile["afterimage"]["outputs"].values():
         output["schema"] = "{{ env_var('AFTERIMAGE_TEST_SCHEMA') }}"
         parameters = output["server_side_parameters"]
-        parameters["spark.driver.memory"] = "2g"
+        # one session runs all tests
+        parameters["spark.driver.memory"] = "3g"
         # Derby, the metastore of the Delta target, writes its log to the working folder otherwise.
         derby_log = warehouse / "derby.log"
         parameters["spark.driver.extraJavaOptions"] = f"-Dderby.stream.error.file={derby_log}"

@@ -11,6 +11,7 @@ materialization `change_log` runs them, without dbt around them. A record in the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -26,6 +27,7 @@ from dbt_afterimage.changes.rebuild import RebuildError
 from dbt_afterimage.changes.write import write_batch
 from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.settings import parse_settings, positions
+from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
 from tests.macro_renderer import MacroRenderer
 
 if TYPE_CHECKING:
@@ -128,7 +130,9 @@ class Table:
         return local_rows(self._spark, rows, COLUMNS).coalesce(1)
 
     def run(self, settings: dict[str, Any] | None = None, **variables: Any) -> None:
-        batch = self.batch(settings, **variables)
+        self.write(self.batch(settings, **variables))
+
+    def write(self, batch: ChangeBatch) -> None:
         write_batch(self._spark, self._context, batch)
 
     def changes(self) -> list[str]:
@@ -492,6 +496,29 @@ def test_a_rebuild_refuses_what_it_would_lose(make_table: MakeTable) -> None:
         parts += ["lossy_changes", "`rebuild_changes` is set", "Nothing was written", "Cure: "]
         assert [part for part in parts if part not in str(error.value)] == []
     assert (table.changes(), table.commits()) == (changes, commits)
+
+
+# --- two runs at one time
+
+
+def test_of_two_runs_at_one_time_the_second_one_doubles_no_rejects(
+    make_table: MakeTable,
+) -> None:
+    table = make_table("at_one_time")
+    table.land("p1 0900 I 1 Ann")
+    table.run()
+    table.land("p1 0910 I 9 bad: malformed_mask", "p1 0920 I 2 Cid")
+    late = table.batch()
+    assert late.rejected is not None
+    # what another process has worked out by then
+    worked_out = replace(late.rejected, rows=late.rejected.rows.localCheckpoint())
+    table.run()
+    rejects = table.rejects()
+    assert len(rejects) == 1
+    with pytest.raises(ConcurrentRunError, match="another run wrote to it"):
+        table.write(replace(late, rejected=worked_out))
+    assert table.rejects() == rejects
+    assert table.changes() == ["0900 I 1 Ann", "0920 I 2 Cid"]
 
 
 # --- killed runs

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from dbt_afterimage.changes.quarantine import Rejects
+
 
 @dataclass(frozen=True)
 class BatchCounts:
@@ -36,7 +38,7 @@ class ChangeBatch:
 
     Attributes:
         accepted: rows for the log (all its columns), or None when there are none.
-        rejected: rows for `<table>_changes_rejected`, or None when there are no new ones.
+        rejected: new ones for `<table>_changes_rejected`, or None when there are none.
         repaired: `record_hash` of older rejects whose repaired record is accepted, or None.
         empty_log: a DataFrame without rows that has the log's columns, to create it from.
         empty_rejected: the same for the rejected table.
@@ -54,7 +56,7 @@ class ChangeBatch:
     """
 
     accepted: DataFrame | None
-    rejected: DataFrame | None
+    rejected: Rejects | None
     repaired: DataFrame | None
     empty_log: DataFrame
     empty_rejected: DataFrame

@@ -111,7 +111,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         new_rejects(session, context, rejected, staged, recorded_at) if counts.rejected else None
     )
     if rejects is not None and settings["on_reject"] == "fail":
-        raise RejectedRecordsError(describe_rejects(context, rejects))
+        raise RejectedRecordsError(describe_rejects(context, rejects.rows))
     rows = _log_rows(logged, staged, recorded_at, context["beginning_of_time"])
     arrival = greatest(found["arrival"], done.arrival)
     return ChangeBatch(

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.pairing import quoted
+from dbt_afterimage.changes.progress import ISO_TIMESTAMP, Progress, next_recorded_at
 
 
 class RejectedRecordsError(RuntimeError):
     """Records were rejected and the table's `on_reject` is `fail`."""
+
+
+@dataclass(frozen=True)
+class Rejects:
+    """Rows for `<table>_changes_rejected`; `after`: when its last ones were recorded, or None."""
+
+    rows: DataFrame
+    after: str | None
 
 
 def new_rejects(
@@ -20,12 +30,20 @@ def new_rejects(
     rejected: DataFrame,
     staged: DataFrame,
     recorded_at: str,
-) -> DataFrame | None:
+) -> Rejects | None:
     """Rejected records that `<table>_changes_rejected` lacks, whole, as they came.
 
     Rejected records are few and are read again in every run; only for new ones staging is read a
     second time, for the raw text that the pairing does not carry.
     """
+    after = None
+    if session.catalog.tableExists(context["rejected"]):
+        # before the table is read for what it has: what comes in between is noticed at the append
+        last = F.date_format(F.max("recorded_at"), ISO_TIMESTAMP)
+        found = session.table(context["rejected"]).agg(last).first()
+        after = found[0] if found else None
+    if after is not None and after >= recorded_at:
+        recorded_at = next_recorded_at(Progress(after))
     new = rejected.select(
         "change_seq",
         "change_oper",
@@ -42,7 +60,7 @@ def new_rejects(
         F.broadcast(new.select("record_hash")), "record_hash", "left_semi"
     )
     raw = raw.groupBy("record_hash").agg(F.min("raw_record").alias("raw_record"))
-    return new.join(raw, "record_hash", "left").select(
+    rows = new.join(raw, "record_hash", "left").select(
         "change_seq",
         "change_oper",
         "record_key",
@@ -52,6 +70,7 @@ def new_rejects(
         F.lit(recorded_at).cast("timestamp").alias("recorded_at"),
         F.lit(None).cast("timestamp").alias("resolved_at"),
     )
+    return Rejects(rows, after)
 
 
 def repaired(

@@ -35,7 +35,12 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
     if batch is None:
         return
     table_format, log = context["file_format"], context["log"]
-    _append(session, context["rejected"], batch.rejected, batch.empty_rejected, table_format)
+    rejects, rejects_after = None, None
+    if batch.rejected is not None:
+        rejects, rejects_after = batch.rejected.rows, batch.rejected.after
+    _append(
+        session, context["rejected"], rejects, batch.empty_rejected, table_format, rejects_after
+    )
     # before the log: once their records are in it, a repeated run would not see them as new
     if batch.repaired is not None:
         _resolve(session, context["rejected"], batch.repaired, batch.recorded_at)
@@ -58,14 +63,19 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
 def _append_to_log(
     session: SparkSession, context: dict[str, Any], batch: ChangeBatch, origin: Mapping[str, str]
 ) -> bool:
-    table_format, log = context["file_format"], context["log"]
-    if batch.accepted is None or not session.catalog.tableExists(log):
-        return _append(
-            session, log, batch.accepted, batch.empty_log, table_format, ["change_date"], origin
-        )
-    rows = fitted(batch.accepted, session.table(log).schema)
-    append_once(session, log, rows, table_format, batch.recorded_after)
-    return True
+    log, rows = context["log"], batch.accepted
+    if rows is not None and session.catalog.tableExists(log):
+        rows = fitted(rows, session.table(log).schema)
+    return _append(
+        session,
+        log,
+        rows,
+        batch.empty_log,
+        context["file_format"],
+        batch.recorded_after,
+        ["change_date"],
+        origin,
+    )
 
 
 def _append(
@@ -74,6 +84,7 @@ def _append(
     rows: DataFrame | None,
     empty: DataFrame,
     table_format: str,
+    after: str | None,
     partition_by: Sequence[str] = (),
     properties: Mapping[str, str] = MappingProxyType({}),
 ) -> bool:
@@ -85,9 +96,7 @@ def _append(
         return rows is not None
     if rows is None:
         return False
-    # `by name`, so that a column that staging gained in the middle lands in its own place
-    with _view(rows, table) as view:
-        session.sql(f"insert into {table} by name select * from {view}")
+    append_once(session, table, rows, table_format, after)
     return True
 
 

@@ -130,19 +130,23 @@ def decoded(
     """
     body = F.lit(None).cast(BODY)
     problem = F.lit(None).cast("string")
+    schema_id = F.col("schema_id")
     if JSON in forms:
         is_json = F.col("form") == JSON
         rows = rows.withColumn("parsed", F.when(is_json, parsed_json(F.col("value"))))
         parsed = F.col("parsed")
         body = F.when(is_json, json_body(parsed)).otherwise(body)
         problem = F.when(is_json, json_problem(F.col("value"), parsed))
-        rows = rows.withColumn(
-            "schema_id", F.when(is_json, json_schema_id(parsed)).otherwise(F.col("schema_id"))
-        )
+        schema_id = F.when(is_json, json_schema_id(parsed)).otherwise(schema_id)
     if texts:
         rows = with_avro_body(rows, schema_reference(), texts)
         body = F.when(F.col("avro").isNotNull(), F.col("avro_body")).otherwise(body)
-    rows = rows.withColumn("body", body).withColumn("problem", problem)
+    # Generated columns are a border: conditions on the result stay behind it. Spark would put the
+    # whole decoding into each condition, as often as it is named there, and plan for minutes.
+    parts = F.struct(body.alias("body"), problem.alias("problem"), schema_id.alias("schema_id"))
+    rows = rows.select(
+        *[name for name in rows.columns if name != "schema_id"], F.inline(F.array(parts))
+    )
     rows = _with_table(session, rows, settings, schemas)
     return _judged(rows, settings, schemas, texts)
 
