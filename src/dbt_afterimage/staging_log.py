@@ -12,7 +12,6 @@ from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from dbt_afterimage.append import append_once
 from dbt_afterimage.changes.progress import (
@@ -76,19 +75,21 @@ class LogBatch:
     cached: Sequence[DataFrame] = ()
 
 
-def start_log(session: SparkSession, context: dict[str, Any], position: Column) -> LogRun:
+def start_log(
+    session: SparkSession, context: dict[str, Any], position: Column | None = None
+) -> LogRun:
     """Look at what earlier runs have done.
 
     Args:
         session: the live Spark session.
         context: names of the tables, table format and model, as the materialization gives them.
-        position: of a row of the log; NULL where positions do not tell how far the log was read.
+        position: of a row of the log; None where positions do not tell how far the log was read.
     """
     stored = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
     noted = Progress()
     if stored is not None:
         noted = read_progress(session, context["progress"], context["model"])
-    done = really_done(stored, noted, position, F.lit(None).cast("timestamp"))
+    done = really_done(stored, noted, position)
     is_rebuild = stored is not None and bool(context["rebuild_changes"])
     return LogRun(stored, noted, done, is_rebuild, next_recorded_at(done))
 

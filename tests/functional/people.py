@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.local_rows import local_rows
+from tests.functional.comparing import last_commits
 from tests.functional.dbt_project import DbtProject
 from tests.functional.project_files import (
     changes_model,
@@ -112,13 +113,9 @@ class People:
         return {row[0]: row[1] for row in rows if row[0].startswith("afterimage.")}
 
     def versions(self) -> dict[str, Any]:
-        """What every commit to a table changes: its newest metadata file, or its version."""
-        newest = {
-            "iceberg": "select max_by(file, timestamp) from {}.metadata_log_entries",
-            "delta": "describe history {} limit 1",
-        }[self.table_format]
+        """What every commit to one of the tables changes."""
         tables = [*(self.name(table) for table in TABLES), f"{self.dbt.schema}.afterimage_progress"]
-        return {table: self.spark.sql(newest.format(table)).collect()[0][0] for table in tables}
+        return last_commits(self.spark, tables, self.table_format)
 
     def refusal_of(self, columns: dict[str, str], rows: list[tuple[Any, ...]]) -> str:
         """What a run says about these columns and records; then all is as it was."""

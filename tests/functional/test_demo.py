@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from dbt_afterimage.demo.generate import DemoData, generate
+from tests.functional.comparing import assert_same, last_commits
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import plain, read_log, read_rows
 from tests.oracle.current import build_current, build_current_with_deleted
 from tests.oracle.field_changes import build_field_changes
-from tests.oracle.history import LogRow, TableOptions, Version, build_history
+from tests.oracle.history import LogRow, TableOptions, build_history
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,8 +35,6 @@ BASES: dict[str, Literal["frozen", "live"]] = {
 }
 IGNORED = {"customers": {"replicated_at"}}
 KEEPS_DELETED = {"products"}
-# What Iceberg and Delta add to a table's files; the marts' own bookkeeping, not compared.
-NOT_COMPARED = {"recorded_at"}
 
 
 @pytest.fixture(scope="module")
@@ -69,35 +67,12 @@ def log_of(spark: SparkSession, demo: DbtProject, table: str) -> tuple[list[LogR
     return log, options(table, columns)
 
 
-def comparable(rows: list[dict[str, Any]], *left_out: str) -> list[dict[str, Any]]:
-    kept = [
-        {name: row[name] for name in sorted(row) if name not in {*NOT_COMPARED, *left_out}}
-        for row in rows
-    ]
-    return sorted(kept, key=repr)
-
-
-def assert_same(actual: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
-    """Equal as bags of rows; the message shows the first rows that only one side has."""
-    left, right = Counter(map(repr, actual)), Counter(map(repr, expected))
-    surplus, missing = left - right, right - left
-    shown = "\n".join(
-        [f"only in the table: {row}" for row in sorted(surplus)[:3]]
-        + [f"only expected:     {row}" for row in sorted(missing)[:3]]
-    )
-    assert not surplus and not missing, f"{len(surplus)} surplus, {len(missing)} missing\n{shown}"
-
-
-def expected_history(versions: list[Version]) -> list[dict[str, Any]]:
-    return [version.as_row() for version in versions]
-
-
 @pytest.mark.parametrize("table", TABLES)
 def test_history_equals_the_oracles(spark: SparkSession, demo: DbtProject, table: str) -> None:
     log, how = log_of(spark, demo, table)
     actual = read_rows(spark.table(f"{demo.schema}.{table}_history"))
-    expected = expected_history(build_history(log, how))
-    assert_same(comparable(actual, f"{table}_history_id"), comparable(expected))
+    expected = [version.as_row() for version in build_history(log, how)]
+    assert_same(actual, expected, f"{table}_history_id")
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -110,7 +85,7 @@ def test_current_equals_the_oracles(spark: SparkSession, demo: DbtProject, table
         assert any(row["is_deleted"] for row in expected)
     else:
         expected = build_current(history)
-    assert_same(comparable(actual), comparable(expected))
+    assert_same(actual, expected)
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -119,7 +94,7 @@ def test_field_changes_equal_the_oracles(spark: SparkSession, demo: DbtProject, 
     actual = read_rows(spark.table(f"{demo.schema}.{table}_field_changes"))
     changes = build_field_changes(log, build_history(log, how), how)
     expected = [change.as_row(KEYS[table]) for change in changes]
-    assert_same(comparable(actual), comparable(expected))
+    assert_same(actual, expected)
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -156,35 +131,20 @@ def test_every_malformed_record_is_rejected_with_its_reason(
     assert rejected == expected
 
 
-def snapshots(spark: SparkSession, demo: DbtProject, table_format: str) -> dict[str, Any]:
-    """The last snapshot id or version of every table that the demo's runs write."""
+def commits(spark: SparkSession, demo: DbtProject, table_format: str) -> dict[str, Any]:
+    """The last commit to every table that the demo's runs write."""
     marts = ("changes", "changes_rejected", "history", "current", "field_changes")
     names = [f"{table}_{mart}" for table in TABLES for mart in marts]
     names += ["change_activity", "afterimage_progress"]
-    if table_format == "delta":
-        return {
-            name: spark.sql(f"describe history {demo.schema}.{name} limit 1").collect()[0][
-                "version"
-            ]
-            for name in names
-        }
-    return {
-        name: [
-            row["snapshot_id"]
-            for row in spark.sql(
-                f"select snapshot_id from {demo.schema}.{name}.snapshots"
-            ).collect()
-        ]
-        for name in names
-    }
+    return last_commits(spark, [f"{demo.schema}.{name}" for name in names], table_format)
 
 
 def test_a_build_without_new_data_commits_nothing(
     spark: SparkSession, demo: DbtProject, table_format: str
 ) -> None:
-    before = snapshots(spark, demo, table_format)
+    before = commits(spark, demo, table_format)
     demo("run")
-    assert snapshots(spark, demo, table_format) == before
+    assert commits(spark, demo, table_format) == before
 
 
 def test_full_refresh_rebuilds_the_marts_and_leaves_the_log_alone(
@@ -197,20 +157,21 @@ def test_full_refresh_rebuilds_the_marts_and_leaves_the_log_alone(
             for mart in ("history", "current", "field_changes")
         ]
         return {
-            name: comparable(read_rows(spark.table(f"{demo.schema}.{name}")))
+            name: read_rows(spark.table(f"{demo.schema}.{name}"))
             for name in [*names, "change_activity"]
         }
 
     incremental = marts()
-    logs = {f"{table}_changes" for table in TABLES}
-    before = snapshots(spark, demo, table_format)
+    logs = [f"{demo.schema}.{table}_changes" for table in TABLES]
+    before = commits(spark, demo, table_format)
     demo("run", "--full-refresh")
-    after = snapshots(spark, demo, table_format)
+    after = commits(spark, demo, table_format)
     rebuilt = marts()
     for name, rows in incremental.items():
         assert_same(rebuilt[name], rows)
     assert {name: after[name] for name in logs} == {name: before[name] for name in logs}
-    assert after["orders_history"] != before["orders_history"]
+    history = f"{demo.schema}.orders_history"
+    assert after[history] != before[history]
 
 
 def test_rebuilt_changes_give_the_same_log_and_marts(
@@ -233,12 +194,12 @@ def test_rebuilt_changes_give_the_same_log_and_marts(
     demo("run", "--select", "orders_changes+", rebuild_changes=True)
     after = tables()
     for name, rows in before.items():
-        assert_same(comparable(after[name]), comparable(rows))
+        assert_same(after[name], rows)
     for name in ("changes", "history", "current", "field_changes"):
         assert min(row["recorded_at"] for row in after[name]) > last
-    commits = snapshots(spark, demo, table_format)
+    committed = commits(spark, demo, table_format)
     demo("run", "--select", "orders_changes+")
-    assert snapshots(spark, demo, table_format) == commits
+    assert commits(spark, demo, table_format) == committed
 
 
 @pytest.mark.parametrize(

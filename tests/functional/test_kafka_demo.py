@@ -12,6 +12,7 @@ import pytest
 from dbt_afterimage.demo.kafka.generate import ShopData, generate_shop
 from dbt_afterimage.demo.kafka.messages import schema_id_of
 from dbt_afterimage.demo.kafka.tables import TABLES, ShopTable
+from tests.functional.comparing import assert_same, last_commits
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import plain, read_log, read_rows
 from tests.oracle.current import build_current
@@ -43,21 +44,6 @@ def log_of(spark: SparkSession, demo: DbtProject, name: str) -> tuple[list[LogRo
     return log, TableOptions(key, columns, tracked, before_images=table.before_images)
 
 
-def assert_same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
-    """Equal as bags of rows; the marts' own bookkeeping is not compared."""
-
-    def bag(rows: list[dict[str, Any]]) -> Counter[str]:
-        return Counter(
-            repr({name: row[name] for name in sorted(row) if name not in left_out}) for row in rows
-        )
-
-    left_out = {"recorded_at", *[f"{name}_history_id" for name in TABLES]}
-    surplus, missing = bag(found) - bag(expected), bag(expected) - bag(found)
-    shown = [sorted(rows)[:3] for rows in (surplus, missing)]
-    assert expected
-    assert not surplus and not missing, f"{len(surplus)} surplus, {len(missing)} missing: {shown}"
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_marts_equal_the_oracles(spark: SparkSession, demo: DbtProject, name: str) -> None:
     log, options = log_of(spark, demo, name)
@@ -71,7 +57,8 @@ def test_marts_equal_the_oracles(spark: SparkSession, demo: DbtProject, name: st
         ],
     }
     for mart, rows in expected.items():
-        assert_same(read_rows(spark.table(f"{demo.schema}.{name}_{mart}")), rows)
+        found = read_rows(spark.table(f"{demo.schema}.{name}_{mart}"))
+        assert_same(found, rows, f"{name}_history_id")
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -177,22 +164,14 @@ def test_tombstones_and_updates_without_a_change(
     assert same.collect()[0][0] > 0
 
 
-def commits(spark: SparkSession, demo: DbtProject, table_format: str) -> dict[str, Any]:
-    """All commits of every table that the demo's runs write."""
+def test_a_build_without_new_messages_commits_nothing(
+    spark: SparkSession, demo: DbtProject, table_format: str
+) -> None:
     marts = ("changes", "changes_rejected", "history", "current", "field_changes")
     names = [f"{table}_{mart}" for table in TABLES for mart in marts]
     names += [f"stg_qlik_messages__{log}_log" for log in ("shop", "checkout")]
     names += ["change_activity", "afterimage_progress"]
-    if table_format == "delta":
-        return {name: spark.sql(f"describe history {demo.schema}.{name}").count() for name in names}
-    return {
-        name: spark.sql(f"select * from {demo.schema}.{name}.snapshots").count() for name in names
-    }
-
-
-def test_a_build_without_new_messages_commits_nothing(
-    spark: SparkSession, demo: DbtProject, table_format: str
-) -> None:
-    before = commits(spark, demo, table_format)
+    tables = [f"{demo.schema}.{name}" for name in names]
+    before = last_commits(spark, tables, table_format)
     demo("run")
-    assert commits(spark, demo, table_format) == before
+    assert last_commits(spark, tables, table_format) == before

@@ -69,26 +69,45 @@ def forget_progress(session: SparkSession, table: str, model: str) -> None:
     session.sql(f"delete from {table} where model = '{model}'")
 
 
+def unnoted(log: DataFrame, noted: Progress, mark: str = "recorded_at") -> DataFrame:
+    """The rows of a log that a killed run wrote and did not note; `mark` is the time of a batch."""
+    if noted.recorded_at is None:
+        return log
+    return log.filter(F.col(mark) > F.lit(noted.recorded_at).cast("timestamp"))
+
+
 def really_done(
-    log: DataFrame | None, noted: Progress, change_seq: Column, changed_at: Column
+    log: DataFrame | None,
+    noted: Progress,
+    change_seq: Column | None = None,
+    changed_at: Column | None = None,
+    mark: str = "recorded_at",
 ) -> Progress:
     """What a log holds: more than was noted when a run was killed before it could note it.
 
     Args:
         log: the table, None before its first run.
         noted: what `read_progress` found.
-        change_seq: the position of a row of it; NULL where it has none that counts.
+        change_seq: the position of a row of it; NULL where it has none that counts, None where
+            positions do not tell how far the log was read.
         changed_at: its time, likewise.
+        mark: the column with the time of a batch.
     """
     if log is None:
         return noted
-    if noted.recorded_at is not None:
-        log = log.filter(F.col("recorded_at") > F.lit(noted.recorded_at).cast("timestamp"))
-    found = log.agg(
-        F.date_format(F.max("recorded_at"), ISO_TIMESTAMP),
-        F.max(change_seq),
-        F.date_format(F.max(changed_at), ISO_TIMESTAMP),
-    ).first()
+    nothing = F.lit(None)
+    found = (
+        unnoted(log, noted, mark)
+        .agg(
+            F.date_format(F.max(mark), ISO_TIMESTAMP),
+            F.max(nothing.cast("string") if change_seq is None else change_seq),
+            F.date_format(
+                F.max(nothing.cast("timestamp") if changed_at is None else changed_at),
+                ISO_TIMESTAMP,
+            ),
+        )
+        .first()
+    )
     if found is None or found[0] is None:
         return noted
     return Progress(

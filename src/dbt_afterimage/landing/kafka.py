@@ -22,6 +22,7 @@ from dbt_afterimage.changes.progress import (
     next_recorded_at,
     read_progress,
     really_done,
+    unnoted,
     write_progress,
 )
 from dbt_afterimage.messages import offsets
@@ -101,19 +102,10 @@ def land(
     _create(session, table, table_format)
     noted = read_progress(session, progress, table)
     stored = session.table(table)
-    nothing = F.lit(None)
-    done = really_done(
-        stored.withColumnRenamed(_MARK, "recorded_at"),
-        noted,
-        nothing.cast("string"),
-        nothing.cast("timestamp"),
-    )
+    done = really_done(stored, noted, mark=_MARK)
     landed = offsets.from_text(noted.arrival)
     if done != noted:
-        newer = stored
-        if noted.recorded_at is not None:
-            newer = stored.filter(F.col(_MARK) > F.lit(noted.recorded_at).cast("timestamp"))
-        landed = offsets.merged(landed, _last_offsets(newer))
+        landed = offsets.merged(landed, offsets.last_offsets(unnoted(stored, noted, _MARK)))
     ends = _ends(session, request)
     start = starting_offsets(request, ends, landed, table)
     wanted = sum(
@@ -268,11 +260,6 @@ def _run(
 def _create(session: SparkSession, table: str, table_format: str) -> None:
     columns = ", ".join(f"`{name}` {kind}" for name, kind in RAW_COLUMNS.items())
     session.sql(f"create table if not exists {table} ({columns}) using {table_format}")
-
-
-def _last_offsets(rows: DataFrame) -> dict[tuple[str, int], int]:
-    last = rows.groupBy("topic", "partition").agg(F.max("offset").alias("offset"))
-    return offsets.of_rows(last.collect())
 
 
 def _ends(session: SparkSession, request: Request) -> Ends:

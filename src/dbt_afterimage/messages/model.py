@@ -15,6 +15,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.changes.progress import unnoted
 from dbt_afterimage.changes.quarantine import RejectedRecordsError
 from dbt_afterimage.changes.rebuild import check_still_there
 from dbt_afterimage.guarded_table import column_types
@@ -78,11 +79,13 @@ class _Run:
         self._context, self._session, self._raw = context, session, raw
         self._settings = context["settings"]
         check_raw_columns(self._settings["source_table"], column_types(raw.schema))
-        self._run = start_log(session, context, F.lit(None).cast("string"))
+        self._run = start_log(session, context)
         stored, noted = self._run.stored, self._run.noted
         self._read = offsets.from_text(noted.arrival)
         if stored is not None and self._run.is_progress_behind:
-            self._read = offsets.merged(self._read, _read_since(stored, noted.recorded_at))
+            held = unnoted(stored, noted).filter(F.col("kind").isin(*_MESSAGES, LOAD_PART))
+            last = offsets.last_offsets(held, F.coalesce("last_offset", "offset"))
+            self._read = offsets.merged(self._read, last)
         if stored is not None and self._run.is_rebuild:
             held = stored.filter(F.col("kind").isin(*_MESSAGES))
             check_still_there(context["model"], held, raw, ["topic", "partition", "offset"])
@@ -204,15 +207,6 @@ class _Run:
                 f"`on_reject` of {self._settings['source_table']} is 'fail'. Nothing was written. "
                 "Cure: repair the source, or set `on_reject: quarantine`."
             )
-
-
-def _read_since(stored: DataFrame, recorded_at: str | None) -> dict[tuple[str, int], int]:
-    """The offsets of what a killed run wrote and did not note."""
-    rows = stored.filter(F.col("kind").isin(*_MESSAGES, LOAD_PART))
-    if recorded_at is not None:
-        rows = rows.filter(F.col("recorded_at") > F.lit(recorded_at).cast("timestamp"))
-    last = F.max(F.coalesce("last_offset", "offset")).alias("offset")
-    return offsets.of_rows(rows.groupBy("topic", "partition").agg(last).collect())
 
 
 def _with_all_columns(rows: DataFrame) -> DataFrame:

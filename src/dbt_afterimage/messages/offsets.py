@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import reduce
 
-from pyspark.sql import Column, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 Offsets = Mapping[tuple[str, int], int]
@@ -34,6 +34,12 @@ def to_text(offsets: Offsets) -> str:
 def of_rows(rows: Iterable[Row]) -> dict[tuple[str, int], int]:
     """Offsets of rows with `topic`, `partition` and `offset`."""
     return {(row["topic"], row["partition"]): row["offset"] for row in rows}
+
+
+def last_offsets(rows: DataFrame, offset: Column | str = "offset") -> dict[tuple[str, int], int]:
+    """The greatest offset of each partition in rows with `topic`, `partition` and `offset`."""
+    last = rows.groupBy("topic", "partition").agg(F.max(offset).alias("offset"))
+    return of_rows(last.collect())
 
 
 def merged(*several: Offsets) -> dict[tuple[str, int], int]:
