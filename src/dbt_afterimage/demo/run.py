@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -55,7 +56,6 @@ def run_demo(*, system: str, scale: int, seed: int, target: str | None, docs: bo
         for number, (what, commands) in enumerate(steps, 1):
             typer.echo(f"\n=== {number}/{len(steps)} {what}")
             for arguments in commands:
-                typer.echo(f"dbt {' '.join(arguments)}")
                 _dbt([*arguments, *options])
     from pyspark.sql import SparkSession
 
@@ -71,8 +71,10 @@ def _operation(operation: Operation) -> list[str]:
 
 
 def _dbt(arguments: list[str]) -> None:
+    """Run a dbt command, and print it so that it can be run again."""
     from dbt.cli.main import dbtRunner
 
+    typer.echo(shlex.join(["dbt", *arguments]))
     result: Any = dbtRunner().invoke(arguments)
     if not result.success:
         raise DemoFailedError(
