@@ -12,6 +12,7 @@ from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from dbt_afterimage.append import append_once
 from dbt_afterimage.changes.progress import (
@@ -105,24 +106,25 @@ def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -
         batch: what to write.
     """
     log, table_format, run = context["log"], context["file_format"], batch.run
-    rows = batch.rows.persist()
-    count = 0 if batch.is_empty else rows.count()
     if run.stored is None or run.is_rebuild:
-        writer = table_writer(rows, log, table_format, batch.partition_by)
+        writer = table_writer(batch.rows, log, table_format, batch.partition_by)
         with conflicts_explained(log):
             if run.is_rebuild:
                 writer.createOrReplace()
             else:
                 writer.create()
-    elif count:
-        append_once(session, log, rows, table_format, run.done.recorded_at)
+    elif not batch.is_empty and not batch.rows.isEmpty():
+        append_once(session, log, batch.rows, table_format, run.done.recorded_at)
     is_new = run.is_rebuild or not batch.is_empty
     if is_new or run.is_progress_behind:
         recorded_at = run.recorded_at if is_new else run.done.recorded_at
         progress = Progress(recorded_at, batch.change_seq, arrival=batch.arrival)
         write_progress(session, context["progress"], context["model"], progress)
-    if count:
-        logger.info(f"{context['model']}: {count:,} records decoded")
-    rows.unpersist()
+    if not batch.is_empty:
+        at = F.lit(run.recorded_at).cast("timestamp")
+        session.sql(f"refresh table {log}")
+        count = session.table(log).filter(F.col("recorded_at") == at).count()
+        if count:
+            logger.info(f"{context['model']}: {count:,} records decoded")
     for frame in batch.cached:
         frame.unpersist()
