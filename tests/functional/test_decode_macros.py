@@ -6,15 +6,18 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dbt_afterimage.local_rows import local_rows
 from tests.macro_renderer import MacroRenderer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+DDL_DETAILS = Path(__file__).parents[1] / "data/qlik_ddl_history/details.json"
 ORDERS = ("msb_first", "lsb_first")
 TYPES = ("string", "binary")
 
@@ -259,3 +262,36 @@ def test_operations(spark: SparkSession, render: MacroRenderer) -> None:
     rendered = render("qlik_change_operation", "mask.oper", "mask.operation")
     masks = [f"named_struct('oper', '{oper}', 'operation', '{word}')" for oper, word in pairs]
     assert evaluate(spark, [rendered], masks) == [[letter] for letter in pairs.values()]
+
+
+def test_columns_of_a_ddl_statement(spark: SparkSession, render: MacroRenderer) -> None:
+    details = DDL_DETAILS.read_text(encoding="utf-8")
+    rows = local_rows(spark, [(details,), ("no JSON",), (None,)], "details string")
+    found = [row[0] for row in rows.selectExpr(render("qlik_ddl_columns", "details")).collect()]
+    assert [column.asDict() for column in found[0]] == [
+        {
+            "ordinal": 1,
+            "column_name": "id",
+            "new_name": None,
+            "action": None,
+            "type": "kAR_DATA_TYPE_NUMERIC",
+            "length": 0,
+            "precision": 9,
+            "scale": 2,
+            "primary_key_position": 1,
+            "nullable": False,
+        },
+        {
+            "ordinal": 2,
+            "column_name": "status",
+            "new_name": "state",
+            "action": "rename",
+            "type": "kAR_DATA_TYPE_STR",
+            "length": 20,
+            "precision": 0,
+            "scale": 0,
+            "primary_key_position": 0,
+            "nullable": True,
+        },
+    ]
+    assert found[1:] == [None, None]
