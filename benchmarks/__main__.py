@@ -36,7 +36,7 @@ def main() -> None:
         lakehouse = Lakehouse(session, options.table_format)
         chain = Chain(lakehouse, feed, bench.dbt, not options.no_snapshot)
         chain.prepare()
-        chain.measure(0, options.repeats)
+        chain.measure(1, options.repeats)
         options.results.mkdir(parents=True, exist_ok=True)
         text = as_markdown(chain)
         print(text)

@@ -52,7 +52,7 @@ def _append_to_iceberg(
     # An overwrite of what another run might have recorded: Iceberg refuses it when there is such.
     recorded = F.col(mark)
     newer = recorded > F.lit(after).cast("timestamp") if after else recorded.isNotNull()
-    session.sql(f"refresh table {table}")
+    # no `refresh table`: Spark would forget all that it cached of the table, the batch too
     snapshot = session.sql(f"select snapshot_id from {table}.refs where name = 'main'").first()
     writer = rows.writeTo(table)
     if snapshot is None:
