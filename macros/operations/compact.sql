@@ -1,0 +1,46 @@
+{#
+    Keeps the project's tables quick to read after many small batches:
+
+        dbt run-operation compact --args '{models: [orders_history], keep_days: 7, max_files: 1000}'
+
+    Small files become larger ones, files with many deleted rows are written anew, old states are forgotten. A call's
+    work is bounded; the next one goes on. Not while a run writes to the same tables: one of the two would stop.
+
+    Arguments:
+      models     names of models; by default all change logs, decoded logs and marts that were built, with their
+                 rejected records, and the table of progress
+      keep_days  states of a table stay readable so long
+      max_files  so many data files of a table are rewritten at most; Delta rewrites all that are small
+#}
+{% macro compact(models=none, keep_days=7, max_files=1000) %}
+    {%- for relation in _compacted_relations(models) -%}
+        {%- if load_relation(relation) is not none -%}
+            {%- do log(relation.identifier ~ ': ' ~ adapter.afterimage_compact(relation, keep_days, max_files), info=true) -%}
+        {%- endif -%}
+    {%- endfor -%}
+{% endmacro %}
+
+
+{# The tables that models write, those of rejected records and of progress too. #}
+{% macro _compacted_relations(models) %}
+    {%- set relations = [] -%}
+    {%- set known = [] -%}
+    {%- for node in graph.nodes.values()
+        if node.resource_type == 'model' and node.config.materialized in ('change_log', 'change_mart', 'staging_log') -%}
+        {%- do known.append(node.name) -%}
+        {%- if models is none or node.name in models -%}
+            {%- set relation = api.Relation.create(schema=node.schema, identifier=node.alias) -%}
+            {%- do relations.append(relation) -%}
+            {%- if node.config.materialized == 'change_log' -%}
+                {%- do relations.append(_rejected_relation(relation)) -%}
+            {%- endif -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- for name in models or [] if name not in known -%}
+        {{ exceptions.raise_compiler_error(
+            "`compact`: no table of afterimage is the model `" ~ name ~ "`. Allowed: " ~ known | sort | join(', ')
+            ~ ". Nothing was done. Cure: correct `models`."
+        ) }}
+    {%- endfor -%}
+    {{ return(relations if models is not none else relations + [_progress_relation()]) }}
+{% endmacro %}

@@ -1,0 +1,100 @@
+"""Keeps tables that many small batches are written to quick to read: what `compact` does.
+
+The table formats' own procedures, called with a bound on their work, so that a call ends soon and
+the next one goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import SparkSession
+
+from dbt_afterimage.publication import BRANCH_PREFIX
+from dbt_afterimage.spark_adapter.errors import conflicts_explained
+
+# What a killed run leaves behind is older than any run that goes on.
+_ABANDONED_AFTER = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a call goes.
+
+    Attributes:
+        max_files: so many data files of a table are rewritten at most (Iceberg).
+        keep_days: snapshots and files that are no longer used stay readable so long.
+    """
+
+    max_files: int
+    keep_days: int
+
+
+def compact(session: SparkSession, table: str, table_format: str, limits: Limits) -> str:
+    """Rewrite small files and files with many deleted rows, and forget old states of a table.
+
+    Args:
+        session: the live Spark session.
+        table: an existing table.
+        table_format: `iceberg` or `delta`.
+        limits: how far to go.
+
+    Returns:
+        What was done, in words.
+
+    Raises:
+        ConcurrentRunError: a run wrote to the table meanwhile.
+    """
+    with conflicts_explained(table):
+        if table_format == "iceberg":
+            return _compact_iceberg(session, table, limits)
+        return _compact_delta(session, table, limits)
+
+
+def _compact_iceberg(session: SparkSession, table: str, limits: Limits) -> str:
+    system = f"call {session.catalog.currentCatalog()}.system"
+    now = datetime.now(timezone.utc)
+    _drop_abandoned_branches(session, table, now - _ABANDONED_AFTER)
+    # A file is rewritten when it is one of five small ones, or when deletes cover a fifth of it.
+    files = session.sql(
+        f"{system}.rewrite_data_files(table => '{table}', options => map("
+        f"'max-files-to-rewrite', '{limits.max_files}', 'delete-ratio-threshold', '0.2', "
+        "'remove-dangling-deletes', 'true'))"
+    ).collect()[0]
+    deletes = session.sql(
+        f"{system}.rewrite_position_delete_files(table => '{table}', "
+        "options => map('min-input-files', '5'))"
+    ).collect()[0]
+    before = now - timedelta(days=limits.keep_days)
+    expired = session.sql(
+        f"{system}.expire_snapshots(table => '{table}', retain_last => 1, "
+        f"older_than => timestamp '{before:%Y-%m-%d %H:%M:%S}')"
+    ).collect()[0]
+    return (
+        f"{files['rewritten_data_files_count']:,} data files became "
+        f"{files['added_data_files_count']:,}, "
+        f"{deletes['rewritten_delete_files_count']:,} delete files "
+        f"{deletes['added_delete_files_count']:,}; "
+        f"{sum(expired.asDict().values()):,} files were removed"
+    )
+
+
+def _drop_abandoned_branches(session: SparkSession, table: str, before: datetime) -> None:
+    rows = session.sql(
+        f"select name from {table}.refs as refs join {table}.snapshots as snapshots "
+        f"on refs.snapshot_id = snapshots.snapshot_id where startswith(name, '{BRANCH_PREFIX}') "
+        f"and committed_at < timestamp '{before:%Y-%m-%d %H:%M:%S}'"
+    ).collect()
+    for row in rows:
+        session.sql(f"alter table {table} drop branch if exists {row['name']}")
+
+
+def _compact_delta(session: SparkSession, table: str, limits: Limits) -> str:
+    # small files, and files of which deletion vectors cover a part; large whole ones stay
+    metrics = session.sql(f"optimize {table}").collect()[0]["metrics"]
+    session.sql(f"vacuum {table} retain {limits.keep_days * 24} hours")
+    return (
+        f"{metrics['numFilesRemoved']:,} data files became {metrics['numFilesAdded']:,}; files "
+        f"that no state of the last {limits.keep_days} days needs were removed"
+    )

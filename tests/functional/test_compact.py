@@ -1,0 +1,69 @@
+"""`compact`: the same rows in fewer files, and what nobody needs any more is gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dbt_afterimage.maintenance import Limits, compact
+from tests.functional.data_files import files_with
+from tests.functional.people import TABLES, People
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLE = "compacting.people"
+
+
+@pytest.fixture
+def table(spark: SparkSession, table_format: str) -> str:
+    """Twelve files of rows, of which some are marked as deleted."""
+    settings = {
+        "iceberg": "'format-version' = '2', 'write.delete.mode' = 'merge-on-read'",
+        "delta": "'delta.enableDeletionVectors' = 'true'",
+    }
+    spark.sql("create schema if not exists compacting")
+    spark.sql(f"drop table if exists {TABLE}")
+    spark.sql(
+        f"create table {TABLE} (id bigint, name string) using {table_format} "
+        f"tblproperties ({settings[table_format]})"
+    )
+    for first in range(0, 120, 10):
+        ids = f"range({first}, {first + 10}, 1, 1)"
+        spark.sql(f"insert into {TABLE} select id, concat('n', id) from {ids}")
+    spark.sql(f"delete from {TABLE} where id % 3 = 0")
+    return TABLE
+
+
+def rows_of(spark: SparkSession) -> list[tuple[Any, ...]]:
+    spark.sql(f"refresh table {TABLE}")
+    return sorted(map(tuple, spark.table(TABLE).collect()))
+
+
+def test_the_same_rows_are_in_fewer_files(
+    spark: SparkSession, table: str, table_format: str
+) -> None:
+    before = rows_of(spark)
+    assert len(before) == 80
+    assert len(files_with(spark, TABLE, table_format, "true")) == 12
+    told = compact(spark, table, table_format, Limits(max_files=1000, keep_days=7))
+    assert rows_of(spark) == before
+    assert len(files_with(spark, TABLE, table_format, "true")) == 1
+    assert told.startswith("12 data files became 1")
+
+
+def test_nothing_is_done_twice(spark: SparkSession, table: str, table_format: str) -> None:
+    limits = Limits(max_files=1000, keep_days=7)
+    compact(spark, table, table_format, limits)
+    assert compact(spark, table, table_format, limits).startswith("0 data files became 0")
+
+
+def test_the_command_names_every_table(people: People) -> None:
+    before = {table: people.rows(table, "*", "1, 2") for table in TABLES}
+    people.dbt("run-operation", "compact")
+    assert {table: people.rows(table, "*", "1, 2") for table in TABLES} == before
+    message = people.dbt.error_of("run-operation", "compact", "--args", "{models: [peple_history]}")
+    assert "`peple_history`" in message
+    assert "people_changes, people_current, people_field_changes, people_history" in message
+    people.dbt("run")
