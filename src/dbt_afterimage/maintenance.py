@@ -53,22 +53,21 @@ def compact(session: SparkSession, table: str, table_format: str, limits: Limits
 
 
 def _compact_iceberg(session: SparkSession, table: str, limits: Limits) -> str:
-    system = f"call {session.catalog.currentCatalog()}.system"
     now = datetime.now(timezone.utc)
     _drop_abandoned_branches(session, table, now - _ABANDONED_AFTER)
     # A file is rewritten when it is one of five small ones, or when deletes cover a fifth of it.
     files = session.sql(
-        f"{system}.rewrite_data_files(table => '{table}', options => map("
+        f"call system.rewrite_data_files(table => '{table}', options => map("
         f"'max-files-to-rewrite', '{limits.max_files}', 'delete-ratio-threshold', '0.2', "
         "'remove-dangling-deletes', 'true'))"
     ).collect()[0]
     deletes = session.sql(
-        f"{system}.rewrite_position_delete_files(table => '{table}', "
+        f"call system.rewrite_position_delete_files(table => '{table}', "
         "options => map('min-input-files', '5'))"
     ).collect()[0]
     before = now - timedelta(days=limits.keep_days)
     expired = session.sql(
-        f"{system}.expire_snapshots(table => '{table}', retain_last => 1, "
+        f"call system.expire_snapshots(table => '{table}', retain_last => 1, "
         f"older_than => timestamp '{before:%Y-%m-%d %H:%M:%S}')"
     ).collect()[0]
     return (

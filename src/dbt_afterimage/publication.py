@@ -98,10 +98,12 @@ def _publish_branch(session: SparkSession, table: str, batch: Batch) -> None:
             session.catalog.dropTempView(name)
         coming = rows.filter(comes).select(*map(quoted, session.table(table).columns))
         if not coming.isEmpty():
-            coming.writeTo(branch).append()
+            # Each task writes what it has: gathering rows by partition would leave one task per
+            # partition, and history has two.
+            options = {"distribution-mode": "none", "fanout-enabled": "true"}
+            coming.writeTo(branch).options(**options).append()
         session.sql(
-            f"call {session.catalog.currentCatalog()}.system.fast_forward("
-            f"table => '{table}', branch => 'main', to => '{name}')"
+            f"call system.fast_forward(table => '{table}', branch => 'main', to => '{name}')"
         )
     finally:
         session.sql(f"alter table {table} drop branch if exists {name}")
