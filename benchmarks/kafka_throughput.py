@@ -38,7 +38,13 @@ COLUMNS = {
     **{f"n{number:02}": "decimal(12,2)" for number in range(1, 5)},
 }
 COPY, LAND, DECODE, MODEL = "plain copy", "land kafka", "decode", "decode and write, by dbt"
-SETTINGS = {"table_from": "topic", "schemas_from": "columns", "mask_byte_order": "auto"}
+# what decoding asks of a source's settings
+SETTINGS = {
+    "table_from": "topic",
+    "table_header": None,
+    "schemas_from": "columns",
+    "mask_byte_order": "auto",
+}
 
 
 def produce(session: SparkSession, broker: Broker, count: int) -> None:
@@ -97,7 +103,7 @@ def copy(bench: Bench, broker: Broker) -> None:
 def decode(bench: Bench) -> None:
     """The landed messages, decoded and thrown away."""
     raw = bench.session.table("raw_kafka.messages")
-    rows = Decoder(bench.session, {**SETTINGS, "table_header": None}, None).decoded(raw, {JSON}, {})
+    rows = Decoder(bench.session, SETTINGS, None).decoded(raw, {JSON}, {})
     rows.write.format("noop").mode("overwrite").save()
 
 

@@ -122,7 +122,6 @@ def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -
         write_progress(session, context["progress"], context["model"], progress)
     if not batch.is_empty:
         at = F.lit(run.recorded_at).cast("timestamp")
-        session.sql(f"refresh table {log}")
         count = session.table(log).filter(F.col("recorded_at") == at).count()
         if count:
             logger.info(f"{context['model']}: {count:,} records decoded")
