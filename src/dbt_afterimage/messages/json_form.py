@@ -96,13 +96,10 @@ def json_body(parsed: Column) -> Column:
     """The message itself, as BODY."""
     message = parsed["message"]
     is_enveloped = parsed["magic"].isNotNull()
-    columns = F.transform(
-        F.map_entries(message["tableStructure"]["tableColumns"]),
-        lambda entry: F.struct(
-            entry["key"].alias("name"),
-            *[entry["value"][name].alias(name) for name in COLUMN_FIELDS],
-        ),
-    )
+    # no `transform`: Spark generates code for all of this but for functions with a lambda
+    table_columns = message["tableStructure"]["tableColumns"]
+    values = F.map_values(table_columns)
+    columns = F.arrays_zip(F.map_keys(table_columns), *[values[name] for name in COLUMN_FIELDS])
     metadata = F.when(
         parsed["type"] == "MD",
         F.struct(
