@@ -4,8 +4,9 @@
 
 A broker of its own, on loopback, holds seeded messages: JSON in the Qlik envelope, nine updates
 with before images to one insert. The cases run one after the other in each repeat, the first of
-which warms Java up and does not count. Each writes into a table that is not there yet: Spark's own stream from Kafka into a table, `land kafka`, decoding what
-was landed without writing it, and the whole model that decodes and writes.
+which warms Java up and does not count. Each writes into a table that is not there yet: Spark's own
+stream from Kafka into a table, `land kafka`, decoding what was landed without writing it, and the
+whole model that decodes and writes.
 """
 
 from __future__ import annotations

@@ -83,22 +83,6 @@ where is_current
     {%- else -%}
         {%- set source = _current_source(history, target_relation, key, columns, is_new, path) -%}
     {%- endif -%}
-    {%- set statement -%}
-merge into {{ target_relation }} as target
-using (
-    {{ source | indent }}
-) as source
-    on {{ _equal(key, 'target', 'source', '=') }}
-when matched and source.is_gone then delete
-when matched then
-    update set
-        {%- for name in columns if name not in key %}
-        target.{{ _quoted(name) }} = source.{{ _quoted(name) }}{{ ',' if not loop.last }}
-        {%- endfor %}
-when not matched and not source.is_gone then
-    insert ({{ _listed(columns) | replace('\n        ', ' ') }})
-    values ({{ _listed(columns, 'source.') | replace('\n        ', ' ') }})
-    {%- endset -%}
     {{ return({
         'path': path,
         'why': why,
@@ -109,12 +93,14 @@ when not matched and not source.is_gone then
             'changed_at': none,
             'path': path,
         },
-        'statement': statement,
+        'source': source,
+        'identity': key,
+        'where': '',
     }) }}
 {% endmacro %}
 
 
-{# The open rows of the keys that history wrote, and `is_gone` for keys that have none. #}
+{# The open rows of the keys that history wrote, and keys that have none. #}
 {% macro _current_source(history, target_relation, key, columns, is_new, path) -%}
 with
 
@@ -127,7 +113,7 @@ touched as (
 opened as (
     select
         {{ _listed(columns) }},
-        false as is_gone
+        'update' as _write_action
     from touched
     where is_current
 ),
@@ -157,7 +143,7 @@ select
     {%- for name in columns %}
     {{ 'candidates.' ~ _quoted(name) if name in key else 'null as ' ~ _quoted(name) }},
     {%- endfor %}
-    true as is_gone
+    'delete' as _write_action
 from candidates
 left anti join still_open
     on {{ _equal(key, 'candidates', 'still_open', '=') }}

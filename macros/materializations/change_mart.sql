@@ -2,8 +2,11 @@
     Materialization of history, current, field changes and change activity: a table that follows change logs.
 
     First run, --full-refresh, and when the input was made anew: `create or replace table` from the model's own SQL.
-    Otherwise the macro of the mart's kind plans one statement for what is new, or nothing; then the progress row is
-    written. A run that is killed in between applies its batch again, which changes nothing.
+    Otherwise the macro of the mart's kind plans a batch of what is new, or nothing; then the progress row is written. A
+    run that is killed in between applies its batch again, which changes nothing. A batch has one of three:
+    - `rows` to append to a table whose last batch was `after`
+    - `source`, rows that come and go, told by `identity`, where the table meets the condition `where`
+    - a `statement`
     Why not dbt-spark's incremental: its MERGE has neither conditions nor deletes, and its source is a temporary
     view that is evaluated more than once.
 #}
@@ -33,6 +36,8 @@
         {%- do _write_progress(target_relation.identifier, applied) -%}
     {%- else -%}
         {%- do _guard_mart(target_relation, mart, inputs) -%}
+        {#- before anything is looked at: what another run writes from here on is noticed -#}
+        {%- set state = adapter.afterimage_state(target_relation) -%}
         {%- set batch = _mart_batch(target_relation, mart, inputs) -%}
         {%- if batch is none -%}
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
@@ -41,6 +46,9 @@
             {%- if batch.rows -%}
                 {%- do adapter.afterimage_append(target_relation, batch.rows, batch.after) -%}
                 {%- call noop_statement('main', 'OK, appended') -%}{{ batch.rows }}{%- endcall -%}
+            {%- elif batch.source -%}
+                {%- do adapter.afterimage_publish(target_relation, batch.source, batch.identity, batch.where, state) -%}
+                {%- call noop_statement('main', 'OK, published') -%}{{ batch.source }}{%- endcall -%}
             {%- else -%}
                 {%- call statement('main') -%}
                     {{ batch.statement }}
@@ -119,7 +127,7 @@
 {% endmacro %}
 
 
-{# What is new for an existing mart, as one statement; none when nothing is. #}
+{# What is new for an existing mart; none when nothing is. #}
 {% macro _mart_batch(target_relation, mart, inputs) %}
     {%- if mart == 'history' -%}
         {{ return(_history_batch(target_relation, inputs[0])) }}

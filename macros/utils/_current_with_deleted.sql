@@ -40,8 +40,8 @@ where
 
 
 {#
-    The last versions of the keys that history wrote, and `is_gone` for keys that were left by a key change, or of which
-    history holds no version any more.
+    The last versions of the keys that history wrote, and keys to take out: left by a key change, or history
+    holds no version of them any more.
 
     Narrow: history wrote nothing but newer versions than it had, so the last one is among them. Otherwise it may have
     written an older one only, and all versions of the keys are read, as history itself did.
@@ -65,7 +65,7 @@ with
 
 select
     {{ _current_values(columns) }},
-    not is_current and closed_by = 'K' as is_gone
+    if(not is_current and closed_by = 'K', 'delete', 'update') as _write_action
 from last_versions
 where _place_from_end = 1
 {%- if path != 'narrow' %}
@@ -74,7 +74,7 @@ select
     {%- for name in columns %}
     {{ 'kept_rows.' ~ _quoted(name) if name in key else 'null as ' ~ _quoted(name) }},
     {%- endfor %}
-    true as is_gone
+    'delete' as _write_action
 from {{ target_relation }} as kept_rows
 left anti join {{ history }} as history_rows
     on {{ _equal(key, 'kept_rows', 'history_rows', '=') }}

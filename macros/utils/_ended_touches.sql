@@ -83,6 +83,9 @@ closed_touches as (
         before,
         before_known_columns,
         {%- endif %}
+        {%- if given.seeds %}
+        _stood,
+        {%- endif %}
         {{ _listed(_without(given.columns, key)) }}
     from ends
         lateral view explode(

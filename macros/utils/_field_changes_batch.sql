@@ -1,8 +1,7 @@
 {#
-    What a run does to an existing field-changes table: {path, why, changes, applied} and a `statement`, or `rows` to append
-    to a table whose last batch was `after`; none when nothing is new. From before images: the rows of new batches are
-    added. From history: those of new versions are added, or, when history took its wide path, the keys that it wrote are
-    compared anew, for a late change falsifies old values.
+    What a run does to an existing field-changes table, for `change_mart` to write; none when nothing is new. From before
+    images: the rows of new batches are added. From history: those of new versions are added, or, when history took its
+    wide path, the keys that it wrote are compared anew, for a late change falsifies old values.
 #}
 {% macro _field_changes_batch(target_relation, changes, history) %}
     {%- set settings = _settings_of(model) -%}
@@ -57,7 +56,11 @@
         {%- set why = 'history did not take its narrow path' -%}
     {%- endif -%}
     {%- if why -%}
-        {%- set batch = {'statement': _field_changes_merge(target_relation, history, settings, columns, is_new)} -%}
+        {%- set batch = {
+            'source': _field_changes_difference(target_relation, history, settings, columns, is_new),
+            'identity': settings.key + ['change_seq', 'column_name'],
+            'where': '',
+        } -%}
     {%- else -%}
         {%- set batch = {
             'after': applied.recorded_at,
@@ -81,68 +84,58 @@
 {% endmacro %}
 
 
-{# Compares all versions of the keys that history wrote or took back, and writes the difference to what is stored. #}
-{% macro _field_changes_merge(target_relation, history, settings, columns, is_new) -%}
+{# Compares all versions of the keys that history wrote or took back: the difference to what is stored. #}
+{% macro _field_changes_difference(target_relation, history, settings, columns, is_new) -%}
 {%- set key = settings.key -%}
-{%- set names = _field_changes_columns(key) -%}
 {%- set identity = key + ['change_seq', 'column_name'] -%}
-{%- set values = _without(names, identity + ['recorded_at']) -%}
+{%- set values = _without(_field_changes_columns(key), identity + ['recorded_at']) -%}
 {%- set rows = "select history_rows.*\n    from " ~ history ~ " as history_rows\n    left semi join touched"
     ~ "\n        on " ~ _equal(key, 'history_rows', 'touched', '=') -%}
-merge into {{ target_relation }} as target
-using (
-    with
+with
 
-    touched as (
-        select {{ _listed(key) | replace('\n        ', ' ') }}
-        from {{ history }}
-        where {{ is_new }}
-        union
-        -- of a version that history has taken back
-        select {{ _listed(key, 'told.') | replace('\n        ', ' ') }}
-        from {{ target_relation }} as told
-        left anti join {{ history }} as history_rows
-            on
-                {{ _equal(key, 'told', 'history_rows', '=') | replace(' and ', '\n                and ') }}
-                and told.change_seq = history_rows.valid_from_seq
-    ),
+touched as (
+    select {{ _listed(key) | replace('\n        ', ' ') }}
+    from {{ history }}
+    where {{ is_new }}
+    union
+    -- of a version that history has taken back
+    select {{ _listed(key, 'told.') | replace('\n        ', ' ') }}
+    from {{ target_relation }} as told
+    left anti join {{ history }} as history_rows
+        on
+            {{ _equal(key, 'told', 'history_rows', '=') | replace(' and ', '\n            and ') }}
+            and told.change_seq = history_rows.valid_from_seq
+),
 
-    rebuilt as (
-        {{ _field_changes_by_versions(rows, settings, columns) | indent(8) }}
-    ),
+rebuilt as (
+    {{ _field_changes_by_versions(rows, settings, columns) | indent }}
+),
 
-    stored as (
-        select stored_rows.*
-        from {{ target_relation }} as stored_rows
-        left semi join touched
-            on {{ _equal(key, 'stored_rows', 'touched', '=') }}
+stored as (
+    select stored_rows.*
+    from {{ target_relation }} as stored_rows
+    left semi join touched
+        on {{ _equal(key, 'stored_rows', 'touched', '=') }}
+)
+
+select
+    {%- for name in identity %}
+    coalesce(rebuilt.{{ _quoted(name) }}, stored.{{ _quoted(name) }}) as {{ _quoted(name) }},
+    {%- endfor %}
+    {{ _listed(values + ['recorded_at'], 'rebuilt.', indent=4) }},
+    case
+        when rebuilt.change_seq is null then 'delete'
+        when stored.change_seq is null then 'insert'
+        else 'update'
+    end as _write_action
+from rebuilt
+full outer join stored
+    on {{ _equal(identity, 'rebuilt', 'stored', '=') }}
+where
+    rebuilt.change_seq is null
+    or stored.change_seq is null
+    or not (
+        struct({{ _listed(values, 'rebuilt.') | replace('\n        ', ' ') }})
+        <=> struct({{ _listed(values, 'stored.') | replace('\n        ', ' ') }})
     )
-
-    select
-        {%- for name in identity %}
-        coalesce(rebuilt.{{ _quoted(name) }}, stored.{{ _quoted(name) }}) as {{ _quoted(name) }},
-        {%- endfor %}
-        {{ _listed(values + ['recorded_at'], 'rebuilt.') }},
-        rebuilt.change_seq is null as is_gone
-    from rebuilt
-    full outer join stored
-        on {{ _equal(identity, 'rebuilt', 'stored', '=') }}
-    where
-        rebuilt.change_seq is null
-        or stored.change_seq is null
-        or not (
-            struct({{ _listed(values, 'rebuilt.') | replace('\n        ', ' ') }})
-            <=> struct({{ _listed(values, 'stored.') | replace('\n        ', ' ') }})
-        )
-) as source
-    on {{ _equal(identity, 'target', 'source', '=') }}
-when matched and source.is_gone then delete
-when matched then
-    update set
-        {%- for name in values + ['recorded_at'] %}
-        target.{{ _quoted(name) }} = source.{{ _quoted(name) }}{{ ',' if not loop.last }}
-        {%- endfor %}
-when not matched then
-    insert ({{ _listed(names) | replace('\n        ', ' ') }})
-    values ({{ _listed(names, 'source.') | replace('\n        ', ' ') }})
 {%- endmacro %}

@@ -1,5 +1,5 @@
 {#
-    What a run does to an existing history table: {path, why, applied, source, merge} or none when nothing is new.
+    What a run does to an existing history table, for `change_mart` to write; none when nothing is new.
 
     narrow  every change of the batch is newer than all before it: reads open versions only
     wide    the keys of the batch are rebuilt from the log, from their first change in the batch on where that will do,
@@ -22,10 +22,15 @@
             'affected_keys': none if found.truncates else _history_batch_keys(table, is_new, found),
             'seeds': _history_open_rows(target_relation, table, found),
         }) -%}
-        {%- set source = _history_narrow_source(target_relation, given, table, found, applied) -%}
+        {%- set source = _history_narrow_source(given, table, found) -%}
+        {#- the open version of a key, and it has but one: closed rows are not read -#}
+        {%- set identity, where = table.settings.key, 'target.is_current' -%}
     {%- else -%}
         {%- set given = _history_replay(target_relation, table, found, decision, is_new) -%}
         {%- set source = _history_wide_source(target_relation, given, table, found) -%}
+        {#- what had ended before is not read -#}
+        {%- set identity = [model.alias ~ '_id'] -%}
+        {%- set where = _standing_since(given.from_seq, 'target') if given.from_seq else '' -%}
     {%- endif -%}
     {{ return({
         'path': decision.path,
@@ -37,7 +42,9 @@
             'changed_at': [found.changed_at, applied.changed_at] | select | max if found.changed_at or applied.changed_at else none,
             'path': decision.path,
         },
-        'statement': _history_merge(target_relation, table, source, decision.path, given.from_seq),
+        'source': source,
+        'identity': identity,
+        'where': where,
     }) }}
 {% endmacro %}
 
@@ -236,30 +243,15 @@ select opened.*
 
 
 {# Rows to write on the narrow path: new versions, and open ones that are closed or updated in place. #}
-{% macro _history_narrow_source(target_relation, given, table, found, applied) -%}
-{{ _versions(given) }},
-
--- another run may have applied the batch since this one looked; Delta reads no table in a subquery of a MERGE
-published as (
-    select max(recorded_at) as recorded_at
-    from {{ target_relation }}
-    where {{ _recorded_after(applied.recorded_at) }}
-    having max(recorded_at) is not null
-),
-
-unpublished as (
-    select versions.*
-    from versions
-    left anti join published
-        on true
-)
+{% macro _history_narrow_source(given, table, found) -%}
+{{ _versions(given) }}
 
 select
     _version_id as {{ model.alias }}_id,
     {{ _listed(_history_columns(table)[1:] | reject('equalto', 'recorded_at') | list, indent=4) }},
     timestamp '{{ found.recorded_at }}' as recorded_at,
     if(_is_seed, 'update', 'insert') as _write_action
-from unpublished
+from versions
 where not _is_seed or valid_to_seq is not null or _is_updated_in_place
 {%- endmacro %}
 
@@ -268,8 +260,6 @@ where not _is_seed or valid_to_seq is not null or _is_updated_in_place
 {% macro _history_wide_source(target_relation, given, table, found) -%}
 {%- set id = model.alias ~ '_id' -%}
 {%- set values = _history_columns(table)[1:] | reject('equalto', 'recorded_at') | list -%}
-{#- how a version began that stood already is in the table and not in the changes that were read #}
-{%- set kept = ['valid_from', 'opened_by', 'transaction_id', 'changed_columns'] if given.replays else [] -%}
 {{ _versions(given) }},
 
 stored as (
@@ -296,27 +286,14 @@ compared_versions as (
     select
         coalesce(versions._version_id, stored.{{ id }}) as {{ id }},
         {%- for name in values %}
-        {%- if name in kept %}
-        if(versions._is_seed, stored.{{ name }}, versions.{{ name }}) as {{ name }},
-        {%- else %}
         versions.{{ _quoted(name) }},
-        {%- endif %}
         {%- endfor %}
         case
             when versions._version_id is null then 'delete'
             when stored.{{ id }} is null then 'insert'
             else 'update'
         end as _write_action,
-        struct({{ _listed(values | reject('in', kept) | list, 'stored.') | replace('\n        ', ' ') }}) as _stored,
-        {%- if kept %}
-        not coalesce(versions._is_seed, false)
-        and not (
-            struct({{ _listed(kept, 'versions.') | replace('\n        ', ' ') }})
-            <=> struct({{ _listed(kept, 'stored.') | replace('\n        ', ' ') }})
-        ) as _began_otherwise
-        {%- else %}
-        false as _began_otherwise
-        {%- endif %}
+        struct({{ _listed(values, 'stored.') | replace('\n        ', ' ') }}) as _stored
     from versions
     full outer join stored
         on versions._version_id = stored.{{ id }}
@@ -330,41 +307,5 @@ select
 from compared_versions
 where
     _write_action <> 'update'
-    or _began_otherwise
-    or not (
-        struct({{ _listed(values | reject('in', kept) | list) | replace('\n        ', ' ') }})
-        <=> _stored
-    )
-{%- endmacro %}
-
-
-{# One MERGE, so that readers see the batch whole. What it does not concern is not read: closed rows on the narrow path,
-   on the wide one those that had ended before. #}
-{% macro _history_merge(target_relation, table, source, path, from_seq) -%}
-{%- set id = model.alias ~ '_id' -%}
-{%- set columns = _history_columns(table) -%}
-merge into {{ target_relation }} as target
-using (
-    {{ source | indent }}
-) as source
-    on
-        target.{{ id }} = source.{{ id }}
-        {%- if path == 'narrow' %}
-        and target.is_current
-        and source._write_action = 'update'
-        {%- elif from_seq %}
-        and {{ _standing_since(from_seq, 'target') }}
-        {%- endif %}
-{%- if path != 'narrow' %}
-when matched and source._write_action = 'delete' then delete
-{%- endif %}
-when matched then
-    update set
-        {%- for name in columns if name not in table.settings.key and name != id
-            and not (path == 'narrow' and name in ('opened_by', 'valid_from', 'valid_from_seq', 'transaction_id', 'changed_columns')) %}
-        target.{{ _quoted(name) }} = source.{{ _quoted(name) }}{{ ',' if not loop.last }}
-        {%- endfor %}
-when not matched then
-    insert ({{ _listed(columns) | replace('\n        ', ' ') }})
-    values ({{ _listed(columns, 'source.') | replace('\n        ', ' ') }})
+    or not (struct({{ _listed(values) | replace('\n        ', ' ') }}) <=> _stored)
 {%- endmacro %}

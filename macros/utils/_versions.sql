@@ -13,7 +13,8 @@
       changes       relation or subquery of change log rows, markers and truncates included
       where         condition on them, or none
       affected_keys select of the affected keys, or none for all
-      seeds         select of open history rows, or none; may read `affected_keys`
+      seeds         select of history rows, or none; may read `affected_keys`. They are the versions that stood before the
+                    touches; how they began, which touches do not tell, goes along in `_stood`
       columns       names of the data columns
       key, tracked  names of columns
       carried       columns that some change does not know (R9)
@@ -88,6 +89,9 @@ touches as (
         before,
         before_known_columns,
         {%- endif %}
+        {%- if given.seeds %}
+        cast(null as struct<opened_by: string, changed_columns: array<string>>) as _stood,
+        {%- endif %}
         {{ _listed(_without(columns, key)) }}
     from moves
         lateral view explode(
@@ -113,6 +117,7 @@ touches as (
         null as before,
         null as before_known_columns,
         {%- endif %}
+        struct(opened_by as opened_by, changed_columns as changed_columns) as _stood,
         {{ _listed(_without(columns, key)) }}
     from seeds
     {%- endif %}
@@ -277,7 +282,7 @@ versions as (
         change_seq as valid_from_seq,
         valid_to_seq,
         valid_to_seq is null as is_current,
-        _first_kind as opened_by,
+        {{ 'coalesce(_stood.opened_by, _first_kind)' if given.seeds else '_first_kind' }} as opened_by,
         case
             when _closing_kind in ('I', 'L', 'U') then 'U'
             when _closing_kind in ('K', 'X') then 'K'
@@ -285,6 +290,9 @@ versions as (
         end as closed_by,
         transaction_id,
         case
+            {%- if given.seeds %}
+            when _kind = 'S' then _stood.changed_columns
+            {%- endif %}
             when _was_open
                 then array_compact(array(
                     {%- for name in tracked %}

@@ -11,7 +11,11 @@ from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import SparkSession
 
+from dbt_afterimage.publication import BRANCH_PREFIX
 from dbt_afterimage.spark_adapter.errors import conflicts_explained
+
+# What a killed run leaves behind is older than any run that goes on.
+_ABANDONED_AFTER = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ def compact(session: SparkSession, table: str, table_format: str, limits: Limits
 
 
 def _compact_iceberg(session: SparkSession, table: str, limits: Limits) -> str:
+    now = datetime.now(timezone.utc)
+    _drop_abandoned_branches(session, table, now - _ABANDONED_AFTER)
     # A file is rewritten when it is one of five small ones, or when deletes cover a fifth of it.
     files = session.sql(
         f"call system.rewrite_data_files(table => '{table}', options => map("
@@ -59,7 +65,7 @@ def _compact_iceberg(session: SparkSession, table: str, limits: Limits) -> str:
         f"call system.rewrite_position_delete_files(table => '{table}', "
         "options => map('min-input-files', '5'))"
     ).collect()[0]
-    before = datetime.now(timezone.utc) - timedelta(days=limits.keep_days)
+    before = now - timedelta(days=limits.keep_days)
     expired = session.sql(
         f"call system.expire_snapshots(table => '{table}', retain_last => 1, "
         f"older_than => timestamp '{before:%Y-%m-%d %H:%M:%S}')"
@@ -71,6 +77,16 @@ def _compact_iceberg(session: SparkSession, table: str, limits: Limits) -> str:
         f"{deletes['added_delete_files_count']:,}; "
         f"{sum(expired.asDict().values()):,} files were removed"
     )
+
+
+def _drop_abandoned_branches(session: SparkSession, table: str, before: datetime) -> None:
+    rows = session.sql(
+        f"select name from {table}.refs as refs join {table}.snapshots as snapshots "
+        f"on refs.snapshot_id = snapshots.snapshot_id where startswith(name, '{BRANCH_PREFIX}') "
+        f"and committed_at < timestamp '{before:%Y-%m-%d %H:%M:%S}'"
+    ).collect()
+    for row in rows:
+        session.sql(f"alter table {table} drop branch if exists {row['name']}")
 
 
 def _compact_delta(session: SparkSession, table: str, limits: Limits) -> str:

@@ -48,8 +48,8 @@ MUTATIONS = (
     Mutation(
         "R1: the later of two touches at one change_seq tells what opened a version",
         VERSIONS,
-        "_first_kind as opened_by",
-        "_kind as opened_by",
+        "else '_first_kind' }} as opened_by",
+        "else '_kind' }} as opened_by",
         _rules("in_order"),
     ),
     Mutation(
@@ -152,6 +152,13 @@ MUTATIONS = (
         _rules("in_order"),
     ),
     Mutation(
+        "R11: a version that a later batch closes forgets what opened it",
+        VERSIONS,
+        "'coalesce(_stood.opened_by, _first_kind)'",
+        "'_first_kind'",
+        _batches("r11_history", "in_order"),
+    ),
+    Mutation(
         "R11: late changes take the narrow path",
         BATCH,
         # the clocks of late changes would tell them as well
@@ -162,7 +169,7 @@ MUTATIONS = (
     Mutation(
         "R11: a late change writes the rows of its key again that it does not concern",
         BATCH,
-        "    or _began_otherwise\n",
+        "    or not (struct({{ _listed(values) | replace('\\n        ', ' ') }}) <=> _stored)\n",
         "    or true\n",
         "tests/functional/test_files_stay.py -k late_batch",
     ),

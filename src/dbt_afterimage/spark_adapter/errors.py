@@ -27,6 +27,7 @@ _CONFLICTS = re.compile(
     r"Found conflicting files|Found new conflicting delete files|CommitFailedException"
     r"|Cannot commit, missing data files|DELTA_CONCURRENT|Concurrent\w+Exception"
     r"|DELTA_METADATA_CHANGED|MetadataChangedException|ProtocolChangedException"
+    r"|is not an ancestor of"
     r"|TableAlreadyExistsException|TABLE_OR_VIEW_ALREADY_EXISTS",
 )
 

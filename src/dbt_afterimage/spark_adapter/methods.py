@@ -148,6 +148,45 @@ def afterimage_append(self: Any, relation: Any, select: str, after: str | None) 
         raise DbtRuntimeError(explained(str(error))) from error
 
 
+def afterimage_state(self: Any, relation: Any) -> str | None:
+    """What `afterimage_publish` takes as `after`: names what a table holds now."""
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.publication import state_of
+
+    session = SparkSession.builder.getOrCreate()
+    return state_of(session, str(relation), afterimage_table_format(self))
+
+
+def afterimage_publish(
+    self: Any, relation: Any, select: str, identity: list[str], where: str, after: str | None
+) -> None:
+    """Take rows out of a mart and put rows in; readers see all of it or nothing.
+
+    Args:
+        self: dbt's adapter.
+        relation: the table.
+        select: the statement that yields the rows, with `_write_action`.
+        identity: columns that tell which row is meant.
+        where: condition on `target`, the table; "" for none.
+        after: of `afterimage_state`, taken before the batch was looked at.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.publication import Batch, publish
+
+    session = SparkSession.builder.getOrCreate()
+    try:
+        batch = Batch(session.sql(select), identity, where, after)
+        publish(session, str(relation), batch, afterimage_table_format(self))
+    except ConcurrentRunError as error:
+        raise DbtRuntimeError(str(error)) from error
+    except (PySparkException, Py4JJavaError) as error:
+        raise DbtRuntimeError(explained(str(error))) from error
+
+
 def afterimage_mart_properties(self: Any, settings: Any, is_tracking: bool) -> dict[str, str]:
     """Table properties of a mart, from which a later run tells whether it can go on with it.
 
@@ -332,5 +371,7 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_land_kafka": (afterimage_land_kafka, 0),
     "afterimage_land_openedge": (afterimage_land_openedge, None),
     "afterimage_mart_properties": (afterimage_mart_properties, {}),
+    "afterimage_publish": (afterimage_publish, None),
+    "afterimage_state": (afterimage_state, None),
     "afterimage_table_format": (afterimage_table_format, "iceberg"),
 }

@@ -1,0 +1,117 @@
+"""What a run changes of a mart is seen as a whole or not at all, and never over another run's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dbt_afterimage.local_rows import local_rows
+from dbt_afterimage.publication import Batch, publish, state_of
+from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLE = "publication.people"
+COLUMNS = "id int, is_current boolean, name string"
+
+
+@pytest.fixture
+def table(spark: SparkSession, table_format: str) -> str:
+    """Two versions of 1, and 2."""
+    settings = {
+        "iceberg": "'format-version' = '2', 'write.merge.mode' = 'merge-on-read'",
+        "delta": "'delta.enableDeletionVectors' = 'true'",
+    }
+    spark.sql("create schema if not exists publication")
+    spark.sql(f"drop table if exists {TABLE}")
+    spark.sql(
+        f"create table {TABLE} ({COLUMNS}) using {table_format} partitioned by (is_current) "
+        f"tblproperties ({settings[table_format]})"
+    )
+    spark.sql(f"insert into {TABLE} values (1, false, 'An'), (1, true, 'Ann'), (2, true, 'Bo')")
+    return TABLE
+
+
+def batch(spark: SparkSession, after: str | None, *rows: tuple[Any, ...]) -> Batch:
+    """Columns in another order than the table has them."""
+    frame = local_rows(
+        spark, list(rows), "_write_action string, name string, id int, is_current boolean"
+    )
+    return Batch(frame, ["id"], "target.is_current", after)
+
+
+def people(spark: SparkSession) -> list[tuple[Any, ...]]:
+    spark.sql(f"refresh table {TABLE}")
+    return sorted(map(tuple, spark.table(TABLE).collect()))
+
+
+def refs(spark: SparkSession, table_format: str) -> list[str]:
+    if table_format == "delta":
+        return ["main"]
+    return [row[0] for row in spark.sql(f"select name from {TABLE}.refs").collect()]
+
+
+def test_rows_come_and_go(spark: SparkSession, table: str, table_format: str) -> None:
+    after = state_of(spark, table, table_format)
+    rows = [
+        ("update", "Anna", 1, True),
+        ("delete", None, 2, None),
+        ("update", "Cy", 3, True),
+        ("insert", "Ann", 1, False),
+    ]
+    publish(spark, table, batch(spark, after, *rows), table_format)
+    assert people(spark) == [
+        (1, False, "An"),
+        (1, False, "Ann"),
+        (1, True, "Anna"),
+        (3, True, "Cy"),
+    ]
+    assert refs(spark, table_format) == ["main"]
+
+
+@pytest.mark.parametrize("action", ["insert", "delete"])
+def test_rows_that_only_come_or_only_go(
+    spark: SparkSession, table: str, table_format: str, action: str
+) -> None:
+    after = state_of(spark, table, table_format)
+    publish(spark, table, batch(spark, after, (action, "Bob", 2, True)), table_format)
+    others = [(1, False, "An"), (1, True, "Ann")]
+    two = {"insert": [(2, True, "Bo"), (2, True, "Bob")], "delete": []}
+    assert people(spark) == others + two[action]
+
+
+def test_the_first_rows_of_a_table(spark: SparkSession, table: str, table_format: str) -> None:
+    spark.sql(f"create or replace table {TABLE} ({COLUMNS}) using {table_format}")
+    after = state_of(spark, table, table_format)
+    publish(spark, table, batch(spark, after, ("update", "Dee", 4, True)), table_format)
+    assert people(spark) == [(4, True, "Dee")]
+
+
+def test_what_another_run_has_written_stays(
+    spark: SparkSession, table: str, table_format: str
+) -> None:
+    after = state_of(spark, table, table_format)
+    ours = batch(spark, after, ("update", "Anna", 1, True))
+    spark.sql(f"insert into {table} values (5, true, 'Eve')")
+    before = people(spark)
+    with pytest.raises(ConcurrentRunError, match="another run wrote to it"):
+        publish(spark, table, ours, table_format)
+    assert people(spark) == before
+    assert refs(spark, table_format) == ["main"]
+
+
+def test_a_batch_that_fails_leaves_nothing(
+    spark: SparkSession, table: str, table_format: str
+) -> None:
+    before = people(spark)
+    rows = spark.sql(
+        "select 'update' as _write_action, id, true as is_current,"
+        " if(id = 2, raise_error('no'), 'x') as name from range(1, 3)"
+    )
+    after = state_of(spark, table, table_format)
+    with pytest.raises(Exception, match="no"):
+        publish(spark, table, Batch(rows, ["id"], "", after), table_format)
+    assert people(spark) == before
+    assert refs(spark, table_format) == ["main"]
