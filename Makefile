@@ -25,7 +25,7 @@ PYTEST_ARGS ?=
 
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka test lint lint-code lint-sql \
 	test-unit test-dbt test-functional test-iceberg test-delta test-properties test-mutations \
-	bench bench-soliddb bench-kafka docs lock clean
+	bench bench-sweeps bench-upkeep bench-soliddb bench-kafka docs lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -103,6 +103,12 @@ test-mutations: $(SETUP_DONE) ## break each rule of history on purpose: the test
 BENCH_ARGS ?=
 bench: $(SETUP_DONE) ## what each step of a table's chain costs, beside plain appends and rivals
 	$(WITH_ENV) python -m benchmarks --table-format $(FORMAT) $(BENCH_ARGS)
+
+bench-sweeps: $(SETUP_DONE) ## the same with one size growing: changes, keys, columns, closed versions, tables, threads; hours
+	$(WITH_ENV) python -m benchmarks.sweeps --table-format $(FORMAT) $(BENCH_ARGS)
+
+bench-upkeep: $(SETUP_DONE) ## 200 small batches, then the same after `compact`; half an hour
+	$(WITH_ENV) python -m benchmarks.upkeep --table-format $(FORMAT) $(BENCH_ARGS)
 
 bench-soliddb: $(SETUP_DONE) ## how fast rows of solidDB are decoded, beside reading them decoded
 	$(WITH_ENV) python -m benchmarks.soliddb_decoding $(BENCH_ARGS)

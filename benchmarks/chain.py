@@ -27,6 +27,8 @@ class Chain:
     """The tables of one feed, and what has been measured of them.
 
     Attributes:
+        with_snapshot: whether `dbt snapshot` is among the rivals.
+        closed: closed versions in the history per open one, besides those of the feed.
         seconds: by name of a case, one figure per repeat.
         rows: by name of a case, how many rows it wrote.
     """
@@ -35,6 +37,7 @@ class Chain:
     feed: Feed
     dbt: Dbt
     with_snapshot: bool = True
+    closed: int = 0
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     rows: dict[str, int] = field(default_factory=dict)
 
@@ -58,6 +61,10 @@ class Chain:
             like=HISTORY,
             partition="is_current",
         )
+        for number in range(self.closed):
+            for table in (HISTORY, "bench.rival_history"):
+                names = self._session.table(table).columns
+                self._session.sql(f"insert into {table} {rivals.closed_copies(names, number)}")
         named = ", ".join(self.columns)
         self._lake.create("bench.rival_current", f"select {named} from {CURRENT}", like=CURRENT)
         self._session.sql(f"create schema if not exists {SCHEMA}")
@@ -81,6 +88,8 @@ class Chain:
             is_new = f"recorded_at > timestamp '{self._before}'"
             if repeat == 0:
                 self._keep_written_rows(is_new, watermark)
+            self._time("empty run", lambda: self.dbt("run", "--select", "stg_items+"))
+            self._reads()
             self._appends(watermark)
             self._merges(is_new)
             if self.with_snapshot:
@@ -120,10 +129,20 @@ class Chain:
             changed = rivals.state_after(CURRENT, self.columns, changed_at)
             self._lake.create("bench.items_state", changed)
 
+    def _reads(self) -> None:
+        """Reading staging with masks decoded and without."""
+        staged = self._session.table(f"{SCHEMA}.stg_items")
+        without = staged.drop("declared_changed_columns", "known_columns")
+        for name, rows in (("staging", staged), ("staging without masks", without)):
+            self._time(name, rows.write.format("noop").mode("overwrite").save)
+
     def _appends(self, watermark: str) -> None:
         for name in ("items_changes", "items_history", "items_current", "items_field_changes"):
-            rows = f"select * from written_{name}"
-            self._sql(f"append {name}", rivals.append(f"bench.appended_{name}", rows))
+            rows = self._session.table(f"written_{name}").cache()
+            rows.count()
+            statement = rivals.append(f"bench.appended_{name}", f"select * from written_{name}")
+            self._sql(f"append {name}", statement)
+            rows.unpersist()
         unpaired = rivals.unpaired_log(RAW, self.columns, watermark)
         self._sql("unpaired log", rivals.append("bench.unpaired", unpaired))
 

@@ -20,12 +20,6 @@ SCHEMA = "bench"
 RAW_SCHEMA = "bench_raw"
 CHAIN = ("stg_items", "items_changes", "items_history", "items_current", "items_field_changes")
 
-MODELS = {
-    "staging/stg_items.sql": "{{ stage_qlik_change_table('raw', 'items__ct', base='items') }}\n",
-    **changes_model("items", "stg_items"),
-    **history_model("items"),
-    **other_marts("items"),
-}
 # What a team without a change log would do: keep the state of the source at each run.
 SNAPSHOT = """\
 {% snapshot items_snapshot %}
@@ -38,15 +32,32 @@ select * from {{ source('state', 'items_state') }}
 """
 
 
+def chain_models(table: str, raw: str) -> dict[str, Any]:
+    """The models of one table, by their files.
+
+    Args:
+        table: what their names are made of.
+        raw: the source with its raw tables, `items` and `items__ct`.
+    """
+    staging = f"{{{{ stage_qlik_change_table('{raw}', 'items__ct', base='items') }}}}\n"
+    return {
+        f"staging/stg_{table}.sql": staging,
+        **changes_model(table, f"stg_{table}"),
+        **history_model(table),
+        **other_marts(table),
+    }
+
+
 def write_project(folder: Path, name: str = "bench") -> None:
     """Write the project's files into a new folder."""
     settings = {"system": "qlik_change_table", "key": ["id"], "base": {"kind": "frozen"}}
     sources = [
-        _source("raw", RAW_SCHEMA, {"items__ct": {"afterimage": settings}, "items": {}}),
-        _source("state", SCHEMA, {"items_state": {}}),
+        source("raw", RAW_SCHEMA, {"items__ct": {"afterimage": settings}, "items": {}}),
+        source("state", SCHEMA, {"items_state": {}}),
     ]
     write_settings(folder, name)
-    write_files(folder / "models", {**MODELS, "sources.yml": {"version": 2, "sources": sources}})
+    models = chain_models("items", "raw")
+    write_files(folder / "models", {**models, "sources.yml": {"version": 2, "sources": sources}})
     write_files(folder / "snapshots", {"items_snapshot.sql": SNAPSHOT})
 
 
@@ -60,6 +71,7 @@ def write_profiles(folder: Path, threads: int = 2, cores: int = 2) -> None:
     write_files(folder, {"profiles.yml": profile})
 
 
-def _source(name: str, schema: str, tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def source(name: str, schema: str, tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """A source of dbt, with the `meta` of each table."""
     listed = [{"name": table, "config": {"meta": meta}} for table, meta in tables.items()]
     return {"name": name, "schema": schema, "tables": listed}

@@ -11,6 +11,7 @@ from benchmarks.chain import Chain
 
 # step, what it is compared with, the ratio that it should keep below
 COMPARISONS = (
+    ("staging", "staging without masks", 1.2),
     ("items_changes", "unpaired log", 1.5),
     ("items_changes", "append items_changes", None),
     ("items_history", "append items_history", 2.0),
@@ -19,6 +20,7 @@ COMPARISONS = (
     ("items_current", "hand-written current", None),
     ("items_field_changes", "append items_field_changes", 1.3),
     ("dbt run", "dbt snapshot", 0.25),
+    ("empty run", "dbt run", None),
 )
 
 

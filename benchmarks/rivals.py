@@ -32,6 +32,22 @@ def history_columns(columns: Sequence[str]) -> str:
     return ", ".join([*columns, own])
 
 
+def closed_copies(names: Sequence[str], number: int) -> str:
+    """A closed version for each open one, long before it: part of a select from their table."""
+    changed = {
+        "items_history_id": f"md5(concat(items_history_id, ' {number}'))",
+        "valid_from": f"timestamp '2000-01-01' + interval {number} days",
+        "valid_to": f"timestamp '2000-01-01' + interval {number + 1} days",
+        "valid_from_seq": f"'{20000101 + number:08}{0:027}'",
+        "valid_to_seq": f"'{20000101 + number + 1:08}{0:027}'",
+        "is_current": "false",
+        "closed_by": "'U'",
+    }
+    table = "bench.items_history" if "items_history_id" in names else "bench.rival_history"
+    columns = ", ".join(f"{changed.get(name, name)} as {name}" for name in names)
+    return f"select {columns} from {table} where is_current"
+
+
 def history_merge(table: str, log: str, columns: Sequence[str], is_new: str) -> str:
     """Event-level SCD2 in one MERGE, as blogs show it: closing rows and new rows in one source."""
     named = ", ".join(columns)

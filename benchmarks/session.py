@@ -29,12 +29,15 @@ class Bench:
 
 
 @contextmanager
-def running_bench(table_format: str, write_project: Callable[[Path], None]) -> Iterator[Bench]:
-    """Start Spark as the project's profile says; one dbt thread keeps steps apart.
+def running_bench(
+    table_format: str, write_project: Callable[[Path], None], threads: int = 1
+) -> Iterator[Bench]:
+    """Start Spark as the project's profile says.
 
     Args:
         table_format: `iceberg` or `delta`.
         write_project: writes the dbt project into an empty folder.
+        threads: of dbt; one keeps steps apart.
     """
     with tempfile.TemporaryDirectory(prefix="afterimage_bench_") as scratch:
         folder = Path(scratch)
@@ -43,7 +46,7 @@ def running_bench(table_format: str, write_project: Callable[[Path], None]) -> I
         (folder / "warehouse").mkdir()
         (folder / "project").mkdir()
         write_project(folder / "project")
-        write_profiles(folder / "profiles", threads=1)
+        write_profiles(folder / "profiles", threads)
         dbt = DbtProject(
             folder / "project", folder / "profiles", table_format, SCHEMA, folder / "dbt"
         )

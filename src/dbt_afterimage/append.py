@@ -15,6 +15,9 @@ from pyspark.sql import functions as F
 from dbt_afterimage.guards import quoted
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, conflicts_explained
 
+EACH_TASK_WRITES = {"distribution-mode": "none", "fanout-enabled": "true"}
+"""Options of Iceberg's writer: each task writes what it has, to any partition."""
+
 
 def append_once(
     session: SparkSession,
@@ -23,6 +26,8 @@ def append_once(
     table_format: str,
     after: str | None,
     mark: str = "recorded_at",
+    *,
+    gather: bool = True,
 ) -> None:
     """Append a batch, unless some other batch was recorded meanwhile; one commit, or none.
 
@@ -34,6 +39,8 @@ def append_once(
         after: the greatest ``mark`` of the table when ``rows`` were worked out, ISO text in
             UTC; None when it had none.
         mark: the column with the time of a batch.
+        gather: the rows of a partition are brought to one task first. Otherwise each task writes
+            what it has, which is faster, but makes a file per task and partition.
 
     Raises:
         ConcurrentRunError: another run has recorded a batch since. Nothing was written.
@@ -41,13 +48,19 @@ def append_once(
     rows = rows.select(*[quoted(name) for name in session.table(table).columns])
     with conflicts_explained(table):
         if table_format == "iceberg":
-            _append_to_iceberg(session, table, rows, after, mark)
+            _append_to_iceberg(session, table, rows, after, mark, gather=gather)
         else:
             _append_to_delta(session, table, rows, after)
 
 
 def _append_to_iceberg(
-    session: SparkSession, table: str, rows: DataFrame, after: str | None, mark: str
+    session: SparkSession,
+    table: str,
+    rows: DataFrame,
+    after: str | None,
+    mark: str,
+    *,
+    gather: bool,
 ) -> None:
     # An overwrite of what another run might have recorded: Iceberg refuses it when there is such.
     recorded = F.col(mark)
@@ -55,6 +68,8 @@ def _append_to_iceberg(
     # no `refresh table`: Spark would forget all that it cached of the table, the batch too
     snapshot = session.sql(f"select snapshot_id from {table}.refs where name = 'main'").first()
     writer = rows.writeTo(table)
+    if not gather:
+        writer = writer.options(**EACH_TASK_WRITES)
     if snapshot is None:
         writer.append()
         return

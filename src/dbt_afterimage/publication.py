@@ -14,6 +14,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.append import EACH_TASK_WRITES
 from dbt_afterimage.guards import quoted
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, conflicts_explained
 
@@ -100,8 +101,7 @@ def _publish_branch(session: SparkSession, table: str, batch: Batch) -> None:
         if not coming.isEmpty():
             # Each task writes what it has: gathering rows by partition would leave one task per
             # partition, and history has two.
-            options = {"distribution-mode": "none", "fanout-enabled": "true"}
-            coming.writeTo(branch).options(**options).append()
+            coming.writeTo(branch).options(**EACH_TASK_WRITES).append()
         session.sql(
             f"call system.fast_forward(table => '{table}', branch => 'main', to => '{name}')"
         )

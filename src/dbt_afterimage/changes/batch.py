@@ -51,6 +51,7 @@ class ChangeBatch:
         is_progress_behind: there is something to note besides the batch: newer marks of arrival,
             a version of the raw tables, or a batch that a killed run did not note.
         raw_version: what the raw tables held when they were read, None where that is not told.
+        days: from its first change to its last one.
         counts: what became of the records.
         cached: what to release once the batch is written.
     """
@@ -68,5 +69,6 @@ class ChangeBatch:
     is_rebuild: bool
     is_progress_behind: bool
     raw_version: str | None
+    days: int
     counts: BatchCounts
     cached: DataFrame | None

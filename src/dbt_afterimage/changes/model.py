@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.changes.batch import BatchCounts, ChangeBatch
+from dbt_afterimage.changes.batch import ChangeBatch
 from dbt_afterimage.changes.contract import LOG_COLUMNS, REJECTED_COLUMNS, data_columns
 from dbt_afterimage.changes.gaps import check_gap
 from dbt_afterimage.changes.load import decide_load, marker, new_loads
@@ -17,13 +17,11 @@ from dbt_afterimage.changes.pairing import (
     DUPLICATE,
     FOLDED,
     REJECTED,
-    WAITING,
     is_waiting_too_long,
     pair,
     quoted,
 )
 from dbt_afterimage.changes.progress import (
-    ISO_TIMESTAMP,
     Progress,
     greatest,
     next_recorded_at,
@@ -37,10 +35,10 @@ from dbt_afterimage.changes.quarantine import (
     repaired,
 )
 from dbt_afterimage.changes.raw_version import is_noted, raw_version
-from dbt_afterimage.changes.reading import is_position, read
+from dbt_afterimage.changes.reading import read
 from dbt_afterimage.changes.rebuild import check_rebuild
+from dbt_afterimage.changes.summary import summarize
 from dbt_afterimage.local_rows import local_rows
-from dbt_afterimage.positions import Positions
 from dbt_afterimage.settings import positions
 
 
@@ -94,12 +92,12 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = _without_settled_values(decided, data_columns(staged.columns)).persist()
 
-    found = _look(decided, where)
+    found = summarize(decided, where)
     if log is not None and not loads:
-        check_gap(context, where, staged, log, done, reading.marks, found["first_seq"])
-    horizon = where.before_look_back(greatest(found["seen_seq"], done.change_seq) or where.first)
+        check_gap(context, where, staged, log, done, reading.marks, found.first_seq)
+    horizon = where.before_look_back(greatest(found.seen_seq, done.change_seq) or where.first)
     accepted, rejected = _split(decided, horizon)
-    counts = _count(decided, horizon)
+    counts = found.counts(decided, horizon)
     logged = accepted
     for load in loads:
         is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
@@ -115,7 +113,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     if rejects is not None and settings["on_reject"] == "fail":
         raise RejectedRecordsError(describe_rejects(context, rejects.rows))
     rows = _log_rows(logged, staged, recorded_at, context["beginning_of_time"])
-    arrival = greatest(found["arrival"], done.arrival)
+    arrival = greatest(found.arrival, done.arrival)
     return ChangeBatch(
         accepted=rows if has_rows else None,
         rejected=rejects,
@@ -125,15 +123,16 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
             session, [], ", ".join(f"{name} {kind}" for name, kind in REJECTED_COLUMNS.items())
         ),
         change_seq=greatest(
-            found["accepted_seq"], done.change_seq, *[load.position for load in loads]
+            found.accepted_seq, done.change_seq, *[load.position for load in loads]
         ),
-        changed_at=greatest(found["accepted_at"], done.changed_at),
+        changed_at=greatest(found.accepted_at, done.changed_at),
         arrival=arrival,
         recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
         recorded_after=done.recorded_at,
         is_rebuild=is_rebuild,
         is_progress_behind=done != noted or arrival != done.arrival or version is not None,
         raw_version=version,
+        days=found.days,
         counts=counts,
         cached=decided,
     )
@@ -143,25 +142,6 @@ def _without_settled_values(decided: DataFrame, data: list[str]) -> DataFrame:
     """Folded and duplicate records count, but their values are looked at no more: half the cost."""
     is_settled = F.col("outcome").isin(FOLDED, DUPLICATE)
     return decided.withColumns({name: F.when(~is_settled, quoted(name)) for name in data})
-
-
-def _look(decided: DataFrame, where: Positions) -> Row:
-    ok = F.col("outcome").isin(ACCEPTED, WAITING, DUPLICATE)
-    change = F.col("change_oper") != "L"
-    row = decided.agg(
-        F.min(F.when(is_position(where) & change, F.col("change_seq"))).alias("first_seq"),
-        F.max("arrival").alias("arrival"),
-        F.max(F.when(ok & change, F.col("change_seq"))).alias("seen_seq"),
-        F.max(F.when((F.col("outcome") == ACCEPTED) & change, F.col("change_seq"))).alias(
-            "accepted_seq"
-        ),
-        F.date_format(
-            F.max(F.when((F.col("outcome") == ACCEPTED) & change, F.col("changed_at"))),
-            ISO_TIMESTAMP,
-        ).alias("accepted_at"),
-    ).first()
-    assert row is not None  # an aggregate without keys has one row
-    return row
 
 
 def _split(decided: DataFrame, horizon: str) -> tuple[DataFrame, DataFrame]:
@@ -175,28 +155,6 @@ def _split(decided: DataFrame, horizon: str) -> tuple[DataFrame, DataFrame]:
         F.when(orphan, F.lit("orphan_before_image")).otherwise(F.col("reject_reason")),
     )
     return accepted, rejected
-
-
-def _count(decided: DataFrame, horizon: str) -> BatchCounts:
-    late = is_waiting_too_long(horizon)
-    rows = decided.groupBy("outcome", "change_oper", late.alias("is_late")).count().collect()
-
-    def total(*outcomes: str, **match: Any) -> int:
-        return sum(
-            row["count"]
-            for row in rows
-            if row["outcome"] in outcomes
-            and all(row[name] == value for name, value in match.items())
-        )
-
-    without = total(WAITING, change_oper="U", is_late=True)
-    return BatchCounts(
-        accepted=total(ACCEPTED) + without,
-        rejected=total(REJECTED) + total(WAITING, change_oper="B", is_late=True),
-        duplicates=total(DUPLICATE),
-        pending=total(WAITING, is_late=False),
-        without_before_image=without,
-    )
 
 
 def _log_rows(

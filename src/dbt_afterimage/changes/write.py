@@ -23,6 +23,9 @@ from dbt_afterimage.table_writer import table_writer
 
 logger = AdapterLogger("afterimage")
 
+_FEW_DAYS = 3
+"""The log is partitioned by day: the rows of so few need not be gathered by day to be written."""
+
 
 def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBatch | None) -> None:
     """Append a batch to the log and to the rejected table; without a batch nothing is touched.
@@ -75,6 +78,7 @@ def _append_to_log(
         batch.recorded_after,
         ["change_date"],
         origin,
+        gather=batch.days > _FEW_DAYS,
     )
 
 
@@ -87,6 +91,8 @@ def _append(
     after: str | None,
     partition_by: Sequence[str] = (),
     properties: Mapping[str, str] = MappingProxyType({}),
+    *,
+    gather: bool = True,
 ) -> bool:
     """One commit, or none when there is nothing to write. A missing table is created."""
     if not session.catalog.tableExists(table):
@@ -96,7 +102,7 @@ def _append(
         return rows is not None
     if rows is None:
         return False
-    append_once(session, table, rows, table_format, after)
+    append_once(session, table, rows, table_format, after, gather=gather)
     return True
 
 

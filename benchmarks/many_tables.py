@@ -1,0 +1,115 @@
+"""What a project of many tables costs dbt: part of `make bench-sweeps`.
+
+    python -m benchmarks.many_tables --tables 10 --threads 2
+
+One table has raw tables of its own, the others read a second pair. Measured are runs in which one
+table has changes, none has, and all have; beside them stands a project of as many plain views,
+which is what dbt costs on its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.feed import Feed, land, land_batch
+from benchmarks.project import RAW_SCHEMA, SCHEMA, chain_models, source
+from benchmarks.session import Bench, running_bench
+from tests.functional.project_files import write_files, write_settings
+
+ONE, ALL, NONE, VIEWS = "one table changed", "all tables changed", "nothing new", "plain views"
+MODELS_PER_TABLE = 5
+QUIET_SCHEMA = f"{RAW_SCHEMA}_quiet"
+FEED = Feed(keys=1_000, columns=10, changes=1_000)
+
+
+def write_tables(folder: Path, tables: int) -> None:
+    """Write a project of so many chains; the first one reads the busy raw tables."""
+    write_settings(folder, "bench")
+    models: dict[str, Any] = {}
+    sources = []
+    for number in range(tables):
+        name = f"t{number:03}"
+        schema = RAW_SCHEMA if number == 0 else QUIET_SCHEMA
+        settings = {"system": "qlik_change_table", "key": ["id"], "base": {"kind": "frozen"}}
+        described = {"items__ct": {"afterimage": settings}, "items": {}}
+        sources.append(source(f"raw_{name}", schema, described))
+        models |= chain_models(name, f"raw_{name}")
+    models["sources.yml"] = {"version": 2, "sources": sources}
+    write_files(folder / "models", models)
+
+
+def write_views(folder: Path, tables: int) -> None:
+    """Write a project of as many models, all of them views that read nothing."""
+    write_settings(folder, "bench")
+    names = [f"v{number:03}.sql" for number in range(tables * MODELS_PER_TABLE)]
+    view = "{{ config(materialized='view') }}\nselect 1 as one\n"
+    write_files(folder / "models", dict.fromkeys(names, view))
+
+
+def measure(bench: Bench, repeats: int) -> dict[str, list[float]]:
+    """Seconds by case."""
+    seconds: dict[str, list[float]] = defaultdict(list)
+    schemas = (RAW_SCHEMA, QUIET_SCHEMA)
+    for schema in schemas:
+        land(bench.session, FEED, schema, bench.table_format)
+    bench.dbt("run")
+    batch = 0
+
+    def run(case: str, *changed: str) -> None:
+        for schema in changed:
+            land_batch(bench.session, FEED, schema, batch)
+        began = time.perf_counter()
+        bench.dbt("run")
+        seconds[case].append(time.perf_counter() - began)
+
+    cases: tuple[Callable[[], None], ...] = (
+        partial(run, ALL, *schemas),
+        partial(run, ONE, RAW_SCHEMA),
+        partial(run, NONE),
+    )
+    for _ in range(repeats):
+        for case in cases:
+            case()
+            batch += 1
+    return seconds
+
+
+def measure_views(bench: Bench, repeats: int) -> dict[str, list[float]]:
+    """Seconds of a run of the project of views."""
+    bench.session.sql(f"create schema if not exists {SCHEMA}")
+    seconds = []
+    for _ in range(1 + repeats):
+        began = time.perf_counter()
+        bench.dbt("run")
+        seconds.append(time.perf_counter() - began)
+    return {VIEWS: seconds[1:]}
+
+
+def main() -> None:
+    """Measure one number of tables with one number of threads, and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--table-format", choices=("iceberg", "delta"), default="iceberg")
+    parser.add_argument("--tables", type=int, default=10)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--views", action="store_true", help="the project of views instead")
+    parser.add_argument("--results", type=Path, default=Path(".scratch/bench"))
+    options = parser.parse_args()
+    write = partial(write_views if options.views else write_tables, tables=options.tables)
+    with running_bench(options.table_format, write, options.threads) as bench:
+        seconds = (measure_views if options.views else measure)(bench, options.repeats)
+    options.results.mkdir(parents=True, exist_ok=True)
+    file = options.results / f"{options.table_format}{'_views' if options.views else ''}.json"
+    file.write_text(json.dumps({"seconds": seconds}, indent=2), encoding="utf-8")
+    print(file.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Plots of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def plot(file: Path, title: str, size: str, points: Mapping[int, Mapping[str, float]]) -> None:
+    """Draw one line per case, seconds over a size, both in powers of ten.
+
+    Args:
+        file: the PNG to write.
+        title: of the plot.
+        size: what grows.
+        points: seconds by case, by size.
+    """
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
+    sizes = list(points)
+    for case in next(iter(points.values())):
+        seconds = [points[value][case] for value in sizes]
+        # what a step is compared with is dashed
+        style = "--" if case.startswith(("append", "hand-written", "plain")) else "-"
+        axes.plot(sizes, seconds, style, marker="o", label=case)
+    # a size may be 0
+    axes.set_xscale("symlog", linthresh=1)
+    axes.set_yscale("log")
+    axes.set_xticks(sizes, [f"{value:,}" for value in sizes])
+    axes.set_xlabel(size)
+    axes.set_ylabel("seconds")
+    axes.set_title(title)
+    axes.grid(visible=True, which="both", alpha=0.3)
+    axes.legend()
+    figure.savefig(file, dpi=110)
+    pyplot.close(figure)

@@ -1,0 +1,151 @@
+"""How cost grows with one size at a time: `make bench-sweeps`.
+
+    python -m benchmarks.sweeps --table-format iceberg --only share columns
+
+Each point is measured in a process of its own, so none is warmed up by another one. Figures are
+kept in --results: a run that was cut off goes on where it was, and --only measures some sweeps
+again. Writes a plot (PNG) and a Markdown table of each sweep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.many_tables import ALL, NONE, ONE, VIEWS
+from benchmarks.plots import plot
+
+CHAIN, MANY_TABLES = "benchmarks", "benchmarks.many_tables"
+CASES = {
+    CHAIN: (
+        "items_changes",
+        "items_history",
+        "items_current",
+        "items_field_changes",
+        "append items_history",
+        "hand-written history",
+    ),
+    MANY_TABLES: (ALL, ONE, NONE, VIEWS),
+}
+"""What is shown of each module's figures."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One size that grows, the others stay.
+
+    Attributes:
+        title: of its plot.
+        size: what grows, in words: the label of the axis.
+        option: of the module.
+        values: of that option.
+        others: further options.
+        module: what measures a point.
+    """
+
+    title: str
+    size: str
+    option: str
+    values: tuple[int, ...]
+    others: tuple[str, ...] = ()
+    module: str = CHAIN
+
+
+SWEEPS = {
+    "share": Sweep(
+        "1,000,000 keys, 20 columns",
+        "changes in the batch",
+        "--changes",
+        (100, 1_000, 10_000, 100_000, 1_000_000),
+    ),
+    "closed": Sweep(
+        "1,000,000 keys, 20 columns, 100,000 changes",
+        "closed versions per open one",
+        "--closed",
+        (0, 1, 10, 30),
+    ),
+    "columns": Sweep(
+        "100,000 keys, 10,000 changes",
+        "columns",
+        "--columns",
+        (10, 100, 500),
+        ("--keys", "100000", "--changes", "10000"),
+    ),
+    "keys": Sweep(
+        "20 columns, 10,000 changes",
+        "keys",
+        "--keys",
+        (100_000, 1_000_000, 10_000_000),
+        ("--changes", "10000"),
+    ),
+    "tables": Sweep(
+        "5 models a table, 2 threads", "tables", "--tables", (1, 10, 100), (), MANY_TABLES
+    ),
+    "threads": Sweep(
+        "10 tables, 2 cores", "threads of dbt", "--threads", (1, 2, 4), (), MANY_TABLES
+    ),
+}
+
+
+def measured(
+    folder: Path, sweep: Sweep, value: int, table_format: str, repeats: int
+) -> dict[str, float]:
+    """Medians by case of one point, measured unless its figures are there."""
+    seconds: dict[str, list[float]] = {}
+    files = {f"{table_format}.json": ["--no-snapshot"]}
+    if sweep.module == MANY_TABLES:
+        files = {f"{table_format}.json": [], f"{table_format}_views.json": ["--views"]}
+    for name, options in files.items():
+        file = folder / name
+        if not file.exists():
+            command = [sys.executable, "-m", sweep.module, "--table-format", table_format]
+            command += ["--repeats", str(repeats), "--results", str(folder)]
+            command += [*options, *sweep.others, sweep.option, str(value)]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        seconds |= json.loads(file.read_text(encoding="utf-8"))["seconds"]
+    return {case: statistics.median(seconds[case]) for case in CASES[sweep.module]}
+
+
+def as_table(sweep: Sweep, points: dict[int, dict[str, float]]) -> str:
+    """Markdown: a row per point."""
+    cases = list(next(iter(points.values())))
+    lines = [
+        f"{sweep.title}; seconds",
+        "",
+        f"| {sweep.size} | {' | '.join(cases)} |",
+        "|---" * (len(cases) + 1) + "|",
+    ]
+    for value, seconds in points.items():
+        cells = " | ".join(f"{seconds[case]:.1f}" for case in cases)
+        lines.append(f"| {value:,} | {cells} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure, draw and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--table-format", choices=("iceberg", "delta"), default="iceberg")
+    parser.add_argument("--only", nargs="*", choices=tuple(SWEEPS), default=list(SWEEPS))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--results", type=Path, default=Path(".scratch/bench"))
+    options = parser.parse_args()
+    for name in options.only:
+        sweep, points = SWEEPS[name], {}
+        for value in sweep.values:
+            folder = options.results / name / str(value)
+            folder.mkdir(parents=True, exist_ok=True)
+            points[value] = measured(folder, sweep, value, options.table_format, options.repeats)
+        base = options.results / f"{name}_{options.table_format}"
+        text = as_table(sweep, points)
+        base.with_suffix(".md").write_text(text, encoding="utf-8")
+        plot(base.with_suffix(".png"), sweep.title, sweep.size, points)
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
