@@ -19,7 +19,7 @@ DEMO_SOURCES := dbt_project.yml profiles.yml.example \
 DELTA_TESTS := $(addprefix tests/functional/test_,change_log.py::test_a_repaired_record_resolves_the_rejected_one \
 	files_stay.py::test_a_late_batch_leaves_files_without_its_keys_alone \
 	compact.py::test_the_same_rows_are_in_fewer_files compact.py::test_nothing_is_done_twice \
-	demo.py python_models.py readers.py readme.py source_changes.py unchanged.py)
+	demo.py publication.py python_models.py raw_files.py readers.py readme.py source_changes.py unchanged.py)
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
 

@@ -18,7 +18,7 @@ from zlib import crc32
 
 import pytest
 
-from dbt_afterimage.changes import build_changes, gaps, write
+from dbt_afterimage.changes import build_changes, gaps, reading, write
 from dbt_afterimage.changes.batch import ChangeBatch
 from dbt_afterimage.changes.contract import STAGED_COLUMNS
 from dbt_afterimage.changes.gaps import GapError
@@ -295,6 +295,22 @@ def test_a_backfill_does_not_pass_over_a_late_mark(make_table: MakeTable) -> Non
 # --- gaps
 
 GAP_CURES = ["backfill_from", "load_id", "accept_gap: true", "allowed: fail, warn, ignore"]
+
+
+@pytest.mark.parametrize("few", [100, 2])
+def test_records_without_a_position_are_found_wherever_they_sort(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(reading, "_FEW", few)
+    table = make_table(f"strange_{few}")
+    table.land("- 1200 I 1 Ann")
+    table.run()
+    # settled is what came an hour before, so none of these is behind it
+    strange = ["-", "0", "20260301", f"{seq('0700')[:-1]}x", f"{seq('0800')}0"]
+    table.land("- 0600 I 2 Bob", *[f"- {text} I 7 Zoe: malformed" for text in strange])
+    table.run()
+    assert table.rejects() == [f"- {text} I 7 Zoe: malformed" for text in sorted(strange)]
+    assert table.changes() == ["1200 I 1 Ann"]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,9 @@ from dbt_afterimage.changes.progress import Progress
 from dbt_afterimage.positions import Positions
 from dbt_afterimage.settings import moment_kind
 
+_FEW = 100
+"""So many texts that are no positions are named in a condition."""
+
 
 class BackfillError(ValueError):
     """`backfill_from` names no moment; the text is meant for the user."""
@@ -68,7 +71,7 @@ def read(
     if floor is None:
         return Reading(changes, recorded, None)
     seq = F.col("change_seq")
-    by_position = (seq > floor) | ~is_position(where)
+    by_position = _is_behind(floor, where, changes)
     marks = _marks(context["settings"]["arrival_look_back"], changes, done)
     if marks is None:
         return Reading(changes.filter(by_position), recorded.filter(seq > floor), None)
@@ -87,6 +90,26 @@ def is_position(where: Positions) -> Column:
     seq = F.col("change_seq")
     well_formed = seq.rlike(where.pattern()) & (seq >= where.lowest)
     return F.coalesce(well_formed, F.lit(False))
+
+
+def _is_behind(floor: str, where: Positions, changes: DataFrame) -> Column:
+    """True for records behind a position, and for those that have none.
+
+    Formats skip files by the range of a column, but not by a pattern. So texts in the range of the
+    settled positions that are none are looked for first, in that column alone, and then named.
+    """
+    seq = F.col("change_seq")
+    others = seq.isNull() | (seq < where.lowest)
+    strange = (
+        changes.filter((seq >= where.lowest) & (seq <= floor) & ~seq.rlike(where.pattern()))
+        .select("change_seq")
+        .distinct()
+        .limit(_FEW + 1)
+        .collect()
+    )
+    if len(strange) > _FEW:
+        return (seq > floor) | ~is_position(where)
+    return (seq > floor) | others | seq.isin([row[0] for row in strange])
 
 
 def _floor(

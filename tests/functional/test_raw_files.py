@@ -1,0 +1,60 @@
+"""A run reads the files of a raw table that have new records, and of the others one column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dbt_afterimage.changes.progress import Progress
+from dbt_afterimage.changes.reading import read
+from dbt_afterimage.settings import parse_settings, positions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RAW = "raw_files.things__ct"
+DAYS = ("20260301", "20260302", "20260303")
+RECORDS_A_DAY = 50
+
+
+@pytest.fixture
+def raw(spark: SparkSession, table_format: str) -> DataFrame:
+    """A change table with a file for each of three days."""
+    spark.sql("create schema if not exists raw_files")
+    spark.sql(f"drop table if exists {RAW}")
+    for day in DAYS:
+        records = spark.range(RECORDS_A_DAY).selectExpr(
+            f"rpad(concat('{day}', lpad(id, 4, '0')), 35, '0') as change_seq",
+            "'I' as change_oper",
+            "cast(null as string) as arrival",
+            "id",
+        )
+        writer = records.coalesce(1).writeTo(RAW).using(table_format)
+        if day == DAYS[0]:
+            writer.create()
+        else:
+            writer.append()
+    return spark.table(RAW)
+
+
+def rows_read(frame: DataFrame) -> int:
+    """How many rows its scans yield."""
+    frame.collect()
+    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
+    read_rows = [
+        leaves.apply(index).metrics().get("numOutputRows") for index in range(leaves.size())
+    ]
+    return sum(metric.get().value() for metric in read_rows if metric.isDefined())
+
+
+def test_files_of_settled_records_are_not_read(spark: SparkSession, raw: DataFrame) -> None:
+    given = {"system": "qlik_change_table", "key": ["id"]}
+    node = {"source_name": "raw", "name": "things__ct", "config": {"meta": {"afterimage": given}}}
+    settings = parse_settings(node)
+    log = spark.sql("select change_seq, change_oper from " + RAW)
+    context = {"settings": settings, "backfill_from": None}
+    done = Progress(change_seq=f"{DAYS[1]}2359".ljust(35, "0"))
+    changes = read(context, positions(settings), raw, log, done).changes
+    assert rows_read(changes) == RECORDS_A_DAY
+    assert changes.count() == RECORDS_A_DAY
