@@ -61,14 +61,14 @@ where is_current
     narrow  history added versions and closed open ones: the rows that it wrote tell all
     wide    history may have taken versions back, the last one of a key too: all keys are compared
 #}
-{% macro _current_batch(target_relation, history) %}
+{% macro _current_batch(target_relation, history, noted) %}
     {%- set settings = _settings_of(model) -%}
     {%- do _check_keep_deleted(target_relation, history, settings) -%}
-    {%- set is_new = _recorded_after(_read_progress(target_relation.identifier).recorded_at) -%}
+    {%- set is_new = _recorded_after(noted[target_relation.identifier].recorded_at) -%}
     {%- set found = run_query(
         "select count(*), cast(max(recorded_at) as string) from " ~ history ~ " where " ~ is_new
     ).rows[0] -%}
-    {%- set publications = _publications(history.identifier, is_new) -%}
+    {%- set publications = noted[history.identifier] -%}
     {%- if not found[0] | int and publications.paths in ([], ['narrow']) -%}
         {{ return(none) }}
     {%- endif -%}

@@ -22,10 +22,12 @@
         {%- set existing = none -%}
     {%- endif -%}
     {%- set is_first = existing is none or should_full_refresh() -%}
-    {%- if not is_first and _has_applied_all(mart, inputs, target_relation) -%}
+    {#- counts of change activity say themselves what they have counted -#}
+    {%- set noted = none if is_first or mart == 'change_activity' else _noted_by(target_relation, inputs) -%}
+    {%- if noted and _has_applied_all(mart, inputs, target_relation, noted) -%}
         {%- do _guard_mart(target_relation, mart, inputs) -%}
         {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
-    {%- elif is_first or _is_made_anew(mart, inputs, target_relation) -%}
+    {%- elif is_first or _is_made_anew(mart, inputs, target_relation, noted) -%}
         {%- set applied = _mart_applied_by_rebuild(mart, inputs) -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
         {%- do adapter.afterimage_create_table(
@@ -38,7 +40,7 @@
         {%- do _guard_mart(target_relation, mart, inputs) -%}
         {#- before anything is looked at: what another run writes from here on is noticed -#}
         {%- set state = adapter.afterimage_state(target_relation) -%}
-        {%- set batch = _mart_batch(target_relation, mart, inputs) -%}
+        {%- set batch = _mart_batch(target_relation, mart, inputs, noted) -%}
         {%- if batch is none -%}
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
         {%- else -%}
@@ -68,16 +70,11 @@
     Whether a mart has applied the last batch that its input noted: then no table but that of progress is read. An input
     that notes nothing, a view for example, is asked itself.
 #}
-{% macro _has_applied_all(mart, inputs, target_relation) %}
-    {%- if mart == 'change_activity' -%}
-        {{ return(false) }}
-    {%- endif -%}
+{% macro _has_applied_all(mart, inputs, target_relation, noted) %}
     {%- set input = inputs[1] if mart == 'field_changes' and inputs | length > 1 else inputs[0] -%}
-    {{ return(run_query(
-        "select 1 from " ~ _progress_relation() ~ " where model in ('" ~ input.identifier ~ "', '"
-        ~ target_relation.identifier ~ "') having max(if(model = '" ~ target_relation.identifier
-        ~ "', recorded_at, null)) >= max(if(model = '" ~ input.identifier ~ "', recorded_at, null))"
-    ).rows | length > 0) }}
+    {%- set applied = noted[target_relation.identifier].recorded_at -%}
+    {%- set published = noted[input.identifier].recorded_at -%}
+    {{ return(applied is not none and published is not none and applied >= published) }}
 {% endmacro %}
 
 
@@ -85,14 +82,14 @@
     Whether a mart's input holds nothing any more of what the mart has applied: `rebuild_changes` made the log anew, or
     somebody dropped it. Added to the mart's rows, its rows would stand there twice.
 #}
-{% macro _is_made_anew(mart, inputs, target_relation) %}
+{% macro _is_made_anew(mart, inputs, target_relation, noted) %}
     {%- set applied = {} -%}
     {%- if mart == 'change_activity' -%}
         {%- for log in _change_activity_logs(target_relation) -%}
             {%- do applied.update({log.changes | string: log.counted.recorded_at}) -%}
         {%- endfor -%}
     {%- else -%}
-        {%- do applied.update({inputs[0] | string: _read_progress(target_relation.identifier).recorded_at}) -%}
+        {%- do applied.update({inputs[0] | string: noted[target_relation.identifier].recorded_at}) -%}
     {%- endif -%}
     {%- set left = [] -%}
     {%- for input, recorded_at in applied.items() if recorded_at -%}
@@ -128,13 +125,13 @@
 
 
 {# What is new for an existing mart; none when nothing is. #}
-{% macro _mart_batch(target_relation, mart, inputs) %}
+{% macro _mart_batch(target_relation, mart, inputs, noted) %}
     {%- if mart == 'history' -%}
-        {{ return(_history_batch(target_relation, inputs[0])) }}
+        {{ return(_history_batch(target_relation, inputs[0], noted)) }}
     {%- elif mart == 'current' -%}
-        {{ return(_current_batch(target_relation, inputs[0])) }}
+        {{ return(_current_batch(target_relation, inputs[0], noted)) }}
     {%- elif mart == 'field_changes' -%}
-        {{ return(_field_changes_batch(target_relation, inputs[0], inputs[1] if inputs | length > 1 else none)) }}
+        {{ return(_field_changes_batch(target_relation, inputs[0], inputs[1] if inputs | length > 1 else none, noted)) }}
     {%- elif mart == 'change_activity' -%}
         {{ return(_change_activity_batch(target_relation)) }}
     {%- endif -%}

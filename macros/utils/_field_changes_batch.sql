@@ -3,17 +3,17 @@
     images: the rows of new batches are added. From history: those of new versions are added, or, when history took its
     wide path, the keys that it wrote are compared anew, for a late change falsifies old values.
 #}
-{% macro _field_changes_batch(target_relation, changes, history) %}
+{% macro _field_changes_batch(target_relation, changes, history, noted) %}
     {%- set settings = _settings_of(model) -%}
     {%- if settings.before_images -%}
-        {{ return(_field_changes_batch_by_images(target_relation, changes, settings)) }}
+        {{ return(_field_changes_batch_by_images(target_relation, changes, settings, noted)) }}
     {%- endif -%}
-    {{ return(_field_changes_batch_by_versions(target_relation, changes, history, settings)) }}
+    {{ return(_field_changes_batch_by_versions(target_relation, changes, history, settings, noted)) }}
 {% endmacro %}
 
 
-{% macro _field_changes_batch_by_images(target_relation, changes, settings) %}
-    {%- set applied = _read_progress(target_relation.identifier).recorded_at -%}
+{% macro _field_changes_batch_by_images(target_relation, changes, settings, noted) %}
+    {%- set applied = noted[target_relation.identifier].recorded_at -%}
     {%- set is_new = _recorded_after(applied) -%}
     {%- set found = run_query(
         "select count(*), cast(max(recorded_at) as string) from " ~ changes ~ " where " ~ is_new
@@ -37,12 +37,12 @@
 {% endmacro %}
 
 
-{% macro _field_changes_batch_by_versions(target_relation, changes, history, settings) %}
-    {%- set applied = _read_progress(target_relation.identifier) -%}
-    {%- set current = _read_progress(history.identifier) -%}
+{% macro _field_changes_batch_by_versions(target_relation, changes, history, settings, noted) %}
+    {%- set applied = noted[target_relation.identifier] -%}
+    {%- set current = noted[history.identifier] -%}
     {%- set is_new = _recorded_after(applied.recorded_at) -%}
     {%- set written = run_query("select count(*) from " ~ history ~ " where " ~ is_new).rows[0][0] | int -%}
-    {%- set publications = _publications(history.identifier, is_new) -%}
+    {%- set publications = noted[history.identifier] -%}
     {%- if not written and publications.paths in ([], ['narrow']) -%}
         {{ return(none) }}
     {%- endif -%}

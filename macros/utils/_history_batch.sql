@@ -6,9 +6,9 @@
             see `_history_replay`; the difference is written
     all     every key is rebuilt: the batch has a load, or what was applied is not known
 #}
-{% macro _history_batch(target_relation, changes) %}
+{% macro _history_batch(target_relation, changes, noted) %}
     {%- set table = _history_table(changes) -%}
-    {%- set applied = _history_applied(target_relation) -%}
+    {%- set applied = _history_applied(target_relation, noted) -%}
     {%- set is_new = _recorded_after(applied.recorded_at) -%}
     {%- set found = _history_look(table, is_new) -%}
     {%- if not found.changes -%}
@@ -53,8 +53,8 @@
     What the table holds already: its progress row, or more where a run was killed before it wrote one.
     A table that holds nothing but a full load is as far as that: what is newer takes the narrow path.
 #}
-{% macro _history_applied(target_relation) %}
-    {%- set applied = _read_progress(target_relation.identifier) -%}
+{% macro _history_applied(target_relation, noted) %}
+    {%- set applied = noted[target_relation.identifier] -%}
     {%- set published = _newest_batch(target_relation, _recorded_after(applied.recorded_at)) -%}
     {%- do applied.update({'is_known': published is none}) -%}
     {%- if applied.recorded_at and applied.change_seq is none -%}

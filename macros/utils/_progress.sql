@@ -38,13 +38,28 @@
 {% endmacro %}
 
 
-{# Of a model's publications that a condition on recorded_at selects: the last batch, and the distinct paths. #}
-{% macro _publications(model_name, is_new) %}
-    {%- set found = run_query(
-        "select cast(max(recorded_at) as string), to_json(collect_set(path)) from " ~ _progress_relation()
-        ~ " where model = '" ~ model_name ~ "' and " ~ is_new
-    ).rows[0] -%}
-    {{ return({'recorded_at': found[0], 'paths': fromjson(found[1])}) }}
+{#
+    The same of a mart and its inputs in one query, by relation name; each has also `paths`, the distinct ones of what it has
+    published since the mart's last batch.
+#}
+{% macro _noted_by(mart, inputs) %}
+    {%- set noted = {} -%}
+    {%- for relation in [mart] + inputs -%}
+        {%- do noted.update({relation.identifier: {'recorded_at': none, 'change_seq': none, 'changed_at': none, 'paths': []}}) -%}
+    {%- endfor -%}
+    {%- for row in run_query(
+        "select model, cast(last.recorded_at as string), last.change_seq, cast(last.changed_at as string), to_json(paths)"
+        ~ " from (select model, max(struct(recorded_at, change_seq, changed_at)) as last,"
+        ~ " collect_set(if(coalesce(recorded_at > applied, true), path, null)) as paths"
+        ~ " from " ~ _progress_relation() ~ " as publications cross join (select max(recorded_at) as applied from "
+        ~ _progress_relation() ~ " where model = '" ~ mart.identifier ~ "') as own"
+        ~ " where model in ('" ~ noted | join("', '") ~ "') group by model) as last_rows"
+    ).rows -%}
+        {%- do noted.update({row[0]: {
+            'recorded_at': row[1], 'change_seq': row[2], 'changed_at': row[3], 'paths': fromjson(row[4]),
+        }}) -%}
+    {%- endfor -%}
+    {{ return(noted) }}
 {% endmacro %}
 
 
