@@ -85,20 +85,23 @@ def _publish_branch(session: SparkSession, table: str, batch: Batch) -> None:
     # Worked out once: a commit to the table makes Spark forget what it cached of it.
     rows = batch.rows.localCheckpoint()
     goes, comes = F.col(ACTION) != "insert", F.col(ACTION) != "delete"
+    found = rows.agg(F.count_if(goes).alias("going"), F.count_if(comes).alias("coming")).first()
+    if found is None or not any(found):
+        return
     name = f"{BRANCH_PREFIX}{uuid4().hex}"
     branch = f"{table}.branch_{name}"
     session.sql(f"alter table {table} create branch {name} as of version {batch.after}")
     try:
-        going = rows.filter(goes).select(*map(quoted, batch.identity))
-        if not going.isEmpty():
+        if found["going"]:
+            going = rows.filter(goes).select(*map(quoted, batch.identity))
             going.createOrReplaceTempView(name)
             session.sql(
                 f"merge into {branch} as target using {name} as source on {_is_same(batch)} "
                 "when matched then delete"
             )
             session.catalog.dropTempView(name)
-        coming = rows.filter(comes).select(*map(quoted, session.table(table).columns))
-        if not coming.isEmpty():
+        if found["coming"]:
+            coming = rows.filter(comes).select(*map(quoted, session.table(table).columns))
             # Each task writes what it has: gathering rows by partition would leave one task per
             # partition, and history has two.
             coming.writeTo(branch).options(**EACH_TASK_WRITES).append()
