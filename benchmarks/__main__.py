@@ -7,12 +7,10 @@ Prints a Markdown table and writes it, with the raw figures as JSON, to --result
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 from benchmarks.chain import Chain
 from benchmarks.feed import Feed
 from benchmarks.lakehouse import Lakehouse
+from benchmarks.measuring import options_of
 from benchmarks.project import write_project
 from benchmarks.report import as_json, as_markdown
 from benchmarks.session import running_bench
@@ -20,15 +18,12 @@ from benchmarks.session import running_bench
 
 def main() -> None:
     """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table-format", choices=("iceberg", "delta"), default="iceberg")
+    parser = options_of(__doc__)
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--changes", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--closed", type=int, default=0, help="closed versions per open one")
     parser.add_argument("--no-snapshot", action="store_true")
-    parser.add_argument("--results", type=Path, default=Path(".scratch/bench"))
     options = parser.parse_args()
     with running_bench(options.table_format, write_project) as bench:
         session = bench.session

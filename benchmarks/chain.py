@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 from benchmarks import rivals
 from benchmarks.feed import Feed, land, land_batch
 from benchmarks.lakehouse import Lakehouse
+from benchmarks.measuring import timed
 from benchmarks.project import CHAIN, RAW_SCHEMA, SCHEMA
 
 Dbt = Callable[..., Any]
@@ -63,8 +63,8 @@ class Chain:
         )
         for number in range(self.closed):
             for table in (HISTORY, "bench.rival_history"):
-                names = self._session.table(table).columns
-                self._session.sql(f"insert into {table} {rivals.closed_copies(names, number)}")
+                copies = rivals.closed_copies(table, self._session.table(table).columns, number)
+                self._session.sql(rivals.append(table, copies))
         named = ", ".join(self.columns)
         self._lake.create("bench.rival_current", f"select {named} from {CURRENT}", like=CURRENT)
         self._session.sql(f"create schema if not exists {SCHEMA}")
@@ -99,9 +99,7 @@ class Chain:
         """All models of the table, by dbt; the figures of the steps are those that dbt reports."""
         if first:
             self._before = self._scalar(f"select cast(max(recorded_at) as string) from {LOG}")
-        began = time.perf_counter()
-        results = self.dbt("run", "--select", "stg_items+")
-        self.seconds["dbt run"].append(time.perf_counter() - began)
+        results = self._time("dbt run", lambda: self.dbt("run", "--select", "stg_items+"))
         for result in results.results:
             if result.node.name in CHAIN:
                 self.seconds[result.node.name].append(result.execution_time)
@@ -155,10 +153,10 @@ class Chain:
     def _sql(self, name: str, statement: str) -> None:
         self._time(name, lambda: self._session.sql(statement))
 
-    def _time(self, name: str, action: Callable[[], Any]) -> None:
-        began = time.perf_counter()
-        action()
-        self.seconds[name].append(time.perf_counter() - began)
+    def _time(self, name: str, action: Callable[[], Any]) -> Any:
+        seconds, result = timed(action)
+        self.seconds[name].append(seconds)
+        return result
 
     def _scalar(self, query: str) -> str:
         return str(self._session.sql(query).collect()[0][0])

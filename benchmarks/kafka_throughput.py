@@ -11,7 +11,6 @@ whole model that decodes and writes.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import time
@@ -20,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.measuring import options_of, timed
 from benchmarks.project import SCHEMA
 from benchmarks.session import Bench, running_bench
 from dbt_afterimage.demo.broker import Broker, running_broker
@@ -114,29 +114,25 @@ def measure(bench: Bench, broker: Broker, repeats: int) -> dict[str, list[float]
     """Seconds by case, without those of the first round."""
     seconds: dict[str, list[float]] = defaultdict(list)
 
-    def timed(case: str, action: Callable[[], Any]) -> None:
-        began = time.perf_counter()
-        action()
-        seconds[case].append(time.perf_counter() - began)
+    def note(case: str, action: Callable[[], Any]) -> None:
+        seconds[case].append(timed(action)[0])
 
     given = arguments(broker.address, topics=[TOPIC])
     for _ in range(1 + repeats):
         for table in (f"{SCHEMA}.copied", "raw_kafka.messages", f"{SCHEMA}.raw_kafka_messages"):
             bench.session.sql(f"drop table if exists {table}")
         bench.session.sql(f"drop table if exists {SCHEMA}.afterimage_progress")
-        timed(COPY, lambda: copy(bench, broker))
-        timed(LAND, lambda: bench.dbt("run-operation", "land_kafka", "--args", given))
-        timed(DECODE, lambda: decode(bench))
-        timed(MODEL, lambda: bench.dbt("run", "--select", "raw_kafka_messages"))
+        note(COPY, lambda: copy(bench, broker))
+        note(LAND, lambda: bench.dbt("run-operation", "land_kafka", "--args", given))
+        note(DECODE, lambda: decode(bench))
+        note(MODEL, lambda: bench.dbt("run", "--select", "raw_kafka_messages"))
     return {case: taken[1:] for case, taken in seconds.items()}
 
 
 def main() -> None:
     """Measure, check what was measured, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table-format", choices=("iceberg", "delta"), default="iceberg")
+    parser = options_of(__doc__)
     parser.add_argument("--messages", type=int, default=200_000)
-    parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     give_to_spark([*kafka_jars(), *avro_jars()])
 

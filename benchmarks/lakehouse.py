@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dbt_afterimage.table_state import current_state
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -18,11 +20,7 @@ class Lakehouse:
 
     def state(self, table: str) -> str:
         """What `go_back` takes: the snapshot id or version that the table has now."""
-        if self.table_format == "iceberg":
-            query = f"select snapshot_id from {table}.refs where name = 'main'"
-        else:
-            query = f"select max(version) from (describe history {table})"
-        return str(self.session.sql(query).collect()[0][0])
+        return str(current_state(self.session, table, self.table_format))
 
     def go_back(self, table: str, state: str) -> None:
         """Give the table the content that it had at a state."""

@@ -9,9 +9,7 @@ which is what dbt costs on its own.
 
 from __future__ import annotations
 
-import argparse
 import json
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.feed import Feed, land, land_batch
-from benchmarks.project import RAW_SCHEMA, SCHEMA, chain_models, source
+from benchmarks.measuring import options_of, timed
+from benchmarks.project import RAW_SCHEMA, SCHEMA, chain_models, raw_source
 from benchmarks.session import Bench, running_bench
 from tests.functional.project_files import write_files, write_settings
 
@@ -37,9 +36,7 @@ def write_tables(folder: Path, tables: int) -> None:
     for number in range(tables):
         name = f"t{number:03}"
         schema = RAW_SCHEMA if number == 0 else QUIET_SCHEMA
-        settings = {"system": "qlik_change_table", "key": ["id"], "base": {"kind": "frozen"}}
-        described = {"items__ct": {"afterimage": settings}, "items": {}}
-        sources.append(source(f"raw_{name}", schema, described))
+        sources.append(raw_source(f"raw_{name}", schema))
         models |= chain_models(name, f"raw_{name}")
     models["sources.yml"] = {"version": 2, "sources": sources}
     write_files(folder / "models", models)
@@ -65,9 +62,7 @@ def measure(bench: Bench, repeats: int) -> dict[str, list[float]]:
     def run(case: str, *changed: str) -> None:
         for schema in changed:
             land_batch(bench.session, FEED, schema, batch)
-        began = time.perf_counter()
-        bench.dbt("run")
-        seconds[case].append(time.perf_counter() - began)
+        seconds[case].append(timed(partial(bench.dbt, "run"))[0])
 
     cases: tuple[Callable[[], None], ...] = (
         partial(run, ALL, *schemas),
@@ -84,23 +79,16 @@ def measure(bench: Bench, repeats: int) -> dict[str, list[float]]:
 def measure_views(bench: Bench, repeats: int) -> dict[str, list[float]]:
     """Seconds of a run of the project of views."""
     bench.session.sql(f"create schema if not exists {SCHEMA}")
-    seconds = []
-    for _ in range(1 + repeats):
-        began = time.perf_counter()
-        bench.dbt("run")
-        seconds.append(time.perf_counter() - began)
+    seconds = [timed(partial(bench.dbt, "run"))[0] for _ in range(1 + repeats)]
     return {VIEWS: seconds[1:]}
 
 
 def main() -> None:
     """Measure one number of tables with one number of threads, and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table-format", choices=("iceberg", "delta"), default="iceberg")
+    parser = options_of(__doc__)
     parser.add_argument("--tables", type=int, default=10)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--views", action="store_true", help="the project of views instead")
-    parser.add_argument("--results", type=Path, default=Path(".scratch/bench"))
     options = parser.parse_args()
     write = partial(write_views if options.views else write_tables, tables=options.tables)
     with running_bench(options.table_format, write, options.threads) as bench:

@@ -50,11 +50,7 @@ def chain_models(table: str, raw: str) -> dict[str, Any]:
 
 def write_project(folder: Path, name: str = "bench") -> None:
     """Write the project's files into a new folder."""
-    settings = {"system": "qlik_change_table", "key": ["id"], "base": {"kind": "frozen"}}
-    sources = [
-        source("raw", RAW_SCHEMA, {"items__ct": {"afterimage": settings}, "items": {}}),
-        source("state", SCHEMA, {"items_state": {}}),
-    ]
+    sources = [raw_source("raw", RAW_SCHEMA), _source("state", SCHEMA, {"items_state": {}})]
     write_settings(folder, name)
     models = chain_models("items", "raw")
     write_files(folder / "models", {**models, "sources.yml": {"version": 2, "sources": sources}})
@@ -71,7 +67,13 @@ def write_profiles(folder: Path, threads: int = 2, cores: int = 2) -> None:
     write_files(folder, {"profiles.yml": profile})
 
 
-def source(name: str, schema: str, tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def raw_source(name: str, schema: str) -> dict[str, Any]:
+    """A source of dbt with the raw tables of one chain."""
+    settings = {"system": "qlik_change_table", "key": ["id"], "base": {"kind": "frozen"}}
+    return _source(name, schema, {"items__ct": {"afterimage": settings}, "items": {}})
+
+
+def _source(name: str, schema: str, tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """A source of dbt, with the `meta` of each table."""
     listed = [{"name": table, "config": {"meta": meta}} for table, meta in tables.items()]
     return {"name": name, "schema": schema, "tables": listed}

@@ -32,8 +32,8 @@ def history_columns(columns: Sequence[str]) -> str:
     return ", ".join([*columns, own])
 
 
-def closed_copies(names: Sequence[str], number: int) -> str:
-    """A closed version for each open one, long before it: part of a select from their table."""
+def closed_copies(table: str, names: Sequence[str], number: int) -> str:
+    """A closed version for each open one of a table with these columns, long before it."""
     changed = {
         "items_history_id": f"md5(concat(items_history_id, ' {number}'))",
         "valid_from": f"timestamp '2000-01-01' + interval {number} days",
@@ -43,7 +43,6 @@ def closed_copies(names: Sequence[str], number: int) -> str:
         "is_current": "false",
         "closed_by": "'U'",
     }
-    table = "bench.items_history" if "items_history_id" in names else "bench.rival_history"
     columns = ", ".join(f"{changed.get(name, name)} as {name}" for name in names)
     return f"select {columns} from {table} where is_current"
 

@@ -13,7 +13,6 @@ import argparse
 import random
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.measuring import timed
 from dbt_afterimage.demo.soliddb.encoding import (
     Value,
     encode_value,
@@ -161,9 +161,8 @@ def main() -> None:
         seconds: dict[str, list[float]] = {what: [] for what in cases}
         for _ in range(options.repeats):
             for what, read in cases.items():
-                began = time.perf_counter()
-                read().write.format("noop").mode("overwrite").save()
-                seconds[what].append(time.perf_counter() - began)
+                writer = read().write.format("noop").mode("overwrite")
+                seconds[what].append(timed(writer.save)[0])
     session.stop()
     medians = {what: statistics.median(taken) for what, taken in seconds.items()}
     fastest = medians["decoded already"]

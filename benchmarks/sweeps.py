@@ -9,7 +9,6 @@ again. Writes a plot (PNG) and a Markdown table of each sweep.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.many_tables import ALL, NONE, ONE, VIEWS
+from benchmarks.measuring import options_of
 from benchmarks.plots import plot
 
 CHAIN, MANY_TABLES = "benchmarks", "benchmarks.many_tables"
@@ -128,11 +128,8 @@ def as_table(sweep: Sweep, points: dict[int, dict[str, float]]) -> str:
 
 def main() -> None:
     """Measure, draw and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table-format", choices=("iceberg", "delta"), default="iceberg")
+    parser = options_of(__doc__)
     parser.add_argument("--only", nargs="*", choices=tuple(SWEEPS), default=list(SWEEPS))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--results", type=Path, default=Path(".scratch/bench"))
     options = parser.parse_args()
     for name in options.only:
         sweep, points = SWEEPS[name], {}

@@ -8,70 +8,56 @@ state and one more batch are measured, `compact` runs, and the same is measured 
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from benchmarks.chain import CURRENT, HISTORY
 from benchmarks.feed import Feed, land, land_batch
+from benchmarks.measuring import options_of, timed
 from benchmarks.project import RAW_SCHEMA, write_project
 from benchmarks.session import Bench, running_bench
 
 READS = {"read history": HISTORY, "read current": CURRENT}
-REPEATS = 5
 
 
-def seconds_of(action: Callable[[], Any]) -> float:
-    """How long it takes."""
-    began = time.perf_counter()
-    action()
-    return time.perf_counter() - began
-
-
-def look(bench: Bench, feed: Feed, first_batch: int) -> dict[str, float]:
+def look(bench: Bench, feed: Feed, first_batch: int, repeats: int) -> dict[str, float]:
     """Medians of reading the tables, and of runs with a batch each."""
     found = {}
     for case, table in READS.items():
         rows = bench.session.table(table).write.format("noop").mode("overwrite")
-        found[case] = statistics.median(seconds_of(rows.save) for _ in range(REPEATS))
-    runs = [run(bench, feed, first_batch + number) for number in range(REPEATS)]
+        found[case] = statistics.median(timed(rows.save)[0] for _ in range(repeats))
+    runs = [run(bench, feed, first_batch + number) for number in range(repeats)]
     return found | {"a run": statistics.median(runs)}
 
 
 def run(bench: Bench, feed: Feed, batch: int) -> float:
     """Land a batch and bring it through the chain; seconds of the latter."""
     land_batch(bench.session, feed, RAW_SCHEMA, batch)
-    return seconds_of(lambda: bench.dbt("run", "--select", "stg_items+"))
+    return timed(lambda: bench.dbt("run", "--select", "stg_items+"))[0]
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table-format", choices=("iceberg", "delta"), default="iceberg")
+    parser = options_of(__doc__)
     parser.add_argument("--batches", type=int, default=200)
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--changes", type=int, default=1_000)
-    parser.add_argument("--results", type=Path, default=Path(".scratch/bench"))
     options = parser.parse_args()
+    repeats = options.repeats
     feed = Feed(options.keys, 20, options.changes)
     with running_bench(options.table_format, write_project) as bench:
         land(bench.session, feed, RAW_SCHEMA, options.table_format)
         bench.dbt("run", "--select", "stg_items+")
         run(bench, feed, 0)
-        states = {"after 1 batch": look(bench, feed, 1)}
-        done = 1 + REPEATS
-        for batch in range(done, options.batches):
+        states = {"after 1 batch": look(bench, feed, 1, repeats)}
+        for batch in range(1 + repeats, options.batches):
             run(bench, feed, batch)
-        states[f"after {options.batches} batches"] = look(bench, feed, options.batches)
-        taken = seconds_of(lambda: bench.dbt("run-operation", "compact"))
-        states["compacted"] = look(bench, feed, options.batches + REPEATS)
+        states[f"after {options.batches} batches"] = look(bench, feed, options.batches, repeats)
+        taken, _ = timed(lambda: bench.dbt("run-operation", "compact"))
+        states["compacted"] = look(bench, feed, options.batches + repeats, repeats)
     cases = [*READS, "a run"]
     lines = [
         f"{options.table_format}: batches of {options.changes:,} changes on {options.keys:,} keys; "
-        f"medians of {REPEATS}, seconds; `compact` of all tables took {taken:.0f} s",
+        f"medians of {repeats}, seconds; `compact` of all tables took {taken:.0f} s",
         "",
         f"| | {' | '.join(cases)} |",
         "|---" * (len(cases) + 1) + "|",

@@ -62,6 +62,7 @@ where is_current
     wide    history may have taken versions back, the last one of a key too: all keys are compared
 #}
 {% macro _current_batch(target_relation, history, noted) %}
+    {%- set after = adapter.afterimage_state(target_relation) -%}
     {%- set settings = _settings_of(model) -%}
     {%- do _check_keep_deleted(target_relation, history, settings) -%}
     {%- set is_new = _recorded_after(noted[target_relation.identifier].recorded_at) -%}
@@ -96,6 +97,7 @@ where is_current
         'source': source,
         'identity': key,
         'where': '',
+        'after': after,
     }) }}
 {% endmacro %}
 

@@ -5,7 +5,8 @@
     Otherwise the macro of the mart's kind plans a batch of what is new, or nothing; then the progress row is written. A
     run that is killed in between applies its batch again, which changes nothing. A batch has one of three:
     - `rows` to append to a table whose last batch was `after`
-    - `source`, rows that come and go, told by `identity`, where the table meets the condition `where`
+    - `source`, rows that come and go, told by `identity`, where the table meets the condition `where`; `after` is the state
+      of the table before anything was looked at, so what another run writes from there on is noticed
     - a `statement`
     Why not dbt-spark's incremental: its MERGE has neither conditions nor deletes, and its source is a temporary
     view that is evaluated more than once.
@@ -38,8 +39,6 @@
         {%- do _write_progress(target_relation.identifier, applied) -%}
     {%- else -%}
         {%- do _guard_mart(target_relation, mart, inputs) -%}
-        {#- before anything is looked at: what another run writes from here on is noticed -#}
-        {%- set state = adapter.afterimage_state(target_relation) -%}
         {%- set batch = _mart_batch(target_relation, mart, inputs, noted) -%}
         {%- if batch is none -%}
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
@@ -49,7 +48,7 @@
                 {%- do adapter.afterimage_append(target_relation, batch.rows, batch.after) -%}
                 {%- call noop_statement('main', 'OK, appended') -%}{{ batch.rows }}{%- endcall -%}
             {%- elif batch.source -%}
-                {%- do adapter.afterimage_publish(target_relation, batch.source, batch.identity, batch.where, state) -%}
+                {%- do adapter.afterimage_publish(target_relation, batch.source, batch.identity, batch.where, batch.after) -%}
                 {%- call noop_statement('main', 'OK, published') -%}{{ batch.source }}{%- endcall -%}
             {%- else -%}
                 {%- call statement('main') -%}

@@ -38,6 +38,7 @@
 
 
 {% macro _field_changes_batch_by_versions(target_relation, changes, history, settings, noted) %}
+    {%- set state = adapter.afterimage_state(target_relation) -%}
     {%- set applied = noted[target_relation.identifier] -%}
     {%- set current = noted[history.identifier] -%}
     {%- set is_new = _recorded_after(applied.recorded_at) -%}
@@ -60,6 +61,7 @@
             'source': _field_changes_difference(target_relation, history, settings, columns, is_new),
             'identity': settings.key + ['change_seq', 'column_name'],
             'where': '',
+            'after': state,
         } -%}
     {%- else -%}
         {%- set batch = {

@@ -7,6 +7,7 @@
     all     every key is rebuilt: the batch has a load, or what was applied is not known
 #}
 {% macro _history_batch(target_relation, changes, noted) %}
+    {%- set after = adapter.afterimage_state(target_relation) -%}
     {%- set table = _history_table(changes) -%}
     {%- set applied = _history_applied(target_relation, noted) -%}
     {%- set is_new = _recorded_after(applied.recorded_at) -%}
@@ -45,6 +46,7 @@
         'source': source,
         'identity': identity,
         'where': where,
+        'after': after,
     }) }}
 {% endmacro %}
 

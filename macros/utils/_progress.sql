@@ -24,35 +24,33 @@
 {% endmacro %}
 
 
-{#
-    What a model has applied: {recorded_at, change_seq, changed_at}, each none before its first publication. The last row
-    as a whole and not the greatest of each column: a log that was made anew may end at another place.
-#}
+{# What a model has applied: {recorded_at, change_seq, changed_at}, each none before its first publication. #}
 {% macro _read_progress(model_name) %}
-    {%- set found = run_query(
-        "select cast(last.recorded_at as string), last.change_seq, cast(last.changed_at as string) from"
-        ~ " (select max(struct(recorded_at, change_seq, changed_at)) as last from "
-        ~ _progress_relation() ~ " where model = '" ~ model_name ~ "') as last_rows"
-    ).rows[0] -%}
-    {{ return({'recorded_at': found[0], 'change_seq': found[1], 'changed_at': found[2]}) }}
+    {{ return(_noted_since(model_name, [model_name])[model_name]) }}
+{% endmacro %}
+
+
+{# The same of a mart and its inputs, by relation name. #}
+{% macro _noted_by(mart, inputs) %}
+    {{ return(_noted_since(mart.identifier, ([mart] + inputs) | map(attribute='identifier') | list)) }}
 {% endmacro %}
 
 
 {#
-    The same of a mart and its inputs in one query, by relation name; each has also `paths`, the distinct ones of what it has
-    published since the mart's last batch.
+    What models have applied, in one query; also `paths`, the distinct ones of what each has published since the reader's last
+    batch. The last row as a whole and not the greatest of each column: a log that was made anew may end at another place.
 #}
-{% macro _noted_by(mart, inputs) %}
+{% macro _noted_since(reader, model_names) %}
     {%- set noted = {} -%}
-    {%- for relation in [mart] + inputs -%}
-        {%- do noted.update({relation.identifier: {'recorded_at': none, 'change_seq': none, 'changed_at': none, 'paths': []}}) -%}
+    {%- for name in model_names -%}
+        {%- do noted.update({name: {'recorded_at': none, 'change_seq': none, 'changed_at': none, 'paths': []}}) -%}
     {%- endfor -%}
     {%- for row in run_query(
         "select model, cast(last.recorded_at as string), last.change_seq, cast(last.changed_at as string), to_json(paths)"
         ~ " from (select model, max(struct(recorded_at, change_seq, changed_at)) as last,"
         ~ " collect_set(if(coalesce(recorded_at > applied, true), path, null)) as paths"
         ~ " from " ~ _progress_relation() ~ " as publications cross join (select max(recorded_at) as applied from "
-        ~ _progress_relation() ~ " where model = '" ~ mart.identifier ~ "') as own"
+        ~ _progress_relation() ~ " where model = '" ~ reader ~ "') as own"
         ~ " where model in ('" ~ noted | join("', '") ~ "') group by model) as last_rows"
     ).rows -%}
         {%- do noted.update({row[0]: {

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.guards import quoted
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, conflicts_explained
+from dbt_afterimage.table_state import current_state
 
 EACH_TASK_WRITES = {"distribution-mode": "none", "fanout-enabled": "true"}
 """Options of Iceberg's writer: each task writes what it has, to any partition."""
@@ -66,7 +67,7 @@ def _append_to_iceberg(
     recorded = F.col(mark)
     newer = recorded > F.lit(after).cast("timestamp") if after else recorded.isNotNull()
     # no `refresh table`: Spark would forget all that it cached of the table, the batch too
-    snapshot = session.sql(f"select snapshot_id from {table}.refs where name = 'main'").first()
+    snapshot = current_state(session, table, "iceberg")
     writer = rows.writeTo(table)
     if not gather:
         writer = writer.options(**EACH_TASK_WRITES)
@@ -77,7 +78,7 @@ def _append_to_iceberg(
         raise ConcurrentRunError.of(table)
     (
         writer.option("isolation-level", "serializable")
-        .option("validate-from-snapshot-id", str(snapshot[0]))
+        .option("validate-from-snapshot-id", snapshot)
         .overwrite(newer)
     )
 

@@ -16,7 +16,10 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.append import EACH_TASK_WRITES
 from dbt_afterimage.guards import quoted
+from dbt_afterimage.kept_rows import keep, release
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, conflicts_explained
+from dbt_afterimage.table_state import current_state
+from dbt_afterimage.temporary_view import temporary_view
 
 ACTION = "_write_action"
 """Column of a batch. `insert`: a new row. `update`: it replaces the row of its identity, or is new.
@@ -43,20 +46,9 @@ class Batch:
 
 
 def state_of(session: SparkSession, table: str, table_format: str) -> str | None:
-    """Names what a table holds now; None for an Iceberg table without rows.
-
-    Args:
-        session: the live Spark session.
-        table: an existing table.
-        table_format: `iceberg` or `delta`.
-    """
+    """`current_state`, and from now on Spark reads the table no older than that."""
     session.sql(f"refresh table {table}")
-    if table_format == "iceberg":
-        found = session.sql(f"select snapshot_id from {table}.refs where name = 'main'")
-    else:
-        found = session.sql(f"describe history {table} limit 1").select("version")
-    row = found.first()
-    return None if row is None else str(row[0])
+    return current_state(session, table, table_format)
 
 
 def publish(session: SparkSession, table: str, batch: Batch, table_format: str) -> None:
@@ -82,26 +74,42 @@ def publish(session: SparkSession, table: str, batch: Batch, table_format: str) 
 
 
 def _publish_branch(session: SparkSession, table: str, batch: Batch) -> None:
-    # Worked out once: a commit to the table makes Spark forget what it cached of it.
-    rows = batch.rows.localCheckpoint()
+    rows = keep(batch.rows)
     goes, comes = F.col(ACTION) != "insert", F.col(ACTION) != "delete"
-    found = rows.agg(F.count_if(goes).alias("going"), F.count_if(comes).alias("coming")).first()
-    if found is None or not any(found):
-        return
+    try:
+        found = rows.agg(F.count_if(goes).alias("going"), F.count_if(comes).alias("coming")).first()
+        going = rows.filter(goes).select(*map(quoted, batch.identity))
+        coming = rows.filter(comes).select(*map(quoted, session.table(table).columns))
+        if found is not None and any(found):
+            _write_branch(
+                session,
+                table,
+                batch,
+                going if found["going"] else None,
+                coming if found["coming"] else None,
+            )
+    finally:
+        release(rows)
+
+
+def _write_branch(
+    session: SparkSession,
+    table: str,
+    batch: Batch,
+    going: DataFrame | None,
+    coming: DataFrame | None,
+) -> None:
     name = f"{BRANCH_PREFIX}{uuid4().hex}"
     branch = f"{table}.branch_{name}"
     session.sql(f"alter table {table} create branch {name} as of version {batch.after}")
     try:
-        if found["going"]:
-            going = rows.filter(goes).select(*map(quoted, batch.identity))
-            going.createOrReplaceTempView(name)
-            session.sql(
-                f"merge into {branch} as target using {name} as source on {_is_same(batch)} "
-                "when matched then delete"
-            )
-            session.catalog.dropTempView(name)
-        if found["coming"]:
-            coming = rows.filter(comes).select(*map(quoted, session.table(table).columns))
+        if going is not None:
+            with temporary_view(going) as view:
+                session.sql(
+                    f"merge into {branch} as target using {view} as source on {_is_same(batch)} "
+                    "when matched then delete"
+                )
+        if coming is not None:
             # Each task writes what it has: gathering rows by partition would leave one task per
             # partition, and history has two.
             coming.writeTo(branch).options(**EACH_TASK_WRITES).append()
@@ -113,22 +121,18 @@ def _publish_branch(session: SparkSession, table: str, batch: Batch) -> None:
 
 
 def _merge(session: SparkSession, table: str, batch: Batch) -> None:
-    name = f"{BRANCH_PREFIX}{uuid4().hex}"
     columns = [quoted(column) for column in session.table(table).columns]
     identity = [quoted(column) for column in batch.identity]
     updates = ", ".join(f"target.{c} = source.{c}" for c in columns if c not in identity)
-    batch.rows.createOrReplaceTempView(name)
-    try:
+    with temporary_view(batch.rows) as view:
         session.sql(
-            f"merge into {table} as target using {name} as source "
+            f"merge into {table} as target using {view} as source "
             f"on {_is_same(batch)} and source.{ACTION} <> 'insert' "
             f"when matched and source.{ACTION} = 'delete' then delete "
             f"when matched then update set {updates} "
             f"when not matched and source.{ACTION} <> 'delete' then insert "
             f"({', '.join(columns)}) values ({', '.join(f'source.{c}' for c in columns)})"
         )
-    finally:
-        session.catalog.dropTempView(name)
 
 
 def _is_same(batch: Batch) -> str:

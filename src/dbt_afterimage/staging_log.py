@@ -22,6 +22,7 @@ from dbt_afterimage.changes.progress import (
     really_done,
     write_progress,
 )
+from dbt_afterimage.kept_rows import release
 from dbt_afterimage.spark_adapter.errors import conflicts_explained
 from dbt_afterimage.table_writer import table_writer
 
@@ -64,7 +65,7 @@ class LogBatch:
             where positions are no measure of it.
         arrival: the same as a mark of arrival, where that is the measure.
         partition_by: columns that the table is partitioned by.
-        cached: what to release once the batch is written.
+        kept: what to release once the batch is written.
     """
 
     run: LogRun
@@ -73,7 +74,7 @@ class LogBatch:
     change_seq: str | None = None
     arrival: str | None = None
     partition_by: Sequence[str] = ()
-    cached: Sequence[DataFrame] = ()
+    kept: DataFrame | None = None
 
 
 def start_log(
@@ -125,5 +126,5 @@ def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -
         count = session.table(log).filter(F.col("recorded_at") == at).count()
         if count:
             logger.info(f"{context['model']}: {count:,} records decoded")
-    for frame in batch.cached:
-        frame.unpersist()
+    if batch.kept is not None:
+        release(batch.kept)

@@ -8,6 +8,7 @@ import pytest
 
 from dbt_afterimage.maintenance import Limits, compact
 from tests.functional.data_files import files_with
+from tests.functional.merge_on_read import make_table
 from tests.functional.people import TABLES, People
 
 if TYPE_CHECKING:
@@ -19,16 +20,7 @@ TABLE = "compacting.people"
 @pytest.fixture
 def table(spark: SparkSession, table_format: str) -> str:
     """Twelve files of rows, of which some are marked as deleted."""
-    settings = {
-        "iceberg": "'format-version' = '2', 'write.delete.mode' = 'merge-on-read'",
-        "delta": "'delta.enableDeletionVectors' = 'true'",
-    }
-    spark.sql("create schema if not exists compacting")
-    spark.sql(f"drop table if exists {TABLE}")
-    spark.sql(
-        f"create table {TABLE} (id bigint, name string) using {table_format} "
-        f"tblproperties ({settings[table_format]})"
-    )
+    make_table(spark, TABLE, "id bigint, name string", table_format)
     for first in range(0, 120, 10):
         ids = f"range({first}, {first + 10}, 1, 1)"
         spark.sql(f"insert into {TABLE} select id, concat('n', id) from {ids}")

@@ -9,6 +9,7 @@ import pytest
 from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.publication import Batch, publish, state_of
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
+from tests.functional.merge_on_read import make_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,16 +21,7 @@ COLUMNS = "id int, is_current boolean, name string"
 @pytest.fixture
 def table(spark: SparkSession, table_format: str) -> str:
     """Two versions of 1, and 2."""
-    settings = {
-        "iceberg": "'format-version' = '2', 'write.merge.mode' = 'merge-on-read'",
-        "delta": "'delta.enableDeletionVectors' = 'true'",
-    }
-    spark.sql("create schema if not exists publication")
-    spark.sql(f"drop table if exists {TABLE}")
-    spark.sql(
-        f"create table {TABLE} ({COLUMNS}) using {table_format} partitioned by (is_current) "
-        f"tblproperties ({settings[table_format]})"
-    )
+    make_table(spark, TABLE, COLUMNS, table_format, partition="is_current")
     spark.sql(f"insert into {TABLE} values (1, false, 'An'), (1, true, 'Ann'), (2, true, 'Bo')")
     return TABLE
 

@@ -53,7 +53,7 @@ class ChangeBatch:
         raw_version: what the raw tables held when they were read, None where that is not told.
         days: from its first change to its last one.
         counts: what became of the records.
-        cached: what to release once the batch is written.
+        kept: what to release once the batch is written.
     """
 
     accepted: DataFrame | None
@@ -71,4 +71,4 @@ class ChangeBatch:
     raw_version: str | None
     days: int
     counts: BatchCounts
-    cached: DataFrame | None
+    kept: DataFrame

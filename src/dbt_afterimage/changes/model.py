@@ -38,6 +38,7 @@ from dbt_afterimage.changes.raw_version import is_noted, raw_version
 from dbt_afterimage.changes.reading import read
 from dbt_afterimage.changes.rebuild import check_rebuild
 from dbt_afterimage.changes.summary import summarize
+from dbt_afterimage.kept_rows import keep
 from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.settings import positions
 
@@ -90,7 +91,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
         rows = decide_load(staged.filter(is_of_load), key, load.position)
         decided = decided.unionByName(rows, allowMissingColumns=True)
-    decided = _without_settled_values(decided, data_columns(staged.columns)).persist()
+    decided = keep(_without_settled_values(decided, data_columns(staged.columns)))
 
     found = summarize(decided, where)
     if log is not None and not loads:
@@ -134,7 +135,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         raw_version=version,
         days=found.days,
         counts=counts,
-        cached=decided,
+        kept=decided,
     )
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.pairing import quoted
 from dbt_afterimage.changes.progress import ISO_TIMESTAMP, Progress, next_recorded_at
+from dbt_afterimage.kept_rows import keep
 
 
 class RejectedRecordsError(RuntimeError):
@@ -111,7 +112,7 @@ def repaired(
     found = records.join(waiting, same).select("waiting.record_hash").distinct()
     # Few rows, detached from the tables that they come from: Spark 4.1 cannot plan an Iceberg merge
     # from a view that reads the merge's own target.
-    found = found.localCheckpoint()
+    found = keep(found)
     return None if found.isEmpty() else found
 
 

@@ -27,13 +27,18 @@ class Summary:
     """What is known of a batch as a whole; positions and times are those of changes, not of loads.
 
     Attributes:
-        groups: per outcome, and apart for rows of loads, the number of `records`, `first_at` and
-            the greatest `change_seq`, `changed_at` and `arrival`; times are ISO text in UTC.
-        first_seq: least position that there is.
+        groups: per outcome, and apart for rows of loads, the number of `records`, `first_seq`,
+            `first_at`, the greatest `change_seq`, `changed_at` and `arrival`; times are ISO text
+            in UTC.
     """
 
     groups: tuple[Row, ...]
-    first_seq: str | None
+
+    @property
+    def first_seq(self) -> str | None:
+        """Least position that there is."""
+        firsts = [group["first_seq"] for group in self.groups if group["first_seq"] is not None]
+        return min(firsts, default=None)
 
     @property
     def arrival(self) -> str | None:
@@ -116,5 +121,4 @@ def summarize(decided: DataFrame, where: Positions) -> Summary:
         )
         .collect()
     )
-    firsts = [group["first_seq"] for group in groups if group["first_seq"] is not None]
-    return Summary(tuple(groups), min(firsts, default=None))
+    return Summary(tuple(groups))

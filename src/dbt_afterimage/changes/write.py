@@ -6,8 +6,7 @@ run what it has already recorded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -18,8 +17,10 @@ from dbt_afterimage.append import append_once
 from dbt_afterimage.changes.batch import ChangeBatch
 from dbt_afterimage.changes.log_table import fitted, log_origin
 from dbt_afterimage.changes.progress import Progress, write_progress
+from dbt_afterimage.kept_rows import release
 from dbt_afterimage.spark_adapter.errors import conflicts_explained
 from dbt_afterimage.table_writer import table_writer
+from dbt_afterimage.temporary_view import temporary_view
 
 logger = AdapterLogger("afterimage")
 
@@ -59,8 +60,7 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
         write_progress(session, context["progress"], context["model"], progress, batch.raw_version)
     if wrote or batch.rejected is not None:
         logger.info(f"{context['model']}: {batch.counts}")
-    if batch.cached is not None:
-        batch.cached.unpersist()
+    release(batch.kept)
 
 
 def _append_to_log(
@@ -108,20 +108,9 @@ def _append(
 
 def _resolve(session: SparkSession, table: str, repaired: DataFrame, recorded_at: str) -> None:
     """Note on rejected records that their repaired ones are accepted; one commit."""
-    with _view(repaired, table) as view:
+    with temporary_view(repaired) as view:
         session.sql(
             f"merge into {table} as target using {view} as source "
             "on target.record_hash = source.record_hash and target.resolved_at is null "
             f"when matched then update set target.resolved_at = timestamp '{recorded_at}'"
         )
-
-
-@contextmanager
-def _view(rows: DataFrame, table: str) -> Iterator[str]:
-    """A name for rows that are written to a table; no other model's, for all share the session."""
-    name = f"afterimage_append_{table.replace('.', '_').replace('`', '')}"
-    rows.createOrReplaceTempView(name)
-    try:
-        yield name
-    finally:
-        rows.sparkSession.catalog.dropTempView(name)

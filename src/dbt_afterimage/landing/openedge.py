@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dbt_afterimage.kept_rows import keep, release
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -124,7 +126,7 @@ class _Reader:
             for column in [column for column in key if column in rows.columns]:
                 same = same & (rows[f"`{column}`"].eqNullSafe(known[f"`{column}`"]))
             rows = rows.join(known, same, "left_anti")
-        rows = rows.withColumn("_landed_at", F.current_timestamp()).persist()
+        rows = keep(rows.withColumn("_landed_at", F.current_timestamp()))
         try:
             count = rows.count()
             if not exists:
@@ -132,5 +134,5 @@ class _Reader:
             elif count:
                 rows.writeTo(landed).append()
         finally:
-            rows.unpersist()
+            release(rows)
         return count

@@ -19,6 +19,7 @@ from dbt_afterimage.changes.progress import unnoted
 from dbt_afterimage.changes.quarantine import RejectedRecordsError
 from dbt_afterimage.changes.rebuild import check_still_there
 from dbt_afterimage.guarded_table import column_types
+from dbt_afterimage.kept_rows import keep
 from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.messages import offsets
 from dbt_afterimage.messages.columns import (
@@ -115,10 +116,10 @@ class _Run:
         # the same messages in all that follows, whatever is landed meanwhile
         new = self._raw.filter(offsets.is_after(self._read) & offsets.is_up_to(until))
         schemas = self._decoder.schemas(new, forms)
-        messages = self._decoder.decoded(new, forms, schemas).persist()
-        waiting, kinds = self._look(messages, look)
+        kept = keep(self._decoder.decoded(new, forms, schemas))
+        waiting, kinds = self._look(kept, look)
         until = {**until, **{place: first - 1 for place, first in waiting.items()}}
-        messages = messages.filter(offsets.is_up_to(until))
+        messages = kept.filter(offsets.is_up_to(until))
         positions = positions_of(messages)
         pieces = [
             messages.filter(F.col("kind").isin(CHANGE, TOMBSTONE, REJECTED)),
@@ -146,7 +147,7 @@ class _Run:
             _with_all_columns(rows),
             is_empty=read == self._read and not loaded and self._run.stored is not None,
             arrival=offsets.to_text(read),
-            cached=[messages],
+            kept=kept,
         )
 
     def _look(

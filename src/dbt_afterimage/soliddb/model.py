@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.progress import greatest
 from dbt_afterimage.changes.rebuild import check_still_there
+from dbt_afterimage.kept_rows import keep
 from dbt_afterimage.soliddb.arrow import RESULT_TYPE, batch_decoder, pickle_by_value
 from dbt_afterimage.soliddb.catalogue import Catalogue, read_catalogue, relations_by_name
 from dbt_afterimage.soliddb.columns import DDL_COLUMNS, SQL_COLUMNS
@@ -100,10 +101,10 @@ def build_log(
         check_still_there(context["model"], run.stored, raw, ["log_address"])
         last = None
 
-    records = in_frames(normal_log(log, table, is_decoded, last)).persist()
+    records = keep(in_frames(normal_log(log, table, is_decoded, last)))
     found = check_records(records, table, last)
     if run.stored is not None and not found.records and not run.is_rebuild:
-        return LogBatch(run, run.stored.limit(0), is_empty=True, change_seq=last, cached=[records])
+        return LogBatch(run, run.stored.limit(0), is_empty=True, change_seq=last, kept=records)
     if found.records and last is not None:
         check_log_gap(context, log, last)
 
@@ -122,7 +123,7 @@ def build_log(
         is_empty=horizon is None,
         change_seq=greatest(horizon, last),
         partition_by=["is_ddl"],
-        cached=[records],
+        kept=records,
     )
 
 

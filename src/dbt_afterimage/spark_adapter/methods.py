@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
@@ -19,6 +21,20 @@ logger = AdapterLogger("afterimage")
 
 KAFKA_OPTIONS = "AFTERIMAGE_KAFKA_OPTIONS"
 """Environment variable with options of the Kafka client as JSON: they may be secret."""
+
+
+@contextmanager
+def _dbt_errors(*ours: type[Exception]) -> Iterator[None]:
+    """While this lasts, errors of ours and of Spark are raised as `DbtRuntimeError`."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except ours as error:
+        raise DbtRuntimeError(str(error)) from error
+    except (PySparkException, Py4JJavaError) as error:
+        raise DbtRuntimeError(explained(str(error))) from error
 
 
 def afterimage_settings(self: Any, source: Any) -> dict[str, Any]:
@@ -109,19 +125,15 @@ def afterimage_create_table(
         partition_by: columns.
         properties: table properties, the table's `comment` among them.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     from dbt_afterimage.table_writer import table_writer
 
     session = SparkSession.builder.getOrCreate()
-    try:
+    with _dbt_errors():
         rows = describe_columns(session.sql(select), descriptions)
         table_format = afterimage_table_format(self)
         table_writer(rows, str(relation), table_format, partition_by, properties).createOrReplace()
-    except (PySparkException, Py4JJavaError) as error:
-        raise DbtRuntimeError(explained(str(error))) from error
 
 
 def afterimage_append(self: Any, relation: Any, select: str, after: str | None) -> None:
@@ -133,19 +145,14 @@ def afterimage_append(self: Any, relation: Any, select: str, after: str | None) 
         select: the statement that yields the rows.
         after: the greatest `recorded_at` of the table when the statement was planned, or None.
     """
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     from dbt_afterimage.append import append_once
 
     session = SparkSession.builder.getOrCreate()
-    try:
+    with _dbt_errors(ConcurrentRunError):
         rows = session.sql(select)
         append_once(session, str(relation), rows, afterimage_table_format(self), after)
-    except ConcurrentRunError as error:
-        raise DbtRuntimeError(str(error)) from error
-    except PySparkException as error:
-        raise DbtRuntimeError(explained(str(error))) from error
 
 
 def afterimage_state(self: Any, relation: Any) -> str | None:
@@ -171,20 +178,14 @@ def afterimage_publish(
         where: condition on `target`, the table; "" for none.
         after: of `afterimage_state`, taken before the batch was looked at.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     from dbt_afterimage.publication import Batch, publish
 
     session = SparkSession.builder.getOrCreate()
-    try:
+    with _dbt_errors(ConcurrentRunError):
         batch = Batch(session.sql(select), identity, where, after)
         publish(session, str(relation), batch, afterimage_table_format(self))
-    except ConcurrentRunError as error:
-        raise DbtRuntimeError(str(error)) from error
-    except (PySparkException, Py4JJavaError) as error:
-        raise DbtRuntimeError(explained(str(error))) from error
 
 
 def afterimage_mart_properties(self: Any, settings: Any, is_tracking: bool) -> dict[str, str]:
@@ -293,8 +294,6 @@ def afterimage_land_openedge(
     Raises:
         DbtRuntimeError: the database cannot be read, or there is nothing to extract.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     from dbt_afterimage.landing.openedge import CapturedTable, LandingError, land
@@ -303,10 +302,8 @@ def afterimage_land_openedge(
     password = os.environ.get("AFTERIMAGE_JDBC_PASSWORD")
     given = {**options, **({"password": password} if password else {})}
     captured = [CapturedTable(**table) for table in tables]
-    try:
+    with _dbt_errors(LandingError):
         return land(session, given, owner, tracking, captured, afterimage_table_format(self))
-    except (LandingError, PySparkException, Py4JJavaError) as error:
-        raise DbtRuntimeError(explained(str(error))) from error
 
 
 def afterimage_land_kafka(self: Any, request: dict[str, Any], table: str, progress: str) -> int:
@@ -321,8 +318,6 @@ def afterimage_land_kafka(self: Any, request: dict[str, Any], table: str, progre
     Raises:
         DbtRuntimeError: the cluster cannot be read, or lacks what was not landed yet.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     from dbt_afterimage.landing.kafka import KafkaLandingError, Request, land
@@ -331,10 +326,8 @@ def afterimage_land_kafka(self: Any, request: dict[str, Any], table: str, progre
     table_format = afterimage_table_format(self)
     options = {**request.get("options", {}), **json.loads(os.environ.get(KAFKA_OPTIONS, "{}"))}
     wanted = Request(**{**request, "options": options})
-    try:
+    with _dbt_errors(KafkaLandingError, ConcurrentRunError):
         return land(session, wanted, table, progress, table_format, logger.info)
-    except (KafkaLandingError, ConcurrentRunError, PySparkException, Py4JJavaError) as error:
-        raise DbtRuntimeError(explained(str(error))) from error
 
 
 def afterimage_compact(self: Any, relation: Any, keep_days: int, max_files: int) -> str:
@@ -352,10 +345,8 @@ def afterimage_compact(self: Any, relation: Any, keep_days: int, max_files: int)
 
     session = SparkSession.builder.getOrCreate()
     limits = Limits(max_files=max_files, keep_days=keep_days)
-    try:
+    with _dbt_errors(ConcurrentRunError):
         return compact(session, str(relation), afterimage_table_format(self), limits)
-    except ConcurrentRunError as error:
-        raise DbtRuntimeError(str(error)) from error
 
 
 METHODS: dict[str, tuple[Any, Any]] = {

@@ -1,0 +1,25 @@
+"""Rows that are worked out once and read more than once.
+
+Not `persist`: it turns rows into columns and back, with code that Spark generates and Java compiles
+for each table. And a commit to a table makes Spark forget what it cached of it, rows that were
+worked out from it among them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def keep(rows: DataFrame) -> DataFrame:
+    """The rows, worked out now, in memory and where that is full on disk, until `release`."""
+    return rows.localCheckpoint()
+
+
+def release(kept: DataFrame) -> None:
+    """Free what `keep` holds: the rows cannot be read any more."""
+    # Spark does so by itself only once Java has collected what refers to them; it has no
+    # other name for it
+    kept._jdf.logicalPlan().rdd().unpersist(False)
