@@ -16,7 +16,7 @@ DEMO_DONE := $(DEMO)/.done
 DEMO_SOURCES := dbt_project.yml profiles.yml.example \
 	$(shell find macros models python_models seeds src tests/singular -type f ! -name '*.pyc' 2>/dev/null)
 # What depends on the table format. The others read tables, or build views, and would show the same twice.
-DELTA_TESTS := $(addprefix tests/functional/test_,change_log.py::test_a_repaired_record_resolves_the_rejected_one \
+DELTA_TESTS := $(addprefix tests/functional/test_,concurrent_runs.py change_log.py::test_a_repaired_record_resolves_the_rejected_one \
 	files_stay.py::test_a_late_batch_leaves_files_without_its_keys_alone \
 	compact.py::test_the_same_rows_are_in_fewer_files compact.py::test_nothing_is_done_twice \
 	demo.py publication.py python_models.py raw_files.py readers.py readme.py source_changes.py unchanged.py)

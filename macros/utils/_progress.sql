@@ -39,6 +39,7 @@
 {#
     What models have applied, in one query; also `paths`, the distinct ones of what each has published since the reader's last
     batch. The last row as a whole and not the greatest of each column: a log that was made anew may end at another place.
+    `partition by 1` is all rows; Spark warns of a window without it.
 #}
 {% macro _noted_since(reader, model_names) %}
     {%- set noted = {} -%}
@@ -49,9 +50,9 @@
         "select model, cast(last.recorded_at as string), last.change_seq, cast(last.changed_at as string), to_json(paths)"
         ~ " from (select model, max(struct(recorded_at, change_seq, changed_at)) as last,"
         ~ " collect_set(if(coalesce(recorded_at > applied, true), path, null)) as paths"
-        ~ " from " ~ _progress_relation() ~ " as publications cross join (select max(recorded_at) as applied from "
-        ~ _progress_relation() ~ " where model = '" ~ reader ~ "') as own"
-        ~ " where model in ('" ~ noted | join("', '") ~ "') group by model) as last_rows"
+        ~ " from (select *, max(if(model = '" ~ reader ~ "', recorded_at, null)) over (partition by 1) as applied from "
+        ~ _progress_relation() ~ " where model in ('" ~ noted | join("', '") ~ "')) as publications"
+        ~ " group by model) as last_rows"
     ).rows -%}
         {%- do noted.update({row[0]: {
             'recorded_at': row[1], 'change_seq': row[2], 'changed_at': row[3], 'paths': fromjson(row[4]),

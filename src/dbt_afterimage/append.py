@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.guards import quoted
@@ -47,25 +47,24 @@ def append_once(
         ConcurrentRunError: another run has recorded a batch since. Nothing was written.
     """
     rows = rows.select(*[quoted(name) for name in session.table(table).columns])
+    recorded = F.col(mark)
+    newer = recorded > F.lit(after).cast("timestamp") if after else recorded.isNotNull()
     with conflicts_explained(table):
         if table_format == "iceberg":
-            _append_to_iceberg(session, table, rows, after, mark, gather=gather)
+            _append_to_iceberg(session, table, rows, newer, gather=gather)
         else:
-            _append_to_delta(session, table, rows, after)
+            _append_to_delta(session, table, rows, newer, after)
 
 
 def _append_to_iceberg(
     session: SparkSession,
     table: str,
     rows: DataFrame,
-    after: str | None,
-    mark: str,
+    newer: Column,
     *,
     gather: bool,
 ) -> None:
     # An overwrite of what another run might have recorded: Iceberg refuses it when there is such.
-    recorded = F.col(mark)
-    newer = recorded > F.lit(after).cast("timestamp") if after else recorded.isNotNull()
     # no `refresh table`: Spark would forget all that it cached of the table, the batch too
     snapshot = current_state(session, table, "iceberg")
     writer = rows.writeTo(table)
@@ -83,21 +82,37 @@ def _append_to_iceberg(
     )
 
 
-def _append_to_delta(session: SparkSession, table: str, rows: DataFrame, after: str | None) -> None:
-    # Delta takes one write of a transaction version and skips a second one without a word, so the
-    # commit gets a name to look for.
+def _append_to_delta(
+    session: SparkSession, table: str, rows: DataFrame, newer: Column, after: str | None
+) -> None:
+    number = _microseconds(after)
+    if _is_committed(session, table, rows, f"afterimage {table}", number):
+        return
+    # Either another run has recorded the batch, or it was and its rows were taken back since, by
+    # `restore table` for example: Delta remembers the transaction all the same.
+    state = current_state(session, table, "delta")
+    if session.table(table).filter(newer).limit(1).count() or not _is_committed(
+        session, table, rows, f"afterimage {table} after version {state}", number
+    ):
+        raise ConcurrentRunError.of(table)
+
+
+def _is_committed(
+    session: SparkSession, table: str, rows: DataFrame, transaction: str, number: int
+) -> bool:
+    """Append rows, unless the transaction of that number was committed before."""
+    # Delta skips a second one without a word, so the commit gets a name to look for.
     name = f"afterimage {uuid4()}"
     (
         rows.write.format("delta")
         .mode("append")
-        .option("txnAppId", f"afterimage {table}")
-        .option("txnVersion", str(_microseconds(after)))
+        .option("txnAppId", transaction)
+        .option("txnVersion", str(number))
         .option("userMetadata", name)
         .saveAsTable(table)
     )
     commits = session.sql(f"describe history {table} limit 50")
-    if not commits.filter(F.col("userMetadata") == name).count():
-        raise ConcurrentRunError.of(table)
+    return commits.filter(F.col("userMetadata") == name).count() > 0
 
 
 def _microseconds(after: str | None) -> int:

@@ -13,6 +13,7 @@ import pytest
 from dbt_afterimage.append import append_once
 from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
+from dbt_afterimage.table_state import current_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,6 +72,25 @@ def test_of_two_first_batches_one_is_refused(
     with pytest.raises(ConcurrentRunError):
         append_once(spark, table, batch(spark, SECOND, 1), table_format, None)
     assert ids(spark) == [1]
+
+
+def test_a_batch_that_was_taken_back_can_be_appended_again(
+    spark: SparkSession, table: str, table_format: str
+) -> None:
+    """An operator restores the table to an earlier state, and runs again."""
+    append_once(spark, table, batch(spark, FIRST, 1), table_format, None)
+    state = current_state(spark, table, table_format)
+    append_once(spark, table, batch(spark, SECOND, 2), table_format, FIRST)
+    take_back = {
+        "iceberg": f"call system.rollback_to_snapshot('{table}', {state})",
+        "delta": f"restore table {table} to version as of {state}",
+    }
+    spark.sql(take_back[table_format])
+    append_once(spark, table, batch(spark, THIRD, 2, 3), table_format, FIRST)
+    assert ids(spark) == [1, 2, 3]
+    with pytest.raises(ConcurrentRunError):
+        append_once(spark, table, batch(spark, THIRD, 2, 3), table_format, FIRST)
+    assert ids(spark) == [1, 2, 3]
 
 
 def test_an_append_writes_what_was_worked_out_before(
