@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 def keep(rows: DataFrame) -> DataFrame:
     """The rows, worked out now, in memory and where that is full on disk, until `release`."""
-    return rows.localCheckpoint()
+    from pyspark.storagelevel import StorageLevel
+
+    # as bytes: as objects, as many as rows, they would be in the way of Java's collector
+    return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
 
 
 def release(kept: DataFrame) -> None:
