@@ -78,6 +78,8 @@ where is_current
     {%- set path, why = 'narrow', 'keys of the batch only' -%}
     {%- if publications.paths != ['narrow'] -%}
         {%- set path, why = 'wide', 'history did not take its narrow path' -%}
+    {%- elif found[1] and found[1] > publications.recorded_at -%}
+        {%- set path, why = 'wide', 'history has rows that it has not noted yet, another run is at work or was cut off' -%}
     {%- endif -%}
     {%- if settings.keep_deleted -%}
         {%- set source = _current_source_with_deleted(history, target_relation, key, columns, is_new, path) -%}

@@ -32,7 +32,7 @@
         {%- set applied = _mart_applied_by_rebuild(mart, inputs) -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
         {%- do adapter.afterimage_create_table(
-            target_relation, _mart_select(mart, inputs), _column_descriptions(),
+            target_relation, _mart_select(mart, inputs, applied), _column_descriptions(),
             config.get('partition_by') or [], _table_properties(mart)
         ) -%}
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
@@ -103,10 +103,16 @@
 {% endmacro %}
 
 
-{# The statement that builds a mart anew. History asks the log which columns its changes may not know. #}
-{% macro _mart_select(mart, inputs) %}
+{#
+    The statement that builds a mart anew. History asks the log which columns its changes may not know, and reads no more of it
+    than will be noted: rows of a later batch would be new once more to the next run.
+#}
+{% macro _mart_select(mart, inputs, applied) %}
     {%- if mart == 'history' -%}
         {%- set table = _history_table(inputs[0]) -%}
+        {%- if applied.recorded_at -%}
+            {%- do table.update({'changes': _recorded_up_to(inputs[0], applied.recorded_at)}) -%}
+        {%- endif -%}
         {{ return(_history_from_log(_history_given_by_log(table), table)) }}
     {%- endif -%}
     {{ return(sql) }}

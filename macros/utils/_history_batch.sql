@@ -15,6 +15,7 @@
     {%- if not found.changes -%}
         {{ return(none) }}
     {%- endif -%}
+    {%- do table.update({'changes': _recorded_up_to(changes, found.recorded_at)}) -%}
     {%- set decision = _history_path(target_relation, table, applied, found, is_new) -%}
     {%- if decision.path == 'narrow' -%}
         {%- set given = _history_given_by(table, found, none, _open_unknown_columns(target_relation)) -%}

@@ -68,6 +68,12 @@
 {% endmacro %}
 
 
+{# A change log as it was when this was its last batch: another run may append the next one at any moment. #}
+{% macro _recorded_up_to(changes, recorded_at) %}
+    {{- return("(select * from " ~ changes ~ " where recorded_at <= timestamp '" ~ recorded_at ~ "')") -}}
+{% endmacro %}
+
+
 {# The newest batch that a relation holds, of those that a condition on recorded_at selects; none when it holds none. #}
 {% macro _newest_batch(relation, is_new) %}
     {{ return(run_query("select cast(max(recorded_at) as string) from " ~ relation ~ " where " ~ is_new).rows[0][0]) }}

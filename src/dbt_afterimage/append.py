@@ -118,5 +118,7 @@ def _is_committed(
 def _microseconds(after: str | None) -> int:
     if after is None:
         return 0
-    moment = datetime.fromisoformat(after).replace(tzinfo=timezone.utc)
+    # Spark leaves out zeros at the end of a fraction, which Python 3.10 wants to have
+    whole, _, fraction = after.partition(".")
+    moment = datetime.fromisoformat(f"{whole}.{fraction:0<6}").replace(tzinfo=timezone.utc)
     return int(moment.timestamp()) * 1_000_000 + moment.microsecond

@@ -467,6 +467,18 @@ def test_an_orphan_is_rejected_and_its_update_accepted_when_the_look_back_has_pa
     assert table.rejects() == ["- 0900 B 1 Ann: orphan_before_image"]
 
 
+def test_a_copy_of_a_rejected_record_ends_no_waiting(make_table: MakeTable) -> None:
+    """Its position is no measure of how far the source has come, however often it is delivered."""
+    table = make_table("copies")
+    future = "- 2359 I 9 Zed: future_change_seq"
+    table.land("- 0900 U 1 Bob", "- 0901 I 3 Cid", future, future)
+    table.run()
+    assert (table.changes(), table.rejects()) == (["0901 I 3 Cid"], [future])
+    table.land("- 0900 B 1 Ann")
+    table.run()
+    assert table.changes() == ["0900 U 1 Bob <- 1 Ann", "0901 I 3 Cid"]
+
+
 # --- rebuild_changes
 
 

@@ -52,6 +52,16 @@ def test_batches_are_appended_one_after_the_other(
     assert ids(spark) == [1, 2, 3, 4]
 
 
+def test_the_time_of_a_batch_may_end_in_zeros(
+    spark: SparkSession, table: str, table_format: str
+) -> None:
+    """Spark writes `10:00:01.5` for what was noted as `10:00:01.500000`."""
+    append_once(spark, table, batch(spark, "2026-03-01T10:00:01.500000", 1), table_format, None)
+    append_once(spark, table, batch(spark, SECOND, 2), table_format, "2026-03-01 10:00:01.5")
+    append_once(spark, table, batch(spark, THIRD, 3), table_format, "2026-03-01 10:00:02")
+    assert ids(spark) == [1, 2, 3]
+
+
 def test_a_batch_that_another_run_has_recorded_is_refused(
     spark: SparkSession, table: str, table_format: str
 ) -> None:

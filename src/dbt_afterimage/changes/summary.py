@@ -76,7 +76,9 @@ def summarize(decided: DataFrame, where: Positions) -> Summary:
     # not by group: Spark sorts all rows for the greatest text of each group
     outcome, is_change = F.col("outcome"), F.col("change_oper") != "L"
     is_accepted = (outcome == ACCEPTED) & is_change
-    is_seen = outcome.isin(ACCEPTED, WAITING, DUPLICATE) & is_change
+    # a copy of a rejected record is a duplicate, with the reason of the first
+    is_sound = F.col("reject_reason").isNull()
+    is_seen = outcome.isin(ACCEPTED, WAITING, DUPLICATE) & is_change & is_sound
     found = decided.agg(
         *[F.count_if(outcome == name).alias(name) for name in _OUTCOMES],
         F.min(F.when(is_position(where) & is_change, F.col("change_seq"))).alias("first_seq"),

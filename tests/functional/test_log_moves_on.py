@@ -1,0 +1,87 @@
+"""The change log gets a batch while history works on another one: that batch is for the next run.
+
+The moment is made by hand: the rows of the later batch are put into the log when the run has looked
+at it, and is about to read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.functional.dbt_project import DbtProject
+from tests.functional.people import MODELS, PEOPLE, seq, start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RECORDS: list[list[tuple[Any, ...]]] = [
+    [(seq(1), "I", 1, "Ann", None, 0.5, "1.00")],
+    [
+        (seq(2), "B", 1, "Ann", None, 0.5, "1.00"),
+        (seq(2), "U", 1, "Bea", None, 0.5, "1.00"),
+    ],
+    [
+        (seq(3), "B", 1, "Bea", None, 0.5, "1.00"),
+        (seq(3), "U", 1, "Cleo", None, 0.5, "1.00"),
+    ],
+]
+
+
+@pytest.mark.parametrize(("schema", "options"), [("moving", []), ("rebuilt", ["--full-refresh"])])
+def test_what_is_appended_meanwhile_comes_with_the_next_run(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    tmp_path: Path,
+    table_format: str,
+    monkeypatch: pytest.MonkeyPatch,
+    schema: str,
+    options: list[str],
+) -> None:
+    log, later = f"{schema}.people_changes", f"{schema}.later_batch"
+    dbt = make_dbt_project(tmp_path, schema=schema)
+    people = start(dbt, spark, table_format, MODELS)
+    people.declare()
+    people.land(PEOPLE, RECORDS[0])
+    dbt("run")
+    held = [_last_batch(spark, log)]
+    for batch in (1, 2):
+        people.land(PEOPLE, [record for records in RECORDS[: batch + 1] for record in records])
+        dbt("run", "--select", "stg_people", "people_changes")
+        held.append(_last_batch(spark, log))
+    spark.sql(f"drop table if exists {later}")
+    newest = f"recorded_at = timestamp '{held[2]}'"
+    spark.sql(f"create table {later} using {table_format} as select * from {log} where {newest}")
+    spark.sql(f"delete from {log} where {newest}")
+
+    plain = type(spark).sql
+    moments: list[str] = []
+
+    def sql(session: SparkSession, query: str, *given: Any, **named: Any) -> Any:
+        if "_version_id as people_history_id" in query and not moments:
+            moments.append(query)
+            plain(session, f"insert into {log} select * from {later}")
+        return plain(session, query, *given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(spark), "sql", sql)
+        dbt("run", "--select", "people_history", *options)
+    assert moments
+    expected = [("Ann", seq(1), seq(2), "I"), ("Bea", seq(2), None, "U")]
+    columns, order = "name, valid_from_seq, valid_to_seq, opened_by", "valid_from_seq"
+    assert people.rows("history", columns, order) == expected
+
+    dbt("run", "--select", "people_history")
+    assert people.rows("history", columns, order) == [
+        ("Ann", seq(1), seq(2), "I"),
+        ("Bea", seq(2), seq(3), "U"),
+        ("Cleo", seq(3), None, "U"),
+    ]
+
+
+def _last_batch(spark: SparkSession, log: str) -> str:
+    spark.sql(f"refresh table {log}")
+    return str(spark.sql(f"select cast(max(recorded_at) as string) from {log}").collect()[0][0])
