@@ -67,9 +67,10 @@ def publish(session: SparkSession, table: str, batch: Batch, table_format: str) 
         if table_format == "iceberg" and batch.after is not None:
             _publish_branch(session, table, batch)
         elif state_of(session, table, table_format) != batch.after:
-            # what is committed from here on, the format itself notices
             raise ConcurrentRunError.of(table)
         else:
+            # Delta notices what is committed once the MERGE has begun, and it begins at the table as
+            # it is then: a commit in the milliseconds in between goes unnoticed
             _merge(session, table, batch)
 
 
