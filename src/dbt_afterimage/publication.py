@@ -69,8 +69,8 @@ def publish(session: SparkSession, table: str, batch: Batch, table_format: str) 
         elif state_of(session, table, table_format) != batch.after:
             raise ConcurrentRunError.of(table)
         else:
-            # Delta notices what is committed once the MERGE has begun, and it begins at the table as
-            # it is then: a commit in the milliseconds in between goes unnoticed
+            # Delta notices what is committed once the MERGE has begun, at the table as it is then:
+            # a commit in the milliseconds in between goes unnoticed
             _merge(session, table, batch)
 
 
