@@ -106,6 +106,14 @@ def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -
         context: as for `start_log`.
         batch: what to write.
     """
+    try:
+        _write(session, context, batch)
+    finally:
+        if batch.kept is not None:
+            release(batch.kept)
+
+
+def _write(session: SparkSession, context: dict[str, Any], batch: LogBatch) -> None:
     log, table_format, run = context["log"], context["file_format"], batch.run
     if run.stored is None or run.is_rebuild:
         writer = table_writer(batch.rows, log, table_format, batch.partition_by)
@@ -126,5 +134,3 @@ def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -
         count = session.table(log).filter(F.col("recorded_at") == at).count()
         if count:
             logger.info(f"{context['model']}: {count:,} records decoded")
-    if batch.kept is not None:
-        release(batch.kept)

@@ -38,6 +38,13 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
     """
     if batch is None:
         return
+    try:
+        _write(session, context, batch)
+    finally:
+        release(batch.kept)
+
+
+def _write(session: SparkSession, context: dict[str, Any], batch: ChangeBatch) -> None:
     table_format, log = context["file_format"], context["log"]
     rejects, rejects_after = None, None
     if batch.rejected is not None:
@@ -60,7 +67,6 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
         write_progress(session, context["progress"], context["model"], progress, batch.raw_version)
     if wrote or batch.rejected is not None:
         logger.info(f"{context['model']}: {batch.counts}")
-    release(batch.kept)
 
 
 def _append_to_log(
