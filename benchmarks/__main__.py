@@ -10,7 +10,7 @@ from __future__ import annotations
 from benchmarks.chain import Chain
 from benchmarks.feed import Feed
 from benchmarks.lakehouse import Lakehouse
-from benchmarks.measuring import options_of
+from benchmarks.measuring import options_of, write_result
 from benchmarks.project import write_project
 from benchmarks.report import as_json, as_markdown
 from benchmarks.session import running_bench
@@ -33,13 +33,11 @@ def main() -> None:
         chain = Chain(lakehouse, feed, bench.dbt, not options.no_snapshot, options.closed)
         chain.prepare()
         chain.measure(1, options.repeats)
-        options.results.mkdir(parents=True, exist_ok=True)
         text = as_markdown(chain)
         print(text)
-        (options.results / f"{options.table_format}.md").write_text(text, encoding="utf-8")
-        (options.results / f"{options.table_format}.json").write_text(
-            as_json(chain, session.version), encoding="utf-8"
-        )
+        write_result(options.results, f"{options.table_format}.md", text)
+        figures = as_json(chain, session.version)
+        write_result(options.results, f"{options.table_format}.json", figures)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.measuring import options_of, timed
+from benchmarks.measuring import options_of, timed, write_result
 from benchmarks.project import SCHEMA
 from benchmarks.session import Bench, running_bench
 from dbt_afterimage.demo.broker import Broker, running_broker
@@ -160,7 +160,9 @@ def main() -> None:
             f"| {case} | {median:.1f} ({min(seconds[case]):.1f} to {max(seconds[case]):.1f}) "
             f"| {options.messages / median:,.0f} | {median / medians[COPY]:.2f} |"
         )
-    print(json.dumps(seconds))
+    figures = json.dumps(seconds)
+    print(figures)
+    write_result(options.results, f"kafka_{options.table_format}.json", figures)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.feed import Feed, land, land_batch
-from benchmarks.measuring import options_of, timed
+from benchmarks.measuring import options_of, timed, write_result
 from benchmarks.project import RAW_SCHEMA, SCHEMA, chain_models, raw_source
 from benchmarks.session import Bench, running_bench
 from tests.functional.project_files import write_files, write_settings
@@ -95,10 +95,10 @@ def main() -> None:
             seconds = measure_views(bench, options.repeats)
         else:
             seconds = measure(bench, options.repeats, with_all=options.all)
-    options.results.mkdir(parents=True, exist_ok=True)
-    file = options.results / f"{options.table_format}{'_views' if options.views else ''}.json"
-    file.write_text(json.dumps({"seconds": seconds}, indent=2), encoding="utf-8")
-    print(file.read_text(encoding="utf-8"))
+    text = json.dumps({"seconds": seconds}, indent=2)
+    print(text)
+    name = f"{options.table_format}{'_views' if options.views else ''}.json"
+    write_result(options.results, name, text)
 
 
 if __name__ == "__main__":

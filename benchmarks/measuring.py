@@ -24,6 +24,12 @@ def options_of(description: str | None) -> ArgumentParser:
     return parser
 
 
+def write_result(folder: Path, name: str, text: str) -> None:
+    """Write a file into the folder of --results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+
+
 def timed(action: Callable[[], T]) -> tuple[float, T]:
     """How many seconds an action takes, and what it returns."""
     began = time.perf_counter()

@@ -12,7 +12,7 @@ import statistics
 
 from benchmarks.chain import CURRENT, HISTORY
 from benchmarks.feed import Feed, land, land_batch
-from benchmarks.measuring import options_of, timed
+from benchmarks.measuring import options_of, timed, write_result
 from benchmarks.project import RAW_SCHEMA, write_project
 from benchmarks.session import Bench, running_bench
 
@@ -68,9 +68,7 @@ def main() -> None:
     ]
     text = "\n".join(lines) + "\n"
     print(text)
-    options.results.mkdir(parents=True, exist_ok=True)
-    file = options.results / f"upkeep_{options.table_format}.md"
-    file.write_text(text, encoding="utf-8")
+    write_result(options.results, f"upkeep_{options.table_format}.md", text)
 
 
 if __name__ == "__main__":

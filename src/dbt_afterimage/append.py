@@ -64,7 +64,6 @@ def _append_to_iceberg(
     *,
     gather: bool,
 ) -> None:
-    # An overwrite of what another run might have recorded: Iceberg refuses it when there is such.
     # no `refresh table`: Spark would forget all that it cached of the table, the batch too
     snapshot = current_state(session, table, "iceberg")
     writer = rows.writeTo(table)
@@ -75,6 +74,7 @@ def _append_to_iceberg(
         return
     if session.table(table).filter(newer).limit(1).count():
         raise ConcurrentRunError.of(table)
+    # An overwrite of what another run might have recorded: Iceberg refuses it when there is such.
     (
         writer.option("isolation-level", "serializable")
         .option("validate-from-snapshot-id", snapshot)

@@ -30,6 +30,11 @@ def seq(number: int) -> str:
     return f"2026030108000000{number:019d}"
 
 
+def record(number: int, oper: str, key: int, name: str) -> tuple[Any, ...]:
+    """A record of PEOPLE in which only the name matters."""
+    return (seq(number), oper, key, name, None, 0.5, "1.00")
+
+
 HEADERS = {"header__change_seq": "string", "header__change_oper": "string"}
 PEOPLE = {
     **HEADERS,

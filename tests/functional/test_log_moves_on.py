@@ -13,22 +13,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.functional.dbt_project import DbtProject
-from tests.functional.people import MODELS, PEOPLE, seq, start
+from tests.functional.people import MODELS, PEOPLE, record, seq, start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RECORDS: list[list[tuple[Any, ...]]] = [
-    [(seq(1), "I", 1, "Ann", None, 0.5, "1.00")],
-    [
-        (seq(2), "B", 1, "Ann", None, 0.5, "1.00"),
-        (seq(2), "U", 1, "Bea", None, 0.5, "1.00"),
-    ],
-    [
-        (seq(3), "B", 1, "Bea", None, 0.5, "1.00"),
-        (seq(3), "U", 1, "Cleo", None, 0.5, "1.00"),
-    ],
-]
+BATCHES = (
+    [record(1, "I", 1, "Ann")],
+    [record(2, "B", 1, "Ann"), record(2, "U", 1, "Bea")],
+    [record(3, "B", 1, "Bea"), record(3, "U", 1, "Cleo")],
+)
 
 
 @pytest.mark.parametrize(("schema", "options"), [("moving", []), ("rebuilt", ["--full-refresh"])])
@@ -45,15 +39,14 @@ def test_what_is_appended_meanwhile_comes_with_the_next_run(
     dbt = make_dbt_project(tmp_path, schema=schema)
     people = start(dbt, spark, table_format, MODELS)
     people.declare()
-    people.land(PEOPLE, RECORDS[0])
+    first, second, third = BATCHES
+    people.land(PEOPLE, first)
     dbt("run")
-    held = [_last_batch(spark, log)]
-    for batch in (1, 2):
-        people.land(PEOPLE, [record for records in RECORDS[: batch + 1] for record in records])
+    for landed in ([*first, *second], [*first, *second, *third]):
+        people.land(PEOPLE, landed)
         dbt("run", "--select", "stg_people", "people_changes")
-        held.append(_last_batch(spark, log))
     spark.sql(f"drop table if exists {later}")
-    newest = f"recorded_at = timestamp '{held[2]}'"
+    newest = f"recorded_at = timestamp '{_last_batch(spark, log)}'"
     spark.sql(f"create table {later} using {table_format} as select * from {log} where {newest}")
     spark.sql(f"delete from {log} where {newest}")
 

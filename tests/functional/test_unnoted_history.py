@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.functional.dbt_project import DbtProject
-from tests.functional.people import MODELS, PEOPLE, seq, start
+from tests.functional.people import MODELS, PEOPLE, record, start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TO_HISTORY = ("stg_people", "people_changes", "people_history")
-
-
-def record(number: int, oper: str, key: int, name: str) -> tuple[Any, ...]:
-    return (seq(number), oper, key, name, None, 0.5, "1.00")
 
 
 def test_a_late_change_that_history_has_not_noted_does_not_replace_the_last_row(
