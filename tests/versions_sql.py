@@ -15,14 +15,14 @@ def versions_sql(
     """`with ... versions as (...)`, of a whole log and with as few steps as there can be.
 
     Args:
-        changes: relation or subquery of change log rows.
+        changes: relation of change log rows.
         columns: names of the data columns.
         key: names of the key columns; all others are tracked.
         macros: the folder of the macros.
         others: arguments of the macro `_versions` that are to differ.
     """
     given = {
-        "changes": changes,
+        "changes": f"{changes} as changes",
         "where": None,
         "affected_keys": None,
         "seeds": None,

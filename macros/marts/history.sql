@@ -19,7 +19,7 @@
 {% endmacro %}
 
 
-{# What the history step needs to know of a table: its settings and columns, and the prefix of its names. #}
+{# What the history step needs to know of a table: its log, as a relation and as it stands after FROM, settings, columns. #}
 {% macro _history_table(changes) %}
     {%- set settings = _settings_of(model) -%}
     {%- if not settings.key -%}
@@ -37,7 +37,8 @@
         ) }}
     {%- endfor -%}
     {{ return({
-        'changes': changes,
+        'log': changes,
+        'changes': changes ~ ' as changes',
         'settings': settings,
         'columns': names,
         'tracked': _tracked_columns(names, settings),

@@ -91,7 +91,7 @@
             to_json(array_distinct(flatten(collect_set(map_keys(truncate_scope))))) as scopes,
             to_json(collect_set(known_columns)) as known,
             to_json(collect_set(before_known_columns)) as before_known
-        from {{ table.changes }} as changes
+        from {{ table.changes | indent(8) }}
         where {{ is_new }}
     {%- endset -%}
     {%- set row = run_query(statement).rows[0] -%}
@@ -117,7 +117,7 @@
 {% macro _truncate_scopes(table, names) %}
     {%- for name in names if name not in table.columns -%}
         {{ exceptions.raise_compiler_error(
-            model.name ~ ": a truncate of " ~ table.changes ~ " has a `truncate_scope` with the column `" ~ name
+            model.name ~ ": a truncate of " ~ table.log ~ " has a `truncate_scope` with the column `" ~ name
             ~ "`, which the table lacks, so which rows it ended cannot be told. Allowed: " ~ table.columns | join(', ')
             ~ ". Cure: correct `truncate_scope` in the staging model."
         ) }}
@@ -209,7 +209,7 @@
         select 1
         from (
             select min_by(change_oper = 'U' and before is null, change_seq) as is_blind
-            from {{ table.changes }}
+            from {{ table.changes | indent(12) }}
             where change_oper not in ('L', 'T')
             group by {{ _listed(table.settings.key) | replace('\n        ', ' ') }}
         ) as first_changes

@@ -32,7 +32,7 @@ where
     -- a truncate before it is the first change of every key
     and touched.change_seq < (
         select min(change_seq)
-        from {{ table.changes }}
+        from {{ table.changes | indent(8) }}
         where {{ is_new }} and change_oper = 'T'
     )
     {%- endif %}

@@ -22,7 +22,7 @@ from (
         *,
         {{ _is_key_change(table.settings.key) }} as is_move
         {%- endif %}
-    from {{ table.changes }}{{ ' as changes' if has_moves }}
+    from {{ table.changes | indent }}
     where {{ where }} and change_oper not in ('T', 'L')
 ) as moves
     lateral view explode({{ kinds }}) sides as kind

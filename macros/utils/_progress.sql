@@ -68,9 +68,16 @@
 {% endmacro %}
 
 
-{# A change log as it was when this was its last batch: another run may append the next one at any moment. #}
-{% macro _recorded_up_to(changes, recorded_at) %}
-    {{- return("(select * from " ~ changes ~ " where recorded_at <= timestamp '" ~ recorded_at ~ "')") -}}
+{# For FROM: a change log as it was when this was its last batch. Another run may append the next one at any moment. #}
+{% macro _recorded_up_to(log, recorded_at) %}
+    {%- set derived -%}
+(
+    select *
+    from {{ log }}
+    where recorded_at <= timestamp '{{ recorded_at }}'
+) as changes
+    {%- endset -%}
+    {{ return(derived) }}
 {% endmacro %}
 
 

@@ -10,7 +10,7 @@
     two cannot do: `touches` are the whole log, without seeds.
 
     Arguments (a dict `given`):
-      changes       relation or subquery of change log rows, markers and truncates included
+      changes       what stands after FROM for change log rows, markers and truncates included; with the alias `changes`
       where         condition on them, or none
       affected_keys select of the affected keys, or none for all
       seeds         select of history rows, or none; may read `affected_keys`. They are the versions that stood before the
@@ -54,8 +54,8 @@ seeds as (
 
 {% endif -%}
 changes as (
-    select *
-    from {{ given.changes }}
+    select changes.*
+    from {{ given.changes | indent }}
     {%- if given.where %}
     where {{ given.where }}
     {%- endif %}

@@ -25,12 +25,14 @@ class Positions(ABC):
         look_back: how far behind the greatest position a run reads, in the unit of the system.
         widths: how many digits positions have. Where there are several, a table has one of them.
         base: of the digits, 10 or 16; digits of base 16 are in capital letters.
+        is_made_by_staging: of a number, so that each is well-formed or NULL.
     """
 
     look_back: str | int
 
     widths: ClassVar[tuple[int, ...]]
     base: ClassVar[Literal[10, 16]] = 10
+    is_made_by_staging: ClassVar[bool] = False
 
     @classmethod
     def form(cls) -> str:
@@ -127,6 +129,7 @@ class OpenEdgePositions(NumberedPositions):
     """OpenEdge: `_Change-Sequence`, an int64 within one source table, padded with zeros."""
 
     widths: ClassVar[tuple[int, ...]] = (19,)
+    is_made_by_staging: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

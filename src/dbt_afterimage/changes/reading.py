@@ -99,6 +99,8 @@ def _is_behind(floor: str, where: Positions, changes: DataFrame) -> Column:
     settled positions that are none are looked for first, in that column alone, and then named.
     """
     seq = F.col("change_seq")
+    if where.is_made_by_staging:
+        return (seq > floor) | seq.isNull()
     others = seq.isNull() | (seq < where.lowest)
     strange = (
         changes.filter((seq >= where.lowest) & (seq <= floor) & ~seq.rlike(where.pattern()))
