@@ -15,9 +15,7 @@ from pyspark.sql import functions as F
 from dbt_afterimage.guards import quoted
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.table_state import current_state
-
-EACH_TASK_WRITES = {"distribution-mode": "none", "fanout-enabled": "true"}
-"""Options of Iceberg's writer: each task writes what it has, to any partition."""
+from dbt_afterimage.table_writer import EACH_TASK_WRITES
 
 
 def append_once(

@@ -14,11 +14,11 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.append import EACH_TASK_WRITES
 from dbt_afterimage.guards import quoted
 from dbt_afterimage.kept_rows import keep, release
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.table_state import current_state
+from dbt_afterimage.table_writer import EACH_TASK_WRITES
 from dbt_afterimage.temporary_view import temporary_view
 
 ACTION = "_write_action"
@@ -26,6 +26,9 @@ ACTION = "_write_action"
 `delete`: the row of its identity goes."""
 
 BRANCH_PREFIX = "afterimage_"
+
+_FEW = 100_000
+"""So many identities are sent to every task, which spares a shuffle of the whole table."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ def _publish_branch(session: SparkSession, table: str, batch: Batch) -> None:
     try:
         found = rows.agg(F.count_if(goes).alias("going"), F.count_if(comes).alias("coming")).first()
         going = rows.filter(goes).select(*map(quoted, batch.identity))
+        if found is not None and found["going"] <= _FEW:
+            going = F.broadcast(going)
         coming = rows.filter(comes).select(*map(quoted, session.table(table).columns))
         if found is not None and any(found):
             _write_branch(

@@ -8,6 +8,13 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame, DataFrameWriterV2
 from pyspark.sql import functions as F
 
+EACH_TASK_WRITES = {"distribution-mode": "none", "fanout-enabled": "true"}
+"""Options of Iceberg's writer: each task writes what it has, to any partition."""
+
+_ICEBERG_PROPERTIES = {"write.parquet.row-group-size-bytes": str(16 << 20)}
+"""A row group is read by one task. 16 MiB is the least that Iceberg gives to one; by default row
+groups have 128 MiB, so that one core would read a table of a million rows."""
+
 
 def table_writer(
     rows: DataFrame,
@@ -15,6 +22,8 @@ def table_writer(
     table_format: str,
     partition_by: Iterable[str] = (),
     properties: Mapping[str, str] = MappingProxyType({}),
+    *,
+    gather: bool = True,
 ) -> DataFrameWriterV2:
     """Prepare to create a table from rows, or to replace one.
 
@@ -24,9 +33,14 @@ def table_writer(
         table_format: `iceberg` or `delta`.
         partition_by: names of columns.
         properties: table properties.
+        gather: the rows of a partition are brought together first. Otherwise each task writes what
+            it has, which is faster where partitions are few, for Iceberg would make a task of each.
     """
     writer = rows.writeTo(table).using(table_format)
-    for name, value in properties.items():
+    is_iceberg = table_format == "iceberg"
+    if is_iceberg and not gather:
+        writer = writer.options(**EACH_TASK_WRITES)
+    for name, value in {**(_ICEBERG_PROPERTIES if is_iceberg else {}), **properties}.items():
         writer = writer.tableProperty(name, value)
     columns = [F.col(name) for name in partition_by]
     return writer.partitionedBy(*columns) if columns else writer

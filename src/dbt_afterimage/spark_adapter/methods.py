@@ -133,7 +133,10 @@ def afterimage_create_table(
     with _dbt_errors():
         rows = describe_columns(session.sql(select), descriptions)
         table_format = afterimage_table_format(self)
-        table_writer(rows, str(relation), table_format, partition_by, properties).createOrReplace()
+        writer = table_writer(
+            rows, str(relation), table_format, partition_by, properties, gather=False
+        )
+        writer.createOrReplace()
 
 
 def afterimage_append(self: Any, relation: Any, select: str, after: str | None) -> None:
