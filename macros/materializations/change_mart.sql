@@ -24,7 +24,10 @@
     {%- endif -%}
     {%- set is_first = existing is none or should_full_refresh() -%}
     {#- counts of change activity say themselves what they have counted -#}
-    {%- set noted = none if is_first or mart == 'change_activity' else _noted_by(target_relation, inputs) -%}
+    {%- set noted = none if is_first or mart == 'change_activity' else _noted_at_start(target_relation, inputs) -%}
+    {%- if noted and not _has_applied_all(mart, inputs, target_relation, noted) -%}
+        {%- set noted = _noted_by(target_relation, inputs) -%}
+    {%- endif -%}
     {%- if noted and _has_applied_all(mart, inputs, target_relation, noted) -%}
         {%- do _guard_mart(target_relation, mart, inputs) -%}
         {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}

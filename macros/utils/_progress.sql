@@ -36,6 +36,14 @@
 {% endmacro %}
 
 
+{# What they had applied when the command began, and have not changed since: {recorded_at}, none where that is not known. #}
+{% macro _noted_at_start(mart, inputs) %}
+    {{ return(adapter.afterimage_noted_at_start(
+        _progress_relation(), ([mart] + inputs) | map(attribute='identifier') | list
+    )) }}
+{% endmacro %}
+
+
 {#
     What models have applied, in one query; also `paths`, the distinct ones of what each has published since the reader's last
     batch. The last row as a whole and not the greatest of each column: a log that was made anew may end at another place.
@@ -97,4 +105,5 @@
         "insert into " ~ _progress_relation() ~ " values ('" ~ model_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
         ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp), " ~ texts[3] ~ ", null, null)"
     ) -%}
+    {%- do adapter.afterimage_forget_noted(model_name) -%}
 {% endmacro %}

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlparse
 
+from dbt_afterimage.noted_at_start import Noted, forget_noted, noted_at_start
 from tests.functional.people import LATER, PEOPLE_LATER, People
 
 
@@ -61,3 +62,25 @@ def test_other_settings_read_the_raw_table_again(people: People) -> None:
     people.declare()
     people.land(PEOPLE_LATER, LATER)
     people.dbt("run")
+
+
+def test_what_models_had_noted_is_read_once_a_command(people: People) -> None:
+    progress = f"{people.dbt.schema}.afterimage_progress"
+
+    def noted() -> Noted | None:
+        return noted_at_start(people.spark, progress, "people_history")
+
+    people.dbt("run")
+    last = people.spark.sql(
+        f"select cast(max(recorded_at) as string) from {progress} where model = 'people_history'"
+    ).collect()[0][0]
+    found = noted()
+    assert found is not None
+    assert found.recorded_at == last
+    people.spark.sql(
+        f"insert into {progress} (model, recorded_at) "
+        "values ('people_history', timestamp '2999-01-01 00:00:00')"
+    )
+    assert noted() == found
+    forget_noted("people_history")
+    assert noted() is None

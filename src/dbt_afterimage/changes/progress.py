@@ -13,6 +13,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.noted_at_start import forget_noted
+
 ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 
@@ -62,11 +64,13 @@ def write_progress(
         F.lit(progress.arrival).cast("string").alias("arrival"),
         F.lit(raw_version).cast("string").alias("raw_version"),
     ).writeTo(table).append()
+    forget_noted(model)
 
 
 def forget_progress(session: SparkSession, table: str, model: str) -> None:
     """Remove all that is noted of ``model``, whose table is to begin anew."""
     session.sql(f"delete from {table} where model = '{model}'")
+    forget_noted(model)
 
 
 def unnoted(log: DataFrame, noted: Progress, mark: str = "recorded_at") -> DataFrame:

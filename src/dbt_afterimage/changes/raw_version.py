@@ -16,6 +16,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.noted_at_start import noted_at_start
+
 OVERRIDES = ("backfill_from", "rebuild_changes", "accept_gap")
 """Vars of a run that read differently from runs without them."""
 
@@ -43,6 +45,9 @@ def raw_version(session: SparkSession, context: dict[str, Any], staged: DataFram
 
 def is_noted(session: SparkSession, progress: str, model: str, version: str) -> bool:
     """Whether ``model`` has read this version, in whichever of its runs."""
+    noted = noted_at_start(session, progress, model)
+    if noted is not None and noted.raw_version == version:
+        return True
     same = (F.col("model") == model) & (F.col("raw_version") == version)
     return not session.table(progress).filter(same).isEmpty()
 

@@ -77,6 +77,26 @@ def afterimage_connection_method(self: Any) -> str:
     return str(self.config.credentials.method.value)
 
 
+def afterimage_columns(self: Any, relation: Any) -> list[dict[str, str]]:
+    """Columns of a table or view, `name` and `data_type`; none where there is no such.
+
+    Args:
+        self: dbt's adapter.
+        relation: the table or view.
+    """
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.getOrCreate()
+    try:
+        types = column_types(session.table(str(relation)).schema)
+    except AnalysisException as error:
+        if error.getCondition() in ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
+            return []
+        raise DbtRuntimeError(explained(str(error))) from error
+    return [{"name": name, "data_type": kind} for name, kind in types.items()]
+
+
 def afterimage_table_format(self: Any) -> str:
     """Table format of the target's default catalog: `iceberg` or `delta`.
 
@@ -189,6 +209,31 @@ def afterimage_publish(
     with _dbt_errors(ConcurrentRunError):
         batch = Batch(session.sql(select), identity, where, after)
         publish(session, str(relation), batch, afterimage_table_format(self))
+
+
+def afterimage_noted_at_start(self: Any, progress: Any, models: list[str]) -> dict[str, Any]:
+    """The last batch that models had applied when the command began, as text; None where unknown.
+
+    Args:
+        self: dbt's adapter.
+        progress: the table of progress.
+        models: their names there.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.noted_at_start import noted_at_start
+
+    session = SparkSession.builder.getOrCreate()
+    with _dbt_errors():
+        found = {name: noted_at_start(session, str(progress), name) for name in models}
+    return {name: {"recorded_at": noted and noted.recorded_at} for name, noted in found.items()}
+
+
+def afterimage_forget_noted(self: Any, model: str) -> None:
+    """Say that something was noted of a model: `afterimage_noted_at_start` knows it no more."""
+    from dbt_afterimage.noted_at_start import forget_noted
+
+    forget_noted(model)
 
 
 def afterimage_mart_properties(self: Any, settings: Any, is_tracking: bool) -> dict[str, str]:
@@ -356,15 +401,18 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_settings": (afterimage_settings, {}),
     "afterimage_moment_kind": (afterimage_moment_kind, None),
     "afterimage_before_look_back_sql": (afterimage_before_look_back_sql, ""),
+    "afterimage_columns": (afterimage_columns, []),
     "afterimage_compact": (afterimage_compact, ""),
     "afterimage_connection_method": (afterimage_connection_method, "session"),
     "afterimage_append": (afterimage_append, None),
     "afterimage_create_table": (afterimage_create_table, None),
     "afterimage_fit_mart": (afterimage_fit_mart, None),
+    "afterimage_forget_noted": (afterimage_forget_noted, None),
     "afterimage_land_demo": (afterimage_land_demo, None),
     "afterimage_land_kafka": (afterimage_land_kafka, 0),
     "afterimage_land_openedge": (afterimage_land_openedge, None),
     "afterimage_mart_properties": (afterimage_mart_properties, {}),
+    "afterimage_noted_at_start": (afterimage_noted_at_start, {}),
     "afterimage_publish": (afterimage_publish, None),
     "afterimage_state": (afterimage_state, None),
     "afterimage_table_format": (afterimage_table_format, "iceberg"),
