@@ -10,7 +10,8 @@
     {%- if type.startswith(('varchar', 'char')) -%}
         {{ return('string') }}
     {%- endif -%}
-    {{ return(spellings.get(type, type | replace('numeric(', 'decimal(') | replace('dec(', 'decimal('))) }}
+    {%- set type = spellings.get(type, type | replace('numeric(', 'decimal(') | replace('dec(', 'decimal(')) -%}
+    {{ return(modules.re.sub('^decimal\\((\\d+)\\)$', 'decimal(\\1,0)', type)) }}
 {% endmacro %}
 
 

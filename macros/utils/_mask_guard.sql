@@ -70,13 +70,21 @@
 {% endmacro %}
 
 
-{# What changed between two lists of columns by their place, as texts. What is new or gone at the end changes nothing. #}
+{#
+    What changed between two lists of columns by their place, as texts. What is new at the end changes nothing; what is gone
+    there does, for masks of before have a bit where the table has no column any more.
+#}
 {% macro _changed_places(was, is) %}
     {%- set changes = [] -%}
     {%- for name in was if name is not none -%}
         {%- set same = _same_name(name, is | reject('none') | list) -%}
         {%- if same is not none and is.index(same) != was.index(name) -%}
             {%- do changes.append("`" ~ name ~ "` moved from place " ~ was.index(name) ~ " to " ~ is.index(same)) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- for name in was if name is not none and was.index(name) >= is | length -%}
+        {%- if _same_name(name, is | reject('none') | list) is none -%}
+            {%- do changes.append("place " ~ was.index(name) ~ " was `" ~ name ~ "`, which is gone") -%}
         {%- endif -%}
     {%- endfor -%}
     {%- for name in was if name is not none and _renamed(name, was, is) -%}

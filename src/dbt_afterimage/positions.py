@@ -154,8 +154,8 @@ class QlikPositions(Positions):
 
     @property
     def lowest(self) -> str:
-        """The width of a position, but no time: the year 0 sorts before everything."""
-        return "1"
+        """The year 1, the first one that a timestamp can have."""
+        return "0001"
 
     def before_look_back(self, seq: str) -> str:
         """`look_back` is a duration: the time in front of the counter goes back by it."""

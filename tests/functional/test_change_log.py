@@ -294,6 +294,27 @@ def test_a_backfill_does_not_pass_over_a_late_mark(make_table: MakeTable) -> Non
 
 # --- gaps
 
+
+def test_a_backfill_from_the_lowest_position_reads_everything(make_table: MakeTable) -> None:
+    table = make_table("backfill_all")
+    table.land("- 0900 I 1 Ann")
+    table.run()
+    table.land("- 0800 I 2 Bob")
+    table.run()
+    assert table.changes() == ["0900 I 1 Ann"]
+    table.run(backfill_from="0" * 35)
+    assert table.changes() == ["0800 I 2 Bob", "0900 I 1 Ann"]
+
+
+def test_a_change_of_the_year_1_is_recorded_once(make_table: MakeTable) -> None:
+    first = "0001010100000000".ljust(34, "0") + "1"
+    table = make_table("year_1")
+    for time in ("0900", "0901", "0902"):
+        table.land(f"- {first} I 1 Ann", f"- {time} I {time} Bob")
+        table.run()
+    assert len(table.changes()) == 4
+
+
 GAP_CURES = ["backfill_from", "load_id", "accept_gap: true", "allowed: fail, warn, ignore"]
 
 

@@ -200,6 +200,11 @@ def test_positions_keep_the_width_that_their_table_has() -> None:
     ]
 
 
+def test_no_time_of_qlik_lies_before_the_lowest_position() -> None:
+    where = QlikPositions("15 minutes")
+    assert where.first < where.lowest < where.of_time(datetime.min)
+
+
 def test_numbered_positions_do_not_tell_the_time() -> None:
     assert OpenEdgePositions(10).of_time(datetime(2026, 3, 2)) is None
 

@@ -123,12 +123,15 @@ def _floor(
     floor = where.before_look_back(done.change_seq)
     if context["backfill_from"] is not None:
         # What the log has not reached yet must not be skipped.
-        floor = min(floor, _before_backfill(context, where, changes) or floor)
+        wanted = _before_backfill(context, where, changes)
+        floor = floor if wanted is None else min(floor, wanted)
     return floor or None
 
 
 def _before_backfill(context: dict[str, Any], where: Positions, changes: DataFrame) -> str | None:
     """The greatest position that `backfill_from` leaves out; None when it leaves nothing to read.
+
+    "" where it leaves nothing out.
 
     Where positions do not tell the time, the first record of that time or later does.
     """

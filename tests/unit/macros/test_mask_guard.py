@@ -28,10 +28,9 @@ def places(*columns: str | None, first_data_bit: int = 3) -> dict[str, Any]:
         WAS,
         places("id", "status", "amount", None, "city"),
         places("ID", "Status", "amount", "city"),
-        places("id", "status"),
         None,
     ],
-    ids=["the same", "a new last one", "at the place of a header", "the last one gone", "no mask"],
+    ids=["the same", "a new last one", "at the place of a header", "no mask"],
 )
 def test_nothing_moved(render: MacroRenderer, now: dict[str, Any] | None) -> None:
     assert render("_guard_mask_places", WAS, now, AUTO) == ""
@@ -56,8 +55,13 @@ def test_nothing_moved(render: MacroRenderer, now: dict[str, Any] | None) -> Non
             "`status` moved from place 1 to 2; `amount` moved from place 2 to 3.",
             "id, status, amount, city",
         ),
+        (
+            places("id", "status"),
+            "place 2 was `amount`, which is gone.",
+            "id, status, amount",
+        ),
     ],
-    ids=["renamed", "gone in the middle", "new in the middle"],
+    ids=["renamed", "gone in the middle", "new in the middle", "gone at the end"],
 )
 def test_columns_that_moved(
     render: MacroRenderer, now: dict[str, Any], what: str, suggested: str
