@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
@@ -440,7 +440,7 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(system, str) or system not in SYSTEMS:
         raise SettingsError(
             f"Source table {table}: `system` is {system!r}; allowed: {', '.join(SYSTEMS)}."
-            f"{_did_you_mean(str(system), list(SYSTEMS))} Cure: set it on the source, it holds for "
+            f"{did_you_mean(str(system), list(SYSTEMS))} Cure: set it on the source, it holds for "
             "all its tables."
         )
     model = SYSTEMS[system]
@@ -494,7 +494,7 @@ def _check_columns(table: str, settings: dict[str, Any], column_settings: tuple[
             if column not in declared:
                 raise SettingsError(
                     f"Source table {table}: `{setting}` names the column {column!r}, which its "
-                    f"`columns` do not declare.{_did_you_mean(column, declared)} Cure: correct the "
+                    f"`columns` do not declare.{did_you_mean(column, declared)} Cure: correct the "
                     "name, or declare the column with its data_type."
                 )
 
@@ -519,7 +519,7 @@ def _explain_one(model: type[BaseModel], problem: dict[str, Any]) -> str:
     names = list(owner.model_fields)
     if problem["type"] == "extra_forbidden":
         return (
-            f"unknown setting `{name}`.{_did_you_mean(setting, names)} "
+            f"unknown setting `{name}`.{did_you_mean(setting, names)} "
             f"Allowed: {', '.join(names)}. Cure: correct the name, or remove it."
         )
     field = owner.model_fields[setting]
@@ -551,7 +551,8 @@ def _allowed_values(annotation: Any) -> list[str]:
     return [value for part in get_args(annotation) for value in _allowed_values(part)]
 
 
-def _did_you_mean(name: str, allowed: list[str]) -> str:
+def did_you_mean(name: str, allowed: Sequence[str]) -> str:
+    """A sentence for a message: the allowed name that is most like this one, "" for none."""
     by_letters = {value.lower(): value for value in allowed}
     close = difflib.get_close_matches(name.lower(), by_letters, n=1)
     return f" Did you mean `{by_letters[close[0]]}`?" if close else ""

@@ -75,6 +75,23 @@ def test_a_key_column_that_is_gone_stops_the_run(people: People) -> None:
     ) in message
 
 
+def test_a_setting_that_names_no_column_stops_the_run(people: People) -> None:
+    for setting, name in (("ignore", "scor"), ("track", "Score"), ("key", "ID")):
+        people.declare(**{setting: [name]})
+        with people.untouched():
+            message = people.dbt.error_of("run", "--select", "people_changes")
+        right = "id" if setting == "key" else "score"
+        assert (
+            f"people.people_changes: the `{setting}` of source table raw.people__ct names `{name}`,"
+            " which is none of its data columns: id, name, score, fee, city"
+        ) in message
+        assert f"Did you mean `{right}`? Nothing was written. Cure: correct the name" in message
+    # the source has no such column any more, but the log has it
+    people.declare(ignore=["note"])
+    people.dbt("run", "--select", "people_changes")
+    people.declare()
+
+
 def test_a_table_of_another_version_stops_the_run(people: People) -> None:
     name = people.name("current")
     people.spark.sql(f"alter table {name} set tblproperties ('afterimage.layout' = '99')")

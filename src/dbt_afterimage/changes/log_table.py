@@ -13,6 +13,7 @@ from dbt_afterimage.changes.contract import LOG_COLUMNS, data_columns
 from dbt_afterimage.changes.pairing import quoted
 from dbt_afterimage.guarded_table import alter_table, check_table, column_types
 from dbt_afterimage.guards import GuardError, Origin, Wanted
+from dbt_afterimage.settings import did_you_mean
 
 
 def log_origin(context: dict[str, Any]) -> Origin:
@@ -36,17 +37,15 @@ def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -
     settings = context["settings"]
     types = column_types(staged.schema)
     data = data_columns(staged.columns)
-    names = {name.lower() for name in data}
-    for column in settings["key"]:
-        if column.lower() not in names:
-            raise GuardError(
-                f"{context['log']}: the `key` of source table {settings['source_table']} names "
-                f"`{column}`, which is none of its data columns: {', '.join(data)}. Nothing was "
-                "written. Cure: correct the name; where the source renamed the column, put a view "
-                "over the change table that gives it its old name."
-            )
+    is_there = session.catalog.tableExists(context["log"])
+    logged = session.table(context["log"]).columns if is_there else []
+    kept = [name for name in logged if name not in {*LOG_COLUMNS, "before"}]
+    _check_names(context, "key", data)
+    # the log keeps a column that the source has no longer
+    for setting in ("track", "ignore"):
+        _check_names(context, setting, list(dict.fromkeys([*data, *kept])))
     # a rebuild makes the table anew; until it has, the old one goes on saying what it was made from
-    if context["rebuild_changes"] or not session.catalog.tableExists(context["log"]):
+    if context["rebuild_changes"] or not is_there:
         return
     changes = check_table(
         session,
@@ -64,6 +63,20 @@ def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -
         ),
     )
     alter_table(session, context["log"], changes, context["file_format"])
+
+
+def _check_names(context: dict[str, Any], setting: str, allowed: list[str]) -> None:
+    """Each column that a setting names is there, in these letters: the marts compare names."""
+    settings = context["settings"]
+    for column in settings[setting]:
+        if column not in allowed:
+            raise GuardError(
+                f"{context['log']}: the `{setting}` of source table {settings['source_table']} "
+                f"names `{column}`, which is none of its data columns: {', '.join(allowed)}."
+                f"{did_you_mean(column, allowed)} Nothing was written. Cure: correct the name; "
+                "where the source renamed the column, put a view over the change table that gives "
+                "it its old name."
+            )
 
 
 def fitted(rows: DataFrame, log: StructType) -> DataFrame:
