@@ -28,6 +28,7 @@ from dbt_afterimage.changes.write import write_batch
 from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.settings import parse_settings, positions
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
+from dbt_afterimage.table_writer import table_writer
 from tests.macro_renderer import MacroRenderer
 
 if TYPE_CHECKING:
@@ -547,6 +548,43 @@ def test_of_two_runs_at_one_time_the_second_one_doubles_no_rejects(
         table.write(replace(late, rejected=worked_out))
     assert table.rejects() == rejects
     assert table.changes() == ["0900 I 1 Ann", "0920 I 2 Cid"]
+
+
+def test_a_rebuild_stops_where_another_run_has_recorded_something(make_table: MakeTable) -> None:
+    table = make_table("rebuilt_late")
+    table.land("- 0900 I 1 Ann")
+    table.run()
+    late = table.batch(rebuild_changes=True)
+    table.land("- 1200 I 2 Bob")
+    table.run()
+    commits = table.commits()
+    with pytest.raises(ConcurrentRunError, match="another run wrote to it"):
+        table.write(late)
+    assert table.commits() == commits
+    assert table.changes() == ["0900 I 1 Ann", "1200 I 2 Bob"]
+
+
+def test_what_another_run_records_during_a_rebuild_is_read_again(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To write the whole log takes minutes, in which a scheduled run can come and go."""
+    table = make_table("rebuilt_beside")
+    table.land("m1 0900 I 1 Ann")
+    table.run()
+    late = table.batch(rebuild_changes=True)
+
+    def meanwhile(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        table.land("m2 1100 I 2 Bob", "m3 1200 I 3 Cid", "m4 1210 I 4 Dan")
+        table.run()
+        return table_writer(*arguments)
+
+    monkeypatch.setattr(write, "table_writer", meanwhile)
+    with pytest.raises(ConcurrentRunError, match=r"made anew.*rebuild_changes: true"):
+        table.write(late)
+    assert table.changes() == ["0900 I 1 Ann"]
+    table.run()
+    assert len(table.changes()) == 4
 
 
 # --- killed runs
