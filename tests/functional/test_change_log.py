@@ -168,6 +168,24 @@ class Table:
         rows = self._spark.sql(render("test_conserved", self.log, view)).collect()
         return sorted(f"{row['change_seq'][8:12]} {row['change_oper']}" for row in rows)
 
+    def noted(self) -> str | None:
+        """Up to which position the last run says that it has read."""
+        last = "max(struct(recorded_at, change_seq)).change_seq"
+        row = self._frame(self.progress).selectExpr(last).first()
+        assert row is not None
+        return None if row[0] is None else str(row[0])
+
+    def markers(self) -> list[tuple[str, str | None, int]]:
+        """Name, time and number of rows of each full load."""
+        marked = self._frame(self.log).filter("load_rows is not null")
+        rows = marked.selectExpr("load_id", "cast(changed_at as string)", "load_rows")
+        return sorted(tuple(row) for row in rows.collect())
+
+    def loads(self) -> list[tuple[str, str]]:
+        """Name and position of each full load, in their order."""
+        rows = self._frame(self.log).filter("load_rows is not null").select("load_id", "change_seq")
+        return sorted((tuple(row) for row in rows.collect()), key=lambda load: load[1])
+
     def commits(self) -> list[int]:
         """How many there are of the log, of the rejected records and of the progress."""
         counts = []
@@ -383,6 +401,45 @@ def test_a_full_load_closes_a_gap(make_table: MakeTable) -> None:
     assert table.changes()[-1] == "1300 I 3 Cid"
 
 
+# --- full loads
+
+
+def test_the_position_of_a_load_hides_no_change_before_it(make_table: MakeTable) -> None:
+    """The load may be newer than the changes that have landed."""
+    table = make_table("declared")
+    table.land("- 0900 I 1 Ann", "- 0859 U 2 Bea", "- first L 1 Ann")
+    loaded = {"base": {"kind": "frozen", "load_id": "first", "position": seq("1200")}}
+    table.run(loaded)
+    assert table.loads() == [("first", seq("1200"))]
+    table.land("- 0859 B 2 Bob", "- 1000 I 2 Bob", "- 1130 D 2", "- 1155 I 3 Cid")
+    table.run({**loaded, "on_gap": "fail"})
+    assert [text for text in table.changes() if " L" not in text] == [
+        "0859 U 2 Bea <- 2 Bob",
+        "0900 I 1 Ann",
+        "1000 I 2 Bob",
+        "1130 D 2",
+        "1155 I 3 Cid",
+    ]
+
+
+def test_a_change_at_the_position_that_a_load_took_is_read(make_table: MakeTable) -> None:
+    table = make_table("next_door")
+    exact = {"look_back": "0 seconds"}
+    table.land("- 0900 I 1 Ann", "- first L 1 Ann")
+    table.run({**exact, "base": {"kind": "frozen", "load_id": "first"}})
+    second = {**exact, "base": {"kind": "frozen", "load_id": "second"}}
+    table.land("- second L 1 Ann")
+    table.run(second)
+    place = f"{int(seq('0900')) + 1}"
+    assert table.loads()[1] == ("second", place)
+    table.land(f"- {place} I 2 Bob")
+    table.run(second)
+    assert "0900 I 2 Bob" in table.changes()
+
+
+# --- updates without a before image
+
+
 # --- rejected records
 
 
@@ -594,6 +651,23 @@ class KilledError(Exception):
     """The process ends here."""
 
 
+def run_killed(
+    table: Table,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str,
+    settings: dict[str, Any] | None = None,
+    **variables: Any,
+) -> None:
+    """A run that ends before it calls a function of `write`."""
+
+    def no_more(*arguments: Any) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(write, before, no_more)
+        table.run(settings, **variables)
+
+
 def test_a_killed_run_can_be_repeated(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -602,29 +676,21 @@ def test_a_killed_run_can_be_repeated(
     table.land("m1 0900 I 1 Ann", *bad)
     table.run()
 
-    def no_more(*arguments: Any) -> None:
-        raise KilledError
-
-    def run_killed(name: str, instead: Any, **variables: Any) -> None:
-        with monkeypatch.context() as patch, pytest.raises(KilledError):
-            patch.setattr(write, name, instead)
-            table.run(**variables)
-
     # before the log has the repaired record
     table.land("m2 0910 D 1")
-    run_killed("_append_to_log", no_more)
+    run_killed(table, monkeypatch, "_append_to_log")
     table.run()
     assert table.changes() == ["0900 I 1 Ann", "0910 D 1"]
     assert table.rejects("resolved_at is null") == [bad[1]]
     # before its progress is noted
     table.land("m3 0800 I 3 Cid", "m3 0920 I 2 Bob")
-    run_killed("write_progress", no_more)
+    run_killed(table, monkeypatch, "write_progress")
     log, rejected, progress = table.commits()
     table.run()
     assert table.commits() == [log, rejected, progress + 1]
     whole = ["0800 I 3 Cid", "0900 I 1 Ann", "0910 D 1", "0920 I 2 Bob"]
     assert table.changes() == whole
     assert table.rejects("resolved_at is null") == []
-    run_killed("write_progress", no_more, rebuild_changes=True)
+    run_killed(table, monkeypatch, "write_progress", rebuild_changes=True)
     table.run()
     assert table.changes() == whole

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from dbt_afterimage.changes.batch import ChangeBatch
 from dbt_afterimage.changes.contract import LOG_COLUMNS, REJECTED_COLUMNS, data_columns
 from dbt_afterimage.changes.gaps import check_gap
-from dbt_afterimage.changes.load import decide_load, marker, new_loads
+from dbt_afterimage.changes.load import decide_load, marker, new_loads, read_up_to
 from dbt_afterimage.changes.log_table import fit_log
 from dbt_afterimage.changes.pairing import (
     ACCEPTED,
@@ -59,6 +59,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         RejectedRecordsError: records are rejected and `on_reject` is `fail`.
         GapError: the raw table was purged before it was read, and `on_gap` is `fail`.
         RebuildError: `rebuild_changes` is set, and the raw tables lack what the log holds.
+        LoadPositionError: `base.position` is in the future.
         GuardError: the log cannot take what staging yields.
     """
     context = dbt.config.get("afterimage")
@@ -123,8 +124,10 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         empty_rejected=local_rows(
             session, [], ", ".join(f"{name} {kind}" for name, kind in REJECTED_COLUMNS.items())
         ),
-        change_seq=greatest(
-            found.accepted_seq, done.change_seq, *[load.position for load in loads]
+        change_seq=read_up_to(
+            where,
+            greatest(found.accepted_seq, done.change_seq),
+            [load.position for load in loads],
         ),
         changed_at=greatest(found.accepted_at, done.changed_at),
         arrival=arrival,

@@ -120,7 +120,8 @@ def _floor(
     """Records up to this position were settled by earlier runs; None = read everything."""
     if done.change_seq is None:
         return None
-    floor = where.before_look_back(done.change_seq)
+    # the last position itself is read again: a load may have taken the one of the next change
+    floor = min(where.before_look_back(done.change_seq), where.before(done.change_seq))
     if context["backfill_from"] is not None:
         # What the log has not reached yet must not be skipped.
         floor = min(floor, _before_backfill(context, where, changes) or floor)
