@@ -694,3 +694,37 @@ def test_a_killed_run_can_be_repeated(
     run_killed(table, monkeypatch, "write_progress", rebuild_changes=True)
     table.run()
     assert table.changes() == whole
+
+
+@pytest.mark.parametrize("position", [None, seq("1200")], ids=["first", "declared"])
+def test_a_first_run_that_was_killed_has_recorded_its_load(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch, position: str | None
+) -> None:
+    """A later load comes after it, and what is noted is what an undisturbed run notes."""
+    noted, loads = [], []
+    for name in ("undisturbed", "killed"):
+        table = make_table(f"first_{name}_{position}")
+        first = {"base": {"kind": "frozen", "load_id": "first", "position": position}}
+        table.land("- first L 1 Ann")
+        if name == "killed":
+            run_killed(table, monkeypatch, "write_progress", first)
+        table.run(first)
+        noted.append(table.noted())
+        table.land("- second L 2 Bob")
+        table.run({"base": {"kind": "frozen", "load_id": "second"}})
+        loads.append(table.loads())
+    assert noted == ["0" * 35] * 2
+    after = f"{int(position or 0) + 1:035d}"
+    assert loads == [[("first", position or "0" * 35), ("second", after)]] * 2
+
+
+def test_a_first_run_that_was_killed_passes_over_no_mark(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table("first_marks")
+    table.land("m1 0900 I 1 Ann", "m1 1200 I 2 Bob")
+    run_killed(table, monkeypatch, "write_progress")
+    table.land("m2 0800 I 3 Cid", "m3 1210 I 4 Dan", "m4 1220 I 5 Eve")
+    table.run()
+    assert table.changes()[0] == "0800 I 3 Cid"
+    assert table.lost() == []

@@ -134,7 +134,7 @@ def new_loads(
         []
         if log is None
         else log.filter((F.col("change_oper") == "L") & F.col("load_rows").isNotNull())
-        .select("load_id")
+        .select("load_id", "change_seq")
         .collect()
     )
     recorded = {row["load_id"] for row in markers}
@@ -146,7 +146,9 @@ def new_loads(
         position = str(base["position"])
         _check_not_in_future(settings, where)
     else:
-        position = where.after(done.change_seq) if markers and done.change_seq else where.first
+        # also behind a load that was declared to lie beyond the changes
+        last = greatest(done.change_seq, *[row["change_seq"] for row in markers])
+        position = where.after(last) if markers and last else where.first
     return [Load(base["load_id"], position)]
 
 

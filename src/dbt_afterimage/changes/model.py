@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +28,7 @@ from dbt_afterimage.changes.progress import (
     next_recorded_at,
     read_progress,
     really_done,
+    unnoted,
 )
 from dbt_afterimage.changes.quarantine import (
     RejectedRecordsError,
@@ -78,6 +80,10 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     is_change = F.col("change_oper") != "L"
     seq, at = (F.when(is_change, F.col(name)) for name in ("change_seq", "changed_at"))
     done = really_done(log, noted, seq, at)
+    if log is not None and done != noted:
+        loaded = unnoted(log, noted).filter(F.col("load_rows").isNotNull())
+        positions_loaded = [row["change_seq"] for row in loaded.select("change_seq").collect()]
+        done = replace(done, change_seq=read_up_to(where, done.change_seq, positions_loaded))
     is_rebuild = log is not None and context["rebuild_changes"]
     if log is not None and is_rebuild:
         check_rebuild(context, where, staged, log)

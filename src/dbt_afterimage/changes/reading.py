@@ -68,7 +68,7 @@ def read(
         return Reading(changes, None, None)
     recorded = log.filter(F.col("change_oper") != "L")
     floor = _floor(context, where, changes, done)
-    if floor is None:
+    if floor is None or _is_first_by_marks(changes, done):
         return Reading(changes, recorded, None)
     seq = F.col("change_seq")
     by_position = _is_behind(floor, where, changes)
@@ -149,6 +149,11 @@ def _before_backfill(context: dict[str, Any], where: Positions, changes: DataFra
     at_that_time = is_position(where) & (F.col("changed_at") >= F.lit(given).cast("timestamp"))
     first = changes.filter(at_that_time).agg(F.min("change_seq")).first()
     return where.before(first[0]) if first and first[0] is not None else None
+
+
+def _is_first_by_marks(changes: DataFrame, done: Progress) -> bool:
+    """No mark is noted, for the first run was killed or the source had none, and now there are."""
+    return done.arrival is None and not changes.filter(F.col("arrival").isNotNull()).isEmpty()
 
 
 def _marks(look_back: int, changes: DataFrame, done: Progress) -> Marks | None:
