@@ -440,6 +440,25 @@ def test_a_change_at_the_position_that_a_load_took_is_read(make_table: MakeTable
 # --- updates without a before image
 
 
+def test_updates_that_waited_long_enough_are_settled(make_table: MakeTable) -> None:
+    """A task that stores no before images, though `before_images` was left at true."""
+    table = make_table("alone")
+    base = {"base": {"kind": "frozen", "load_id": "first"}}
+    table.land("- first L 1 Ann", "- 0900 U 1 Bea", "- 0920 U 1 Cleo", "- 0940 U 1 Dora")
+    table.run(base)
+    assert table.noted() == seq("0920")
+    again = table.batch(base)
+    # 0900 is behind the look-back of 15 minutes; the last one waits
+    assert (again.counts.duplicates, again.counts.pending) == (1, 1)
+    table.land("- 0940 B 1 Cleo")
+    table.run(base)
+    assert [text for text in table.changes() if " U " in text] == [
+        "0900 U 1 Bea",
+        "0920 U 1 Cleo",
+        "0940 U 1 Dora <- 1 Cleo",
+    ]
+
+
 # --- rejected records
 
 

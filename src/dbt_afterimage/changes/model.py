@@ -105,7 +105,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         check_gap(context, where, staged, log, done, reading.marks, found.first_seq)
     horizon = where.before_look_back(greatest(found.seen_seq, done.change_seq) or where.first)
     accepted, rejected = _split(decided, horizon)
-    counts = found.counts(decided, horizon)
+    late = found.late(decided, horizon)
+    counts = found.counts(late)
     logged = accepted
     for load in loads:
         is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
@@ -132,10 +133,10 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         ),
         change_seq=read_up_to(
             where,
-            greatest(found.accepted_seq, done.change_seq),
+            greatest(found.accepted_seq, late.seq, done.change_seq),
             [load.position for load in loads],
         ),
-        changed_at=greatest(found.accepted_at, done.changed_at),
+        changed_at=greatest(found.accepted_at, late.changed_at, done.changed_at),
         arrival=arrival,
         recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
         recorded_after=done.recorded_at,
