@@ -437,6 +437,16 @@ def test_a_change_at_the_position_that_a_load_took_is_read(make_table: MakeTable
     assert "0900 I 2 Bob" in table.changes()
 
 
+def test_an_empty_load_has_the_time_that_is_declared(make_table: MakeTable) -> None:
+    table = make_table("emptied")
+    table.land("- first L 1 Ann")
+    table.run({"base": {"kind": "frozen", "load_id": "first"}})
+    base = {"kind": "frozen", "load_id": "second", "loaded_at": "2026-03-02 12:00:00"}
+    table.purge("-")
+    table.run({"base": base})
+    assert table.markers() == [("first", None, 1), ("second", "2026-03-02 12:00:00", 0)]
+
+
 # --- updates without a before image
 
 

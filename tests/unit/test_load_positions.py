@@ -19,7 +19,7 @@ def seq(text: str) -> str:
 
 
 def settings(position: str) -> dict[str, Any]:
-    base = {"kind": "frozen", "load_id": "first", "position": position}
+    base = {"kind": "frozen", "load_id": "first", "position": position, "loaded_at": None}
     return {"system": "qlik_change_table", "source_table": "raw.things__ct", "base": base}
 
 

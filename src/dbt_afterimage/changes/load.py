@@ -35,10 +35,12 @@ class Load:
     Attributes:
         load_id: its name.
         position: its change_seq.
+        loaded_at: its time in UTC, where that is declared; rows may tell it too.
     """
 
     load_id: str
     position: str
+    loaded_at: str | None = None
 
 
 def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
@@ -149,7 +151,7 @@ def new_loads(
         # also behind a load that was declared to lie beyond the changes
         last = greatest(done.change_seq, *[row["change_seq"] for row in markers])
         position = where.after(last) if markers and last else where.first
-    return [Load(base["load_id"], position)]
+    return [Load(base["load_id"], position, base["loaded_at"])]
 
 
 def _check_not_in_future(settings: dict[str, Any], where: Positions) -> None:

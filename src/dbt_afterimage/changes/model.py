@@ -111,7 +111,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     for load in loads:
         is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
         loaded = decided.filter(is_of_load & (F.col("outcome") == ACCEPTED))
-        mark = marker(loaded, load.position).withColumn("load_id", F.lit(load.load_id))
+        mark = marker(loaded, load.position, load.loaded_at)
+        mark = mark.withColumn("load_id", F.lit(load.load_id))
         logged = logged.unionByName(mark, allowMissingColumns=True)
 
     has_rows = bool(counts.accepted) or bool(loads)
