@@ -472,6 +472,20 @@ def test_updates_that_waited_long_enough_are_settled(make_table: MakeTable) -> N
 # --- rejected records
 
 
+def test_a_rejected_record_is_kept_as_it_was_read(make_table: MakeTable) -> None:
+    """Its text is looked for among the records that the run reads, not in the whole raw table."""
+    table = make_table("text")
+    table.land("m1 0900 I 1 Ann", "m2 1200 I 2 Bob", "m3 1210 I 3 Cid")
+    table.run()
+    # the same record in a mark of long ago, which no run reads any more
+    table.land("m4 0800 D -", "m1 0800 D -")
+    table.run()
+    assert table.rejects() == ["m4 0800 D -: null_key"]
+    table.land("- first L - Eve", "- first L 4 Fay")
+    table.run({"base": {"kind": "frozen", "load_id": "first"}})
+    assert table.rejects() == ["- first L - Eve: null_key", "m4 0800 D -: null_key"]
+
+
 def test_a_repaired_record_resolves_the_rejected_one(make_table: MakeTable) -> None:
     table = make_table("repaired")
     table.land(

@@ -93,9 +93,11 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     reading = read(context, where, staged, log, done)
     decided = pair(reading.changes, reading.recorded, key, before_images=settings["before_images"])
 
+    records = reading.changes
     loads = new_loads(settings, staged, log, where, done)
     for load in loads:
         is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
+        records = records.unionByName(staged.filter(is_of_load))
         rows = decide_load(staged.filter(is_of_load), key, load.position)
         decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = keep(_without_settled_values(decided, data_columns(staged.columns)))
@@ -118,7 +120,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     has_rows = bool(counts.accepted) or bool(loads)
     recorded_at = next_recorded_at(done)
     rejects = (
-        new_rejects(session, context, rejected, staged, recorded_at) if counts.rejected else None
+        new_rejects(session, context, rejected, records, recorded_at) if counts.rejected else None
     )
     if rejects is not None and settings["on_reject"] == "fail":
         raise RejectedRecordsError(describe_rejects(context, rejects.rows))
