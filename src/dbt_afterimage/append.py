@@ -1,7 +1,8 @@
 """Appends a batch to a table once, although another run may be appending it at the same moment.
 
 Plain appends never conflict: of two runs that found the same new changes both would add them. Here
-the table format itself refuses the second one.
+the table format itself refuses the second one. A table is replaced by whoever comes last: before
+that, `check_unchanged` looks for what the rows that replace it cannot know.
 """
 
 from __future__ import annotations
@@ -45,20 +46,42 @@ def append_once(
         ConcurrentRunError: another run has recorded a batch since. Nothing was written.
     """
     rows = rows.select(*[quoted(name) for name in session.table(table).columns])
-    recorded = F.col(mark)
-    newer = recorded > F.lit(after).cast("timestamp") if after else recorded.isNotNull()
     with conflicts_explained(table):
         if table_format == "iceberg":
-            _append_to_iceberg(session, table, rows, newer, gather=gather)
+            _append_to_iceberg(session, table, rows, after, mark, gather=gather)
         else:
-            _append_to_delta(session, table, rows, newer, after)
+            _append_to_delta(session, table, rows, after, mark)
+
+
+def check_unchanged(
+    session: SparkSession, table: str, after: str | None, mark: str = "recorded_at"
+) -> None:
+    """Stop where a batch was recorded after the last one that a run knows.
+
+    Args:
+        session: the live Spark session.
+        table: name of an existing table with a column ``mark``.
+        after: the greatest ``mark`` that the run knows, ISO text in UTC; None for none.
+        mark: the column with the time of a batch.
+
+    Raises:
+        ConcurrentRunError: there is such a batch.
+    """
+    if session.table(table).filter(_is_newer(after, mark)).limit(1).count():
+        raise ConcurrentRunError.of(table)
+
+
+def _is_newer(after: str | None, mark: str) -> Column:
+    recorded = F.col(mark)
+    return recorded > F.lit(after).cast("timestamp") if after else recorded.isNotNull()
 
 
 def _append_to_iceberg(
     session: SparkSession,
     table: str,
     rows: DataFrame,
-    newer: Column,
+    after: str | None,
+    mark: str,
     *,
     gather: bool,
 ) -> None:
@@ -70,28 +93,28 @@ def _append_to_iceberg(
     if snapshot is None:
         writer.append()
         return
-    if session.table(table).filter(newer).limit(1).count():
-        raise ConcurrentRunError.of(table)
+    check_unchanged(session, table, after, mark)
     # An overwrite of what another run might have recorded: Iceberg refuses it when there is such.
     (
         writer.option("isolation-level", "serializable")
         .option("validate-from-snapshot-id", snapshot)
-        .overwrite(newer)
+        .overwrite(_is_newer(after, mark))
     )
 
 
 def _append_to_delta(
-    session: SparkSession, table: str, rows: DataFrame, newer: Column, after: str | None
+    session: SparkSession, table: str, rows: DataFrame, after: str | None, mark: str
 ) -> None:
+    # a table that was made anew meanwhile knows nothing of the transaction
+    check_unchanged(session, table, after, mark)
     number = _microseconds(after)
     if _is_committed(session, table, rows, f"afterimage {table}", number):
         return
     # Either another run has recorded the batch, or it was and its rows were taken back since, by
     # `restore table` for example: Delta remembers the transaction all the same.
     state = current_state(session, table, "delta")
-    if session.table(table).filter(newer).limit(1).count() or not _is_committed(
-        session, table, rows, f"afterimage {table} after version {state}", number
-    ):
+    check_unchanged(session, table, after, mark)
+    if not _is_committed(session, table, rows, f"afterimage {table} after version {state}", number):
         raise ConcurrentRunError.of(table)
 
 

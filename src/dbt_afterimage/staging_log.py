@@ -14,16 +14,17 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.append import append_once
+from dbt_afterimage.append import append_once, check_unchanged
 from dbt_afterimage.changes.progress import (
     Progress,
+    forget_since,
     next_recorded_at,
     read_progress,
     really_done,
     write_progress,
 )
 from dbt_afterimage.kept_rows import release
-from dbt_afterimage.spark_adapter.errors import conflicts_explained
+from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.table_writer import table_writer
 
 logger = AdapterLogger("afterimage")
@@ -105,6 +106,9 @@ def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -
         session: the live Spark session.
         context: as for `start_log`.
         batch: what to write.
+
+    Raises:
+        ConcurrentRunError: another run has recorded a batch since `start_log`.
     """
     try:
         _write(session, context, batch)
@@ -115,11 +119,18 @@ def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -
 
 def _write(session: SparkSession, context: dict[str, Any], batch: LogBatch) -> None:
     log, table_format, run = context["log"], context["file_format"], batch.run
+    others_wrote = False
+    if run.is_rebuild:
+        check_unchanged(session, log, run.done.recorded_at)
     if run.stored is None or run.is_rebuild:
         writer = table_writer(batch.rows, log, table_format, batch.partition_by)
         with conflicts_explained(log):
             if run.is_rebuild:
                 writer.createOrReplace()
+                # what another run has recorded and noted meanwhile is not in the log any more
+                others_wrote = forget_since(
+                    session, context["progress"], context["model"], run.done.recorded_at
+                )
             else:
                 writer.create()
     elif not batch.is_empty and not batch.rows.isEmpty():
@@ -129,6 +140,8 @@ def _write(session: SparkSession, context: dict[str, Any], batch: LogBatch) -> N
         recorded_at = run.recorded_at if is_new else run.done.recorded_at
         progress = Progress(recorded_at, batch.change_seq, arrival=batch.arrival)
         write_progress(session, context["progress"], context["model"], progress)
+    if others_wrote:
+        raise ConcurrentRunError.while_made_anew(log)
     if not batch.is_empty:
         at = F.lit(run.recorded_at).cast("timestamp")
         count = session.table(log).filter(F.col("recorded_at") == at).count()

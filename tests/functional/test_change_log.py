@@ -28,6 +28,7 @@ from dbt_afterimage.changes.write import write_batch
 from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.settings import parse_settings, positions
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
+from dbt_afterimage.table_writer import table_writer
 from tests.macro_renderer import MacroRenderer
 
 if TYPE_CHECKING:
@@ -166,6 +167,24 @@ class Table:
         self._staged().createOrReplaceTempView(view)
         rows = self._spark.sql(render("test_conserved", self.log, view)).collect()
         return sorted(f"{row['change_seq'][8:12]} {row['change_oper']}" for row in rows)
+
+    def noted(self) -> str | None:
+        """Up to which position the last run says that it has read."""
+        last = "max(struct(recorded_at, change_seq)).change_seq"
+        row = self._frame(self.progress).selectExpr(last).first()
+        assert row is not None
+        return None if row[0] is None else str(row[0])
+
+    def markers(self) -> list[tuple[str, str | None, int]]:
+        """Name, time and number of rows of each full load."""
+        marked = self._frame(self.log).filter("load_rows is not null")
+        rows = marked.selectExpr("load_id", "cast(changed_at as string)", "load_rows")
+        return sorted(tuple(row) for row in rows.collect())
+
+    def loads(self) -> list[tuple[str, str]]:
+        """Name and position of each full load, in their order."""
+        rows = self._frame(self.log).filter("load_rows is not null").select("load_id", "change_seq")
+        return sorted((tuple(row) for row in rows.collect()), key=lambda load: load[1])
 
     def commits(self) -> list[int]:
         """How many there are of the log, of the rejected records and of the progress."""
@@ -403,7 +422,89 @@ def test_a_full_load_closes_a_gap(make_table: MakeTable) -> None:
     assert table.changes()[-1] == "1300 I 3 Cid"
 
 
+# --- full loads
+
+
+def test_the_position_of_a_load_hides_no_change_before_it(make_table: MakeTable) -> None:
+    """The load may be newer than the changes that have landed."""
+    table = make_table("declared")
+    table.land("- 0900 I 1 Ann", "- 0859 U 2 Bea", "- first L 1 Ann")
+    loaded = {"base": {"kind": "frozen", "load_id": "first", "position": seq("1200")}}
+    table.run(loaded)
+    assert table.loads() == [("first", seq("1200"))]
+    table.land("- 0859 B 2 Bob", "- 1000 I 2 Bob", "- 1130 D 2", "- 1155 I 3 Cid")
+    table.run({**loaded, "on_gap": "fail"})
+    assert [text for text in table.changes() if " L" not in text] == [
+        "0859 U 2 Bea <- 2 Bob",
+        "0900 I 1 Ann",
+        "1000 I 2 Bob",
+        "1130 D 2",
+        "1155 I 3 Cid",
+    ]
+
+
+def test_a_change_at_the_position_that_a_load_took_is_read(make_table: MakeTable) -> None:
+    table = make_table("next_door")
+    exact = {"look_back": "0 seconds"}
+    table.land("- 0900 I 1 Ann", "- first L 1 Ann")
+    table.run({**exact, "base": {"kind": "frozen", "load_id": "first"}})
+    second = {**exact, "base": {"kind": "frozen", "load_id": "second"}}
+    table.land("- second L 1 Ann")
+    table.run(second)
+    place = f"{int(seq('0900')) + 1}"
+    assert table.loads()[1] == ("second", place)
+    table.land(f"- {place} I 2 Bob")
+    table.run(second)
+    assert "0900 I 2 Bob" in table.changes()
+
+
+def test_an_empty_load_has_the_time_that_is_declared(make_table: MakeTable) -> None:
+    table = make_table("emptied")
+    table.land("- first L 1 Ann")
+    table.run({"base": {"kind": "frozen", "load_id": "first"}})
+    base = {"kind": "frozen", "load_id": "second", "loaded_at": "2026-03-02 12:00:00"}
+    table.purge("-")
+    table.run({"base": base})
+    assert table.markers() == [("first", None, 1), ("second", "2026-03-02 12:00:00", 0)]
+
+
+# --- updates without a before image
+
+
+def test_updates_that_waited_long_enough_are_settled(make_table: MakeTable) -> None:
+    """A task that stores no before images, though `before_images` was left at true."""
+    table = make_table("alone")
+    base = {"base": {"kind": "frozen", "load_id": "first"}}
+    table.land("- first L 1 Ann", "- 0900 U 1 Bea", "- 0920 U 1 Cleo", "- 0940 U 1 Dora")
+    table.run(base)
+    assert table.noted() == seq("0920")
+    again = table.batch(base)
+    # 0900 is behind the look-back of 15 minutes; the last one waits
+    assert (again.counts.duplicates, again.counts.pending) == (1, 1)
+    table.land("- 0940 B 1 Cleo")
+    table.run(base)
+    assert [text for text in table.changes() if " U " in text] == [
+        "0900 U 1 Bea",
+        "0920 U 1 Cleo",
+        "0940 U 1 Dora <- 1 Cleo",
+    ]
+
+
 # --- rejected records
+
+
+def test_a_rejected_record_is_kept_as_it_was_read(make_table: MakeTable) -> None:
+    """Its text is looked for among the records that the run reads, not in the whole raw table."""
+    table = make_table("text")
+    table.land("m1 0900 I 1 Ann", "m2 1200 I 2 Bob", "m3 1210 I 3 Cid")
+    table.run()
+    # the same record in a mark of long ago, which no run reads any more
+    table.land("m4 0800 D -", "m1 0800 D -")
+    table.run()
+    assert table.rejects() == ["m4 0800 D -: null_key"]
+    table.land("- first L - Eve", "- first L 4 Fay")
+    table.run({"base": {"kind": "frozen", "load_id": "first"}})
+    assert table.rejects() == ["- first L - Eve: null_key", "m4 0800 D -: null_key"]
 
 
 def test_a_repaired_record_resolves_the_rejected_one(make_table: MakeTable) -> None:
@@ -570,11 +671,65 @@ def test_of_two_runs_at_one_time_the_second_one_doubles_no_rejects(
     assert table.changes() == ["0900 I 1 Ann", "0920 I 2 Cid"]
 
 
+def test_a_rebuild_stops_where_another_run_has_recorded_something(make_table: MakeTable) -> None:
+    table = make_table("rebuilt_late")
+    table.land("- 0900 I 1 Ann")
+    table.run()
+    late = table.batch(rebuild_changes=True)
+    table.land("- 1200 I 2 Bob")
+    table.run()
+    commits = table.commits()
+    with pytest.raises(ConcurrentRunError, match="another run wrote to it"):
+        table.write(late)
+    assert table.commits() == commits
+    assert table.changes() == ["0900 I 1 Ann", "1200 I 2 Bob"]
+
+
+def test_what_another_run_records_during_a_rebuild_is_read_again(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To write the whole log takes minutes, in which a scheduled run can come and go."""
+    table = make_table("rebuilt_beside")
+    table.land("m1 0900 I 1 Ann")
+    table.run()
+    late = table.batch(rebuild_changes=True)
+
+    def meanwhile(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        table.land("m2 1100 I 2 Bob", "m3 1200 I 3 Cid", "m4 1210 I 4 Dan")
+        table.run()
+        return table_writer(*arguments)
+
+    monkeypatch.setattr(write, "table_writer", meanwhile)
+    with pytest.raises(ConcurrentRunError, match=r"made anew.*rebuild_changes: true"):
+        table.write(late)
+    assert table.changes() == ["0900 I 1 Ann"]
+    table.run()
+    assert len(table.changes()) == 4
+
+
 # --- killed runs
 
 
 class KilledError(Exception):
     """The process ends here."""
+
+
+def run_killed(
+    table: Table,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str,
+    settings: dict[str, Any] | None = None,
+    **variables: Any,
+) -> None:
+    """A run that ends before it calls a function of `write`."""
+
+    def no_more(*arguments: Any) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(write, before, no_more)
+        table.run(settings, **variables)
 
 
 def test_a_killed_run_can_be_repeated(
@@ -585,29 +740,55 @@ def test_a_killed_run_can_be_repeated(
     table.land("m1 0900 I 1 Ann", *bad)
     table.run()
 
-    def no_more(*arguments: Any) -> None:
-        raise KilledError
-
-    def run_killed(name: str, instead: Any, **variables: Any) -> None:
-        with monkeypatch.context() as patch, pytest.raises(KilledError):
-            patch.setattr(write, name, instead)
-            table.run(**variables)
-
     # before the log has the repaired record
     table.land("m2 0910 D 1")
-    run_killed("_append_to_log", no_more)
+    run_killed(table, monkeypatch, "_append_to_log")
     table.run()
     assert table.changes() == ["0900 I 1 Ann", "0910 D 1"]
     assert table.rejects("resolved_at is null") == [bad[1]]
     # before its progress is noted
     table.land("m3 0800 I 3 Cid", "m3 0920 I 2 Bob")
-    run_killed("write_progress", no_more)
+    run_killed(table, monkeypatch, "write_progress")
     log, rejected, progress = table.commits()
     table.run()
     assert table.commits() == [log, rejected, progress + 1]
     whole = ["0800 I 3 Cid", "0900 I 1 Ann", "0910 D 1", "0920 I 2 Bob"]
     assert table.changes() == whole
     assert table.rejects("resolved_at is null") == []
-    run_killed("write_progress", no_more, rebuild_changes=True)
+    run_killed(table, monkeypatch, "write_progress", rebuild_changes=True)
     table.run()
     assert table.changes() == whole
+
+
+@pytest.mark.parametrize("position", [None, seq("1200")], ids=["first", "declared"])
+def test_a_first_run_that_was_killed_has_recorded_its_load(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch, position: str | None
+) -> None:
+    """A later load comes after it, and what is noted is what an undisturbed run notes."""
+    noted, loads = [], []
+    for name in ("undisturbed", "killed"):
+        table = make_table(f"first_{name}_{position}")
+        first = {"base": {"kind": "frozen", "load_id": "first", "position": position}}
+        table.land("- first L 1 Ann")
+        if name == "killed":
+            run_killed(table, monkeypatch, "write_progress", first)
+        table.run(first)
+        noted.append(table.noted())
+        table.land("- second L 2 Bob")
+        table.run({"base": {"kind": "frozen", "load_id": "second"}})
+        loads.append(table.loads())
+    assert noted == ["0" * 35] * 2
+    after = f"{int(position or 0) + 1:035d}"
+    assert loads == [[("first", position or "0" * 35), ("second", after)]] * 2
+
+
+def test_a_first_run_that_was_killed_passes_over_no_mark(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make_table("first_marks")
+    table.land("m1 0900 I 1 Ann", "m1 1200 I 2 Bob")
+    run_killed(table, monkeypatch, "write_progress")
+    table.land("m2 0800 I 3 Cid", "m3 1210 I 4 Dan", "m4 1220 I 5 Eve")
+    table.run()
+    assert table.changes()[0] == "0800 I 3 Cid"
+    assert table.lost() == []

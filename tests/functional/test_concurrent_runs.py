@@ -6,19 +6,24 @@ a whole, then the first one writes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dbt_afterimage import staging_log
 from dbt_afterimage.append import append_once
+from dbt_afterimage.changes.progress import Progress, read_progress, write_progress
 from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
+from dbt_afterimage.staging_log import LogBatch, start_log, write_log
 from dbt_afterimage.table_state import current_state
+from dbt_afterimage.table_writer import table_writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TABLE = "concurrent.people_changes"
+PROGRESS = "concurrent.progress"
 # another number each time that it is worked out; Spark's own functions draw the same ones again
 DRAWN = "cast(conv(substr(reflect('java.util.UUID', 'randomUUID'), 1, 7), 16, 10) as int) as id"
 FIRST, SECOND, THIRD = (f"2026-03-01T10:00:0{second}.000000" for second in (1, 2, 3))
@@ -115,3 +120,66 @@ def test_an_append_writes_what_was_worked_out_before(
     append_once(spark, table, ours, table_format, FIRST)
     ours.unpersist()
     assert ids(spark) == sorted([1, *expected])
+
+
+def test_a_batch_is_refused_where_the_table_was_made_anew(
+    spark: SparkSession, table: str, table_format: str
+) -> None:
+    append_once(spark, table, batch(spark, FIRST, 1), table_format, None)
+    ours = batch(spark, THIRD, 2)
+    batch(spark, SECOND, 1, 2).writeTo(table).using(table_format).createOrReplace()
+    with pytest.raises(ConcurrentRunError):
+        append_once(spark, table, ours, table_format, FIRST)
+    assert ids(spark) == [1, 2]
+
+
+def test_a_decoded_log_is_not_made_anew_over_another_run(
+    spark: SparkSession, table: str, table_format: str
+) -> None:
+    context = log_context(spark, table_format)
+    append_once(spark, table, batch(spark, FIRST, 1), table_format, None)
+    run = start_log(spark, context)
+    append_once(spark, table, batch(spark, SECOND, 2), table_format, FIRST)
+    with pytest.raises(ConcurrentRunError, match="another run wrote to it"):
+        write_log(spark, context, LogBatch(run, batch(spark, THIRD, 1), is_empty=False))
+    assert ids(spark) == [1, 2]
+
+
+def test_what_another_run_notes_while_a_decoded_log_is_made_anew_is_taken_back(
+    spark: SparkSession, table: str, table_format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = log_context(spark, table_format)
+    append_once(spark, table, batch(spark, FIRST, 1), table_format, None)
+    write_progress(spark, PROGRESS, "people", Progress(FIRST, "1"))
+    write_progress(spark, PROGRESS, "others", Progress(THIRD, "9"))
+    run = start_log(spark, context)
+
+    def meanwhile(*arguments: Any) -> Any:
+        append_once(spark, table, batch(spark, SECOND, 2), table_format, FIRST)
+        write_progress(spark, PROGRESS, "people", Progress(SECOND, "2"))
+        return table_writer(*arguments)
+
+    monkeypatch.setattr(staging_log, "table_writer", meanwhile)
+    ours = LogBatch(run, batch(spark, THIRD, 1), is_empty=False, change_seq="1")
+    with pytest.raises(ConcurrentRunError, match=r"made anew.*rebuild_changes: true"):
+        write_log(spark, context, ours)
+    assert ids(spark) == [1]
+    assert read_progress(spark, PROGRESS, "people").change_seq == "1"
+    assert read_progress(spark, PROGRESS, "others").change_seq == "9"
+
+
+def log_context(spark: SparkSession, table_format: str) -> dict[str, Any]:
+    """Of a decoded log that is to be made anew, with a table of progress that notes nothing."""
+    spark.sql(f"drop table if exists {PROGRESS}")
+    spark.sql(
+        f"create table {PROGRESS} (model string, recorded_at timestamp, change_seq string, "
+        "changed_at timestamp, path string, arrival string, raw_version string) "
+        f"using {table_format}"
+    )
+    return {
+        "log": TABLE,
+        "progress": PROGRESS,
+        "model": "people",
+        "file_format": table_format,
+        "rebuild_changes": True,
+    }

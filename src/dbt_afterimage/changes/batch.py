@@ -42,7 +42,8 @@ class ChangeBatch:
         repaired: `record_hash` of older rejects whose repaired record is accepted, or None.
         empty_log: a DataFrame without rows that has the log's columns, to create it from.
         empty_rejected: the same for the rejected table.
-        change_seq: greatest position in the log after this batch, None when it has none.
+        change_seq: up to which position the log has read after this batch; None when it has
+            neither changes nor loads.
         changed_at: greatest commit time in the log after this batch, ISO text in UTC.
         arrival: greatest mark of arrival that was read, None where staging yields none.
         recorded_at: the batch's identity, ISO text in UTC.

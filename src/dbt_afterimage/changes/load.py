@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from pyspark.sql import DataFrame, Window
@@ -15,11 +17,15 @@ from dbt_afterimage.changes.pairing import (
     quoted,
     with_null_key_first,
 )
-from dbt_afterimage.changes.progress import Progress
+from dbt_afterimage.changes.progress import Progress, greatest
 from dbt_afterimage.positions import Positions
 from dbt_afterimage.settings import has_own_loads
 
 _IS_BAD = "_afterimage_is_bad"
+
+
+class LoadPositionError(ValueError):
+    """`base.position` cannot be that of a load; the text is meant for the user."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,12 @@ class Load:
     Attributes:
         load_id: its name.
         position: its change_seq.
+        loaded_at: its time in UTC, where that is declared; rows may tell it too.
     """
 
     load_id: str
     position: str
+    loaded_at: str | None = None
 
 
 def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
@@ -117,6 +125,9 @@ def new_loads(
         log: the change log, None before its first run.
         where: the arithmetic on positions.
         done: what earlier runs have read.
+
+    Raises:
+        LoadPositionError: the declared position is more than a day ahead.
     """
     base = settings.get("base")
     if not base and not has_own_loads(settings):
@@ -125,7 +136,7 @@ def new_loads(
         []
         if log is None
         else log.filter((F.col("change_oper") == "L") & F.col("load_rows").isNotNull())
-        .select("load_id")
+        .select("load_id", "change_seq")
         .collect()
     )
     recorded = {row["load_id"] for row in markers}
@@ -135,9 +146,41 @@ def new_loads(
         return []
     if base["position"]:
         position = str(base["position"])
+        _check_not_in_future(settings, where)
     else:
-        position = where.after(done.change_seq) if markers and done.change_seq else where.first
-    return [Load(base["load_id"], position)]
+        # also behind a load that was declared to lie beyond the changes
+        last = greatest(done.change_seq, *[row["change_seq"] for row in markers])
+        position = where.after(last) if markers and last else where.first
+    return [Load(base["load_id"], position, base["loaded_at"])]
+
+
+def _check_not_in_future(settings: dict[str, Any], where: Positions) -> None:
+    """A position of another century would stand above every change that ever comes."""
+    base = settings["base"]
+    limit = where.of_time(datetime.now(timezone.utc) + timedelta(days=1))
+    if limit is not None and base["position"] > limit:
+        raise LoadPositionError(
+            f"Source table {settings['source_table']}: `base.position` of the load "
+            f"{base['load_id']!r} is {base['position']}, more than a day in the future. Allowed: "
+            f"the change_seq up to which the load holds the changes, at most {limit}. Nothing was "
+            "written. Cure: correct the position, or leave it out: a first load comes before all "
+            "changes, a later one behind those that are there."
+        )
+
+
+def read_up_to(where: Positions, changes: str | None, loads: Iterable[str]) -> str | None:
+    """Up to which position the log has read when it holds these changes and loads.
+
+    A load stands behind the changes that are there, and no further: its position may be declared,
+    and lie beyond changes that have not landed yet.
+
+    Args:
+        where: the arithmetic on positions.
+        changes: the greatest position of a change, None for no change.
+        loads: the positions of full loads.
+    """
+    behind = where.after(changes) if changes else where.first
+    return greatest(changes, *[min(position, behind) for position in loads])
 
 
 def load_ids(settings: dict[str, Any], staged: DataFrame) -> set[str]:

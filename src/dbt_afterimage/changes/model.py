@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,7 +11,7 @@ from pyspark.sql import functions as F
 from dbt_afterimage.changes.batch import ChangeBatch
 from dbt_afterimage.changes.contract import LOG_COLUMNS, REJECTED_COLUMNS, data_columns
 from dbt_afterimage.changes.gaps import check_gap
-from dbt_afterimage.changes.load import decide_load, marker, new_loads
+from dbt_afterimage.changes.load import decide_load, marker, new_loads, read_up_to
 from dbt_afterimage.changes.log_table import fit_log
 from dbt_afterimage.changes.pairing import (
     ACCEPTED,
@@ -27,6 +28,7 @@ from dbt_afterimage.changes.progress import (
     next_recorded_at,
     read_progress,
     really_done,
+    unnoted,
 )
 from dbt_afterimage.changes.quarantine import (
     RejectedRecordsError,
@@ -59,6 +61,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         RejectedRecordsError: records are rejected and `on_reject` is `fail`.
         GapError: the raw table was purged before it was read, and `on_gap` is `fail`.
         RebuildError: `rebuild_changes` is set, and the raw tables lack what the log holds.
+        LoadPositionError: `base.position` is in the future.
         GuardError: the log cannot take what staging yields.
     """
     context = dbt.config.get("afterimage")
@@ -77,6 +80,10 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     is_change = F.col("change_oper") != "L"
     seq, at = (F.when(is_change, F.col(name)) for name in ("change_seq", "changed_at"))
     done = really_done(log, noted, seq, at)
+    if log is not None and done != noted:
+        loaded = unnoted(log, noted).filter(F.col("load_rows").isNotNull())
+        positions_loaded = [row["change_seq"] for row in loaded.select("change_seq").collect()]
+        done = replace(done, change_seq=read_up_to(where, done.change_seq, positions_loaded))
     is_rebuild = log is not None and context["rebuild_changes"]
     if log is not None and is_rebuild:
         check_rebuild(context, where, staged, log)
@@ -86,9 +93,11 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     reading = read(context, where, staged, log, done)
     decided = pair(reading.changes, reading.recorded, key, before_images=settings["before_images"])
 
+    records = reading.changes
     loads = new_loads(settings, staged, log, where, done)
     for load in loads:
         is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
+        records = records.unionByName(staged.filter(is_of_load))
         rows = decide_load(staged.filter(is_of_load), key, load.position)
         decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = keep(_without_settled_values(decided, data_columns(staged.columns)))
@@ -98,18 +107,20 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         check_gap(context, where, staged, log, done, reading.marks, found.first_seq)
     horizon = where.before_look_back(greatest(found.seen_seq, done.change_seq) or where.first)
     accepted, rejected = _split(decided, horizon)
-    counts = found.counts(decided, horizon)
+    late = found.late(decided, horizon)
+    counts = found.counts(late)
     logged = accepted
     for load in loads:
         is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
         loaded = decided.filter(is_of_load & (F.col("outcome") == ACCEPTED))
-        mark = marker(loaded, load.position).withColumn("load_id", F.lit(load.load_id))
+        mark = marker(loaded, load.position, load.loaded_at)
+        mark = mark.withColumn("load_id", F.lit(load.load_id))
         logged = logged.unionByName(mark, allowMissingColumns=True)
 
     has_rows = bool(counts.accepted) or bool(loads)
     recorded_at = next_recorded_at(done)
     rejects = (
-        new_rejects(session, context, rejected, staged, recorded_at) if counts.rejected else None
+        new_rejects(session, context, rejected, records, recorded_at) if counts.rejected else None
     )
     if rejects is not None and settings["on_reject"] == "fail":
         raise RejectedRecordsError(describe_rejects(context, rejects.rows))
@@ -123,10 +134,12 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         empty_rejected=local_rows(
             session, [], ", ".join(f"{name} {kind}" for name, kind in REJECTED_COLUMNS.items())
         ),
-        change_seq=greatest(
-            found.accepted_seq, done.change_seq, *[load.position for load in loads]
+        change_seq=read_up_to(
+            where,
+            greatest(found.accepted_seq, late.seq, done.change_seq),
+            [load.position for load in loads],
         ),
-        changed_at=greatest(found.accepted_at, done.changed_at),
+        changed_at=greatest(found.accepted_at, late.changed_at, done.changed_at),
         arrival=arrival,
         recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
         recorded_after=done.recorded_at,

@@ -73,6 +73,26 @@ def forget_progress(session: SparkSession, table: str, model: str) -> None:
     forget_noted(model)
 
 
+def forget_since(session: SparkSession, table: str, model: str, after: str | None) -> bool:
+    """Remove what is noted of ``model`` and later than a batch; whether there was anything.
+
+    Args:
+        session: the live Spark session.
+        table: the table of progress.
+        model: its name there.
+        after: the batch, ISO text in UTC; None = remove all.
+    """
+    later = f"model = '{model}'"
+    if after is not None:
+        later += f" and recorded_at > timestamp '{after}'"
+    # a delete is a commit, and may meet what other models note, even when it finds nothing
+    if session.table(table).filter(later).isEmpty():
+        return False
+    session.sql(f"delete from {table} where {later}")
+    forget_noted(model)
+    return True
+
+
 def unnoted(log: DataFrame, noted: Progress, mark: str = "recorded_at") -> DataFrame:
     """The rows of a log that a killed run wrote and did not note; `mark` is the time of a batch."""
     if noted.recorded_at is None:

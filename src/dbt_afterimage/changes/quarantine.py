@@ -29,13 +29,20 @@ def new_rejects(
     session: SparkSession,
     context: dict[str, Any],
     rejected: DataFrame,
-    staged: DataFrame,
+    read: DataFrame,
     recorded_at: str,
 ) -> Rejects | None:
     """Rejected records that `<table>_changes_rejected` lacks, whole, as they came.
 
-    Rejected records are few and are read again in every run; only for new ones staging is read a
-    second time, for the raw text that the pairing does not carry.
+    Rejected records are few and are read again in every run; only for new ones all that the run
+    reads is read a second time, for the raw text that the pairing does not carry.
+
+    Args:
+        session: the live Spark session.
+        context: as the materialization gives it.
+        rejected: records that were rejected, with their reasons.
+        read: what they are some of, as staged: all records that this run reads.
+        recorded_at: the batch's identity, ISO text in UTC.
     """
     after = None
     if session.catalog.tableExists(context["rejected"]):
@@ -57,7 +64,7 @@ def new_rejects(
         new = new.join(known, "record_hash", "left_anti")
     if new.isEmpty():
         return None
-    raw = staged.select("record_hash", "raw_record").join(
+    raw = read.select("record_hash", "raw_record").join(
         F.broadcast(new.select("record_hash")), "record_hash", "left_semi"
     )
     raw = raw.groupBy("record_hash").agg(F.min("raw_record").alias("raw_record"))

@@ -68,7 +68,7 @@ def read(
         return Reading(changes, None, None)
     recorded = log.filter(F.col("change_oper") != "L")
     floor = _floor(context, where, changes, done)
-    if floor is None:
+    if floor is None or _is_first_by_marks(changes, done):
         return Reading(changes, recorded, None)
     seq = F.col("change_seq")
     by_position = _is_behind(floor, where, changes)
@@ -120,7 +120,8 @@ def _floor(
     """Records up to this position were settled by earlier runs; None = read everything."""
     if done.change_seq is None:
         return None
-    floor = where.before_look_back(done.change_seq)
+    # the last position itself is read again: a load may have taken the one of the next change
+    floor = min(where.before_look_back(done.change_seq), where.before(done.change_seq))
     if context["backfill_from"] is not None:
         # What the log has not reached yet must not be skipped.
         wanted = _before_backfill(context, where, changes)
@@ -151,6 +152,11 @@ def _before_backfill(context: dict[str, Any], where: Positions, changes: DataFra
     at_that_time = is_position(where) & (F.col("changed_at") >= F.lit(given).cast("timestamp"))
     first = changes.filter(at_that_time).agg(F.min("change_seq")).first()
     return where.before(first[0]) if first and first[0] is not None else None
+
+
+def _is_first_by_marks(changes: DataFrame, done: Progress) -> bool:
+    """No mark is noted, for the first run was killed or the source had none, and now there are."""
+    return done.arrival is None and not changes.filter(F.col("arrival").isNotNull()).isEmpty()
 
 
 def _marks(look_back: int, changes: DataFrame, done: Progress) -> Marks | None:

@@ -24,6 +24,23 @@ _OUTCOMES = (ACCEPTED, REJECTED, DUPLICATE, WAITING)
 
 
 @dataclass(frozen=True)
+class Late:
+    """What waits no longer, for the look-back has passed it.
+
+    Attributes:
+        updates: they are accepted without their before images.
+        images: before images, which are rejected.
+        seq: greatest position of these updates.
+        changed_at: greatest time of these updates, ISO text in UTC.
+    """
+
+    updates: int = 0
+    images: int = 0
+    seq: str | None = None
+    changed_at: str | None = None
+
+
+@dataclass(frozen=True)
 class Summary:
     """What is known of a batch as a whole; positions and times are those of changes, not of loads.
 
@@ -45,24 +62,36 @@ class Summary:
     arrival: str | None
     days: int
 
-    def counts(self, decided: DataFrame, horizon: str) -> BatchCounts:
-        """How many records became what.
+    def late(self, decided: DataFrame, horizon: str) -> Late:
+        """What of a batch waits no longer.
 
         Args:
             decided: the batch.
             horizon: up to here nothing waits any more.
         """
-        late: dict[str, int] = {}
-        if self.records[WAITING]:
-            rows = decided.filter(is_waiting_too_long(horizon)).groupBy("change_oper").count()
-            late = {row["change_oper"]: row["count"] for row in rows.collect()}
-        alone, orphans = late.get("U", 0), late.get("B", 0)
+        if not self.records[WAITING]:
+            return Late()
+        is_update = F.col("change_oper") == "U"
+        found = (
+            decided.filter(is_waiting_too_long(horizon))
+            .agg(
+                F.count_if(is_update),
+                F.count_if(F.col("change_oper") == "B"),
+                F.max(F.when(is_update, F.col("change_seq"))),
+                F.date_format(F.max(F.when(is_update, F.col("changed_at"))), ISO_TIMESTAMP),
+            )
+            .collect()[0]
+        )
+        return Late(*found)
+
+    def counts(self, late: Late) -> BatchCounts:
+        """How many records became what."""
         return BatchCounts(
-            accepted=self.records[ACCEPTED] + alone,
-            rejected=self.records[REJECTED] + orphans,
+            accepted=self.records[ACCEPTED] + late.updates,
+            rejected=self.records[REJECTED] + late.images,
             duplicates=self.records[DUPLICATE],
-            pending=self.records[WAITING] - alone - orphans,
-            without_before_image=alone,
+            pending=self.records[WAITING] - late.updates - late.images,
+            without_before_image=late.updates,
         )
 
 

@@ -13,12 +13,12 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt_afterimage.append import append_once
+from dbt_afterimage.append import append_once, check_unchanged
 from dbt_afterimage.changes.batch import ChangeBatch
 from dbt_afterimage.changes.log_table import fitted, log_origin
-from dbt_afterimage.changes.progress import Progress, write_progress
+from dbt_afterimage.changes.progress import Progress, forget_since, write_progress
 from dbt_afterimage.kept_rows import release
-from dbt_afterimage.spark_adapter.errors import conflicts_explained
+from dbt_afterimage.spark_adapter.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.table_writer import table_writer
 from dbt_afterimage.temporary_view import temporary_view
 
@@ -35,6 +35,9 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
         session: the live Spark session.
         context: names of the tables, table format and model, as the materialization gives them.
         batch: what to write.
+
+    Raises:
+        ConcurrentRunError: another run has recorded a batch since this one was decided.
     """
     if batch is None:
         return
@@ -46,6 +49,8 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
 
 def _write(session: SparkSession, context: dict[str, Any], batch: ChangeBatch) -> None:
     table_format, log = context["file_format"], context["log"]
+    if batch.is_rebuild:
+        check_unchanged(session, log, batch.recorded_after)
     rejects, rejects_after = None, None
     if batch.rejected is not None:
         rejects, rejects_after = batch.rejected.rows, batch.rejected.after
@@ -56,15 +61,23 @@ def _write(session: SparkSession, context: dict[str, Any], batch: ChangeBatch) -
     if batch.repaired is not None:
         _resolve(session, context["rejected"], batch.repaired, batch.recorded_at)
     origin = log_origin(context).properties()
+    others_wrote = False
     if batch.is_rebuild:
         rows = batch.accepted if batch.accepted is not None else batch.empty_log
-        table_writer(rows, log, table_format, ["change_date"], origin).createOrReplace()
+        with conflicts_explained(log):
+            table_writer(rows, log, table_format, ["change_date"], origin).createOrReplace()
+        # what another run has recorded and noted meanwhile is not in the log any more
+        others_wrote = forget_since(
+            session, context["progress"], context["model"], batch.recorded_after
+        )
         wrote = True
     else:
         wrote = _append_to_log(session, context, batch, origin)
     if wrote or batch.is_progress_behind:
         progress = Progress(batch.recorded_at, batch.change_seq, batch.changed_at, batch.arrival)
         write_progress(session, context["progress"], context["model"], progress, batch.raw_version)
+    if others_wrote:
+        raise ConcurrentRunError.while_made_anew(log)
     if wrote or batch.rejected is not None:
         logger.info(f"{context['model']}: {batch.counts}")
 

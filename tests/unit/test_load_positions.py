@@ -1,0 +1,58 @@
+"""Where a full load of a base table stands among the changes, and how far its log has read then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt_afterimage.changes.load import LoadPositionError, new_loads, read_up_to
+from dbt_afterimage.changes.progress import Progress
+from dbt_afterimage.positions import OpenEdgePositions, QlikPositions
+
+WHERE = QlikPositions("15 minutes")
+NO_TABLE: Any = None
+
+
+def seq(text: str) -> str:
+    return text.ljust(35, "0")
+
+
+def settings(position: str) -> dict[str, Any]:
+    base = {"kind": "frozen", "load_id": "first", "position": position, "loaded_at": None}
+    return {"system": "qlik_change_table", "source_table": "raw.things__ct", "base": base}
+
+
+@pytest.mark.parametrize(
+    ("changes", "load", "expected"),
+    [
+        (None, WHERE.first, WHERE.first),
+        (None, seq("20260302"), WHERE.first),
+        (seq("20260302"), seq("20260301"), seq("20260302")),
+        (seq("20260302"), seq("20260303"), f"20260302{1:027d}"),
+    ],
+    ids=["nothing", "a declared position", "before the changes", "beyond the changes"],
+)
+def test_a_load_stands_no_further_than_behind_the_changes(
+    changes: str | None, load: str, expected: str
+) -> None:
+    assert read_up_to(WHERE, changes, [load]) == expected
+
+
+def test_without_a_load_the_changes_tell() -> None:
+    assert read_up_to(WHERE, None, []) is None
+    assert read_up_to(WHERE, seq("20260302"), []) == seq("20260302")
+
+
+def test_a_position_in_the_future_is_refused() -> None:
+    place = seq("20620302")
+    with pytest.raises(LoadPositionError) as error:
+        new_loads(settings(place), NO_TABLE, None, WHERE, Progress())
+    parts = ["raw.things__ct", "`base.position`", "'first'", place, "Allowed: ", "Cure: "]
+    assert [part for part in parts if part not in str(error.value)] == []
+
+
+def test_positions_that_tell_no_time_are_taken() -> None:
+    where = OpenEdgePositions(10_000)
+    (load,) = new_loads(settings("9" * 19), NO_TABLE, None, where, Progress())
+    assert load.position == "9" * 19
