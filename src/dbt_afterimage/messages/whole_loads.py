@@ -195,6 +195,19 @@ def load_rows(
     ).drop("waits_for", *_RUN_COLUMNS)
 
 
+def _key_values(key: Sequence[str]) -> Column:
+    """A row's key as a text; NULL where a part of it is missing: such rows are no copies."""
+    parts = [_value_of(name) for name in key]
+    is_whole = reduce(lambda one, other: one & other, [part.isNotNull() for part in parts])
+    return F.when(is_whole, F.to_json(F.array(*parts)))
+
+
+def _value_of(name: str) -> Column:
+    """The value of a column; as in staging, messages may write its name in other letters."""
+    same = F.map_filter("image", lambda column, _: F.lower(column) == name.lower())
+    return F.coalesce(F.col("image")[name], F.get(F.map_values(same), F.lit(0)))
+
+
 def _one_copy_per_load(rows: DataFrame, tables: Tables) -> DataFrame:
     """Of equal keys in one run the copy that belongs to the load.
 
@@ -204,7 +217,7 @@ def _one_copy_per_load(rows: DataFrame, tables: Tables) -> DataFrame:
     key: Column = F.lit(None).cast("string")
     for table in tables:
         if table["key"]:
-            values = F.to_json(F.array(*[F.col("image")[name] for name in table["key"]]))
+            values = _key_values(table["key"])
             is_table = (F.col("table_name") == table["message_table"]) & (
                 F.lit(table["table_schema"] is None)
                 | (F.col("table_schema") == F.lit(table["table_schema"]))

@@ -1,0 +1,90 @@
+"""Full loads that wait, among decoded messages alone: by dbt, expected rows are by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dbt_afterimage.demo.kafka.forms import data_schema, json_envelope, metadata_message
+from tests.functional.dbt_project import DbtProject
+from tests.functional.messages_project import (
+    Message,
+    MessagesProject,
+    change,
+    refresh,
+    write_project,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = {"id": "int", "name": "string"}
+TABLES = {"spelled": "raw_waits"}
+
+
+def row(number: int | None, name: str = "Ann") -> dict[str, Any]:
+    return {"id": number, "name": name}
+
+
+class Waiting:
+    """A project whose tables are staged only; each test has tables of its own."""
+
+    def __init__(self, project: MessagesProject) -> None:
+        self.project = project
+
+    def land(self, table: str, values: list[Any], partition: int = 0) -> None:
+        self.project.land(TABLES[table], [Message(table, value, partition) for value in values])
+
+    def decode(self, table: str, *more: str, **variables: Any) -> None:
+        self.project.dbt("run", "--select", f"{TABLES[table]}_messages", *more, **variables)
+
+    def found(self, table: str, kind: str) -> list[tuple[Any, ...]]:
+        """Load, partition and offset of the messages of a kind."""
+        messages = f"{TABLES[table]}_messages where table_name = '{table}' and kind = '{kind}'"
+        return self.project.rows(messages, "load_id, partition, `offset`", "1, 2, 3")
+
+
+@pytest.fixture(scope="module")
+def waiting(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    table_format: str,
+) -> Waiting:
+    folder = tmp_path_factory.mktemp("waiting")
+    sources = {"raw_waits": {"schemas_from": "metadata"}}
+    tables = {name: (source, {"key": ["id"]}, COLUMNS) for name, source in TABLES.items()}
+    write_project(folder, sources, tables, staged_only=tables)
+    project = make_dbt_project(folder, schema="waiting_loads")
+    return Waiting(MessagesProject(project, spark, table_format))
+
+
+def test_a_key_may_be_spelled_otherwise_in_messages(waiting: Waiting) -> None:
+    """Rows without a key are no copies of each other: each of them is to be rejected."""
+    columns = {"ID": "int", "NAME": "string"}
+    lineage = {"schema": "shop", "table": "spelled", "tableVersion": 1}
+    schema = data_schema(dict.fromkeys(columns, "string"))
+    metadata = metadata_message("S1", lineage, columns, ["ID"], schema)
+
+    def upper(message: dict[str, Any]) -> bytes:
+        data = {name.upper(): value for name, value in message["data"].items()}
+        return json_envelope({**message, "data": data}, schema_id="S1")
+
+    loaded = [row(1), row(2), row(3), row(3, "Amy"), row(None), row(None, "Bob")]
+    waiting.land("spelled", [json_envelope(metadata, "MD")])
+    waiting.land("spelled", [upper(refresh(values)) for values in loaded])
+    waiting.land("spelled", [upper(change("INSERT", 11, row(9)))])
+    waiting.decode("spelled", "stg_spelled")
+    places = [("spelled-0-1", 0, offset) for offset in (1, 2, 4, 5, 6)]
+    assert waiting.found("spelled", "load") == places
+    staged = waiting.project.rows("stg_spelled", "id, name, change_oper", "change_oper, id, name")
+    assert staged == [
+        (9, "Ann", "I"),
+        (None, "Ann", "L"),
+        (None, "Bob", "L"),
+        (1, "Ann", "L"),
+        (2, "Ann", "L"),
+        (3, "Amy", "L"),
+    ]
