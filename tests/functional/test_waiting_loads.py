@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COLUMNS = {"id": "int", "name": "string"}
-TABLES = {"spelled": "raw_waits"}
+TABLES = {
+    "spelled": "raw_waits",
+    "forced": "raw_waits",
+    "grown": "raw_waits",
+}
 
 
 def row(number: int | None, name: str = "Ann") -> dict[str, Any]:
@@ -54,26 +58,32 @@ def waiting(
     table_format: str,
 ) -> Waiting:
     folder = tmp_path_factory.mktemp("waiting")
-    sources = {"raw_waits": {"schemas_from": "metadata"}}
+    sources = {
+        "raw_waits": {"schemas_from": "metadata"},
+    }
     tables = {name: (source, {"key": ["id"]}, COLUMNS) for name, source in TABLES.items()}
     write_project(folder, sources, tables, staged_only=tables)
     project = make_dbt_project(folder, schema="waiting_loads")
     return Waiting(MessagesProject(project, spark, table_format))
 
 
+def metadata_of(table: str, schema_id: str, columns: dict[str, str]) -> bytes:
+    lineage = {"schema": "shop", "table": table, "tableVersion": 1}
+    schema = data_schema(dict.fromkeys(columns, "string"))
+    message = metadata_message(schema_id, lineage, columns, list(columns)[:1], schema)
+    return json_envelope(message, "MD")
+
+
 def test_a_key_may_be_spelled_otherwise_in_messages(waiting: Waiting) -> None:
     """Rows without a key are no copies of each other: each of them is to be rejected."""
     columns = {"ID": "int", "NAME": "string"}
-    lineage = {"schema": "shop", "table": "spelled", "tableVersion": 1}
-    schema = data_schema(dict.fromkeys(columns, "string"))
-    metadata = metadata_message("S1", lineage, columns, ["ID"], schema)
 
     def upper(message: dict[str, Any]) -> bytes:
         data = {name.upper(): value for name, value in message["data"].items()}
         return json_envelope({**message, "data": data}, schema_id="S1")
 
     loaded = [row(1), row(2), row(3), row(3, "Amy"), row(None), row(None, "Bob")]
-    waiting.land("spelled", [json_envelope(metadata, "MD")])
+    waiting.land("spelled", [metadata_of("spelled", "S1", columns)])
     waiting.land("spelled", [upper(refresh(values)) for values in loaded])
     waiting.land("spelled", [upper(change("INSERT", 11, row(9)))])
     waiting.decode("spelled", "stg_spelled")
@@ -88,3 +98,21 @@ def test_a_key_may_be_spelled_otherwise_in_messages(waiting: Waiting) -> None:
         (2, "Ann", "L"),
         (3, "Amy", "L"),
     ]
+
+
+def test_loads_that_follow_a_forced_one_are_recorded(waiting: Waiting) -> None:
+    """`complete_load` speaks of what is there, not of what comes behind it."""
+    for table in ("forced", "grown"):
+        waiting.land(table, [refresh(row(1)), refresh(row(2))])
+    waiting.decode("forced", complete_load=["forced", "grown"])
+    reload = [refresh(row(1)), refresh(row(3)), change("INSERT", 6, row(4))]
+    waiting.land("forced", [change("INSERT", 5, row(9)), *reload])
+    waiting.land("grown", [refresh(row(3)), change("INSERT", 5, row(9))])
+    waiting.decode("forced")
+    waiting.decode("forced", complete_load=["forced", "grown"])
+    first = [("forced-0-0", 0, 0), ("forced-0-0", 0, 1)]
+    assert waiting.found("forced", "load") == [*first, ("forced-0-3", 0, 3), ("forced-0-3", 0, 4)]
+    assert waiting.found("forced", "rejected") == []
+    # behind what was recorded, and no change between: what the load was said to be without
+    assert waiting.found("grown", "load") == [("grown-0-0", 0, 0), ("grown-0-0", 0, 1)]
+    assert waiting.found("grown", "rejected") == [(None, 0, 2)]

@@ -7,7 +7,7 @@ there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -19,8 +19,15 @@ from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.messages.columns import LOAD, REJECTED
 from dbt_afterimage.messages.decode import Schema, form_of
 from dbt_afterimage.messages.decoder import Decoder
-from dbt_afterimage.messages.loads import FullLoad, Run, Table, full_loads
-from dbt_afterimage.messages.notes import done_so_far, runs_by_table
+from dbt_afterimage.messages.loads import (
+    FullLoad,
+    Recorded,
+    Run,
+    Table,
+    full_loads,
+    new_and_late,
+)
+from dbt_afterimage.messages.notes import recorded_so_far, runs_by_table
 
 logger = AdapterLogger("afterimage")
 
@@ -66,9 +73,12 @@ class WholeLoads:
     def run_rows(self) -> Iterator[tuple[Any, ...]]:
         """Values of _RUN_COLUMNS."""
         for load in self.all:
+            is_late = load in self.late
             of_table = full_loads(self.runs[load.table])
             for run in load.runs:
-                of_run = [other.load_id for other in of_table if run in other.runs]
+                ends = [other.until for other in of_table if run in other.runs]
+                # of a late run a part may be recorded
+                number, numbers = (1, 1) if is_late else (ends.index(load.until) + 1, len(ends))
                 yield (
                     run.topic,
                     run.partition,
@@ -78,9 +88,9 @@ class WholeLoads:
                     load.load_id,
                     load.position,
                     load.loaded_at,
-                    of_run.index(load.load_id) + 1,
-                    len(of_run),
-                    load in self.late,
+                    number,
+                    numbers,
+                    is_late,
                 )
 
 
@@ -100,17 +110,14 @@ def find_whole_loads(
     """
     named = _named_tables(context)
     runs = runs_by_table(parts, positions)
-    consumed, done_until = done_so_far(done)
+    recorded = recorded_so_far(done)
     new: list[FullLoad] = []
     late: list[FullLoad] = []
     for table, of_table in runs.items():
-        until = done_until.get(table, "")
-        for load in full_loads(of_table):
-            if load.until <= until:
-                rest = tuple(run for run in load.runs if run.name not in consumed)
-                if rest:
-                    late.append(replace(load, runs=rest))
-            elif load.is_complete or table in named:
+        not_recorded, too_late = new_and_late(full_loads(of_table), recorded.get(table, Recorded()))
+        late.extend(too_late)
+        for load in not_recorded:
+            if load.is_complete or table in named:
                 new.append(load)
             else:
                 _report(context["model"], load)
