@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dbt_afterimage.demo.kafka.forms import data_schema, json_envelope, metadata_message
+from dbt_afterimage.messages import gaps
 from tests.functional.dbt_project import DbtProject
 from tests.functional.messages_project import (
     Message,
@@ -25,6 +27,9 @@ TABLES = {
     "spelled": "raw_waits",
     "forced": "raw_waits",
     "grown": "raw_waits",
+    "whole": "raw_waits",
+    "half": "raw_waits",
+    "strict": "raw_strict",
 }
 
 
@@ -40,6 +45,17 @@ class Waiting:
 
     def land(self, table: str, values: list[Any], partition: int = 0) -> None:
         self.project.land(TABLES[table], [Message(table, value, partition) for value in values])
+
+    def purge(self, table: str, offsets: str) -> None:
+        raw = f"{TABLES[table]}.messages where topic = '{table}'"
+        self.project.spark.sql(f"delete from {raw} and `offset` {offsets}")
+
+    def land_again(self, table: str, values: list[Any]) -> None:
+        """The first messages of a table's partition 0, at their own offsets."""
+        place = (TABLES[table], table, 0)
+        then = self.project.next_offset.pop(place)
+        self.land(table, values)
+        self.project.next_offset[place] = then
 
     def decode(self, table: str, *more: str, **variables: Any) -> None:
         self.project.dbt("run", "--select", f"{TABLES[table]}_messages", *more, **variables)
@@ -60,6 +76,7 @@ def waiting(
     folder = tmp_path_factory.mktemp("waiting")
     sources = {
         "raw_waits": {"schemas_from": "metadata"},
+        "raw_strict": {"on_gap": "fail"},
     }
     tables = {name: (source, {"key": ["id"]}, COLUMNS) for name, source in TABLES.items()}
     write_project(folder, sources, tables, staged_only=tables)
@@ -116,3 +133,59 @@ def test_loads_that_follow_a_forced_one_are_recorded(waiting: Waiting) -> None:
     # behind what was recorded, and no change between: what the load was said to be without
     assert waiting.found("grown", "load") == [("grown-0-0", 0, 0), ("grown-0-0", 0, 1)]
     assert waiting.found("grown", "rejected") == [(None, 0, 2)]
+
+
+def test_a_load_of_which_messages_are_purged_waits_on(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr(gaps, "logger", SimpleNamespace(warning=warnings.append))
+    load = [refresh(row(1)), refresh(row(2))]
+    for table in ("whole", "half"):
+        waiting.land(table, load)
+    waiting.decode("whole")
+    waiting.purge("whole", "< 2")
+    waiting.purge("half", "< 1")
+    for table in ("whole", "half"):
+        waiting.land(table, [change("INSERT", 11, row(9))])
+    waiting.decode("whole")
+    found = {table: waiting.found(table, "load") for table in ("whole", "half")}
+    assert found == {"whole": [], "half": []}
+    for told in ("whole-0 from 0 to 1 (0 of 2 are there)", "half-0 from 0 to 1 (1 of 2 are there)"):
+        assert len([text for text in warnings if told in text and "waits on" in text]) == 1
+
+    waiting.land_again("whole", load)
+    waiting.land_again("half", load[:1])
+    waiting.land("whole", [change("INSERT", 12, row(8))])
+    waiting.decode("whole")
+    assert waiting.found("whole", "load") == [("whole-0-0", 0, 0), ("whole-0-0", 0, 1)]
+    assert waiting.found("half", "load") == [("half-0-0", 0, 0), ("half-0-0", 0, 1)]
+
+
+def test_a_load_of_which_messages_are_purged_stops_the_run(waiting: Waiting) -> None:
+    """With `on_gap: fail`, until the user gives it up; and so it does a rebuild."""
+    waiting.land("strict", [refresh(row(1)), refresh(row(2))])
+    waiting.decode("strict")
+    waiting.purge("strict", "< 1")
+    only = ("run", "--select", "raw_strict_messages")
+    message = waiting.project.dbt.error_of(*only, rebuild_changes=True)
+    for part in ("`rebuild_changes` is set", "full load of strict", "strict-0 from 0 to 1"):
+        assert part in message
+    waiting.land("strict", [change("INSERT", 11, row(9))])
+    message = waiting.project.dbt.error_of(*only)
+    for part in (
+        "full load of strict",
+        "strict-0 from 0 to 1 (1 of 2 are there)",
+        "`on_gap` is 'fail'",
+        "Nothing was written",
+        "accept_gap",
+    ):
+        assert part in message
+    assert waiting.found("strict", "change") == []
+    waiting.decode("strict", accept_gap=True)
+    reload = [refresh(row(1)), change("INSERT", 12, row(8))]
+    waiting.land("strict", reload)
+    waiting.decode("strict")
+    assert waiting.found("strict", "load") == [("strict-0-3", 0, 3)]
+    assert waiting.found("strict", "rejected") == []
+    assert waiting.found("strict", "change") == [(None, 0, 2), (None, 0, 4)]

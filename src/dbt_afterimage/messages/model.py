@@ -34,7 +34,7 @@ from dbt_afterimage.messages.columns import (
 )
 from dbt_afterimage.messages.decode import Schema, form_of
 from dbt_afterimage.messages.decoder import Decoder
-from dbt_afterimage.messages.gaps import check_offset_gap
+from dbt_afterimage.messages.gaps import check_load_gap, check_offset_gap
 from dbt_afterimage.messages.notes import (
     DONE_COLUMNS,
     all_notes,
@@ -42,7 +42,13 @@ from dbt_afterimage.messages.notes import (
     parts_of,
     positions_of,
 )
-from dbt_afterimage.messages.whole_loads import find_whole_loads, load_rows
+from dbt_afterimage.messages.rebuild import check_waiting_loads
+from dbt_afterimage.messages.whole_loads import (
+    find_whole_loads,
+    load_rows,
+    loaded_messages,
+    loads_with_a_gap,
+)
 from dbt_afterimage.positions import duration_seconds
 from dbt_afterimage.staging_log import LogBatch, start_log
 
@@ -90,6 +96,7 @@ class _Run:
         if stored is not None and self._run.is_rebuild:
             held = stored.filter(F.col("kind").isin(*_MESSAGES))
             check_still_there(context["model"], held, raw, ["topic", "partition", "offset"])
+            check_waiting_loads(context["model"], stored, raw)
             self._read, stored = {}, None
         self._stored = stored
         self._decoder = Decoder(session, self._settings, stored)
@@ -107,7 +114,9 @@ class _Run:
             )
             .collect()
         )
-        if not look and not self._context["complete_load"]:
+        # these two may settle loads that wait
+        is_asked = self._context["complete_load"] or self._context["accept_gap"]
+        if not look and not is_asked:
             nothing = _with_all_columns(self._raw.limit(0).select())
             return LogBatch(self._run, nothing, is_empty=True, arrival=offsets.to_text(self._read))
         check_offset_gap(self._context, self._read, look)
@@ -191,9 +200,18 @@ class _Run:
         loads = find_whole_loads(self._context, parts, positions, done)
         if not loads.all:
             return []
-        notes = local_rows(self._session, done_rows(loads.all), DONE_COLUMNS)
-        rows = load_rows(self._decoder, self._raw, loads, schemas, self._context["tables"])
-        return [notes.coalesce(1), rows]
+        messages = loaded_messages(self._decoder, self._raw, loads, schemas)
+        gaps = loads_with_a_gap(messages, loads, self._read)
+        check_load_gap(self._context, gaps)
+        settled = loads.all
+        if gaps:
+            loads = loads.without(gaps)
+            messages = messages.filter(~F.col("of_load").isin(*[load.load_id for load in gaps]))
+            settled = settled if self._context["accept_gap"] else loads.all
+        if not settled:
+            return []
+        notes = local_rows(self._session, done_rows(settled), DONE_COLUMNS)
+        return [notes.coalesce(1), load_rows(messages, self._context["tables"])]
 
     def _check_rejects(self, messages: DataFrame) -> None:
         """Stop where a message belongs to no table, if the source says so."""

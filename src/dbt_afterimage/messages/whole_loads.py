@@ -6,8 +6,8 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -28,10 +28,12 @@ from dbt_afterimage.messages.loads import (
     new_and_late,
 )
 from dbt_afterimage.messages.notes import recorded_so_far, runs_by_table
+from dbt_afterimage.messages.offsets import Offsets
 
 logger = AdapterLogger("afterimage")
 
 Tables = Sequence[Mapping[str, Any]]
+Counts = Mapping[Run, int]
 
 # One run of one load: which messages it has, and what their rows are given.
 _RUN_COLUMNS = {
@@ -69,6 +71,10 @@ class WholeLoads:
     def all(self) -> list[FullLoad]:
         """Both."""
         return [*self.new, *self.late]
+
+    def without(self, loads: Collection[FullLoad]) -> WholeLoads:
+        """All but these."""
+        return replace(self, new=[load for load in self.new if load not in loads])
 
     def run_rows(self) -> Iterator[tuple[Any, ...]]:
         """Values of _RUN_COLUMNS."""
@@ -147,17 +153,51 @@ def _report(model: str, load: FullLoad) -> None:
     )
 
 
-def load_rows(
-    decoder: Decoder, raw: DataFrame, loads: WholeLoads, schemas: dict[str, Schema], tables: Tables
+def loads_with_a_gap(rows: DataFrame, loads: WholeLoads, read: Offsets) -> dict[FullLoad, Counts]:
+    """New loads some of whose messages are gone, and how many of each of their runs are left.
+
+    Only what earlier runs have read can be gone: a load that came in this run costs nothing.
+
+    Args:
+        rows: of `loaded_messages`.
+        loads: which they belong to.
+        read: the last offsets that earlier runs have read.
+    """
+    waited = {
+        load.load_id: load
+        for load in loads.new
+        if any(run.first_offset <= read.get(run.range[:2], -1) for run in load.runs)
+    }
+    if not waited:
+        return {}
+    counts = {
+        (row["of_load"], row["topic"], row["partition"], row["first_offset"]): row["count"]
+        for row in rows.filter(F.col("of_load").isin(*waited))
+        .groupBy("of_load", "topic", "partition", "first_offset")
+        .count()
+        .collect()
+    }
+    left = {
+        load: {run: counts.get((name, *run.range[:3]), 0) for run in load.runs}
+        for name, load in waited.items()
+    }
+    return {
+        load: of_load
+        for load, of_load in left.items()
+        if any(count < run.rows for run, count in of_load.items())
+    }
+
+
+def loaded_messages(
+    decoder: Decoder, raw: DataFrame, loads: WholeLoads, schemas: dict[str, Schema]
 ) -> DataFrame:
-    """The rows of loads, decoded, with the load's name and place; late ones rejected.
+    """The messages of loads, decoded, once per load, with _RUN_COLUMNS.
 
     Args:
         decoder: reads messages.
         raw: the landed messages.
         loads: at least one.
         schemas: what is known of schema ids; empty where this run has not looked.
-        tables: of the source: `key`, `message_table` and `table_schema` of each.
     """
     run_rows = list(loads.run_rows())
     kinds = ", ".join(f"{name} {kind}" for name, kind in _RUN_COLUMNS.items())
@@ -182,11 +222,20 @@ def load_rows(
     forms = set(found[0]) if found else set()
     rows = decoder.decoded(raw, forms, schemas or decoder.schemas(raw.limit(0), forms))
     rows = rows.filter(F.col("kind") == LOAD).join(runs, in_run)
-    rows = rows.filter(
+    return rows.filter(
         F.col("table_name").eqNullSafe(F.col("of_table"))
         & F.col("table_schema").eqNullSafe(F.col("of_schema"))
     )
-    rows = _one_copy_per_load(rows, tables)
+
+
+def load_rows(messages: DataFrame, tables: Tables) -> DataFrame:
+    """The rows of loads, with the load's name and place; late ones rejected.
+
+    Args:
+        messages: of `loaded_messages`.
+        tables: of the source: `key`, `message_table` and `table_schema` of each.
+    """
+    rows = _one_copy_per_load(messages, tables)
     is_late = F.col("is_late")
     return rows.withColumns(
         {
