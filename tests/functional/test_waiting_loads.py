@@ -30,6 +30,7 @@ TABLES = {
     "whole": "raw_waits",
     "half": "raw_waits",
     "strict": "raw_strict",
+    "carts": "raw_named",
 }
 
 
@@ -77,6 +78,7 @@ def waiting(
     sources = {
         "raw_waits": {"schemas_from": "metadata"},
         "raw_strict": {"on_gap": "fail"},
+        "raw_named": {"table_from": "schema_id", "schemas_from": "metadata"},
     }
     tables = {name: (source, {"key": ["id"]}, COLUMNS) for name, source in TABLES.items()}
     write_project(folder, sources, tables, staged_only=tables)
@@ -189,3 +191,12 @@ def test_a_load_of_which_messages_are_purged_stops_the_run(waiting: Waiting) -> 
     assert waiting.found("strict", "load") == [("strict-0-3", 0, 3)]
     assert waiting.found("strict", "rejected") == []
     assert waiting.found("strict", "change") == [(None, 0, 2), (None, 0, 4)]
+
+
+def test_complete_load_speaks_of_tables_of_all_sources(waiting: Waiting) -> None:
+    """Of whatever schema, where none is set; and models of other sources go on."""
+    waiting.land("carts", [metadata_of("carts", "S2", COLUMNS)])
+    waiting.land("carts", [json_envelope(refresh(row(1)), schema_id="S2")])
+    models = ("raw_waits_messages", "raw_strict_messages")
+    waiting.decode("carts", *models, complete_load="carts")
+    assert waiting.found("carts", "load") == [("carts-0-1", 0, 1)]

@@ -48,6 +48,7 @@ from dbt_afterimage.messages.whole_loads import (
     load_rows,
     loaded_messages,
     loads_with_a_gap,
+    named_tables,
 )
 from dbt_afterimage.positions import duration_seconds
 from dbt_afterimage.staging_log import LogBatch, start_log
@@ -70,6 +71,7 @@ def build_messages(dbt: Any, session: SparkSession, raw: DataFrame) -> LogBatch:
 
     Raises:
         RawMessagesError: the landed table is none of messages.
+        ValueError: the var `complete_load` names no table of messages.
         GapError: messages were purged before they were read, and `on_gap` is `fail`.
         RebuildError: `rebuild_changes` is set, and the raw table lacks what was decoded from it.
         AvroUnavailableError: there are Avro messages, and Spark cannot read Avro.
@@ -85,6 +87,7 @@ class _Run:
     def __init__(self, context: dict[str, Any], session: SparkSession, raw: DataFrame) -> None:
         self._context, self._session, self._raw = context, session, raw
         self._settings = context["settings"]
+        self._named = named_tables(context)
         check_raw_columns(self._settings["source_table"], column_types(raw.schema))
         self._run = start_log(session, context)
         stored, noted = self._run.stored, self._run.noted
@@ -197,7 +200,7 @@ class _Run:
         parts, positions, done = all_notes(self._stored, parts, positions, run.recorded_at)
         if parts is None:
             return []
-        loads = find_whole_loads(self._context, parts, positions, done)
+        loads = find_whole_loads(self._context["model"], self._named, parts, positions, done)
         if not loads.all:
             return []
         messages = loaded_messages(self._decoder, self._raw, loads, schemas)

@@ -101,20 +101,21 @@ class WholeLoads:
 
 
 def find_whole_loads(
-    context: dict[str, Any], parts: DataFrame, positions: DataFrame, done: DataFrame | None
+    model: str,
+    named: NamedTables,
+    parts: DataFrame,
+    positions: DataFrame,
+    done: DataFrame | None,
 ) -> WholeLoads:
     """Loads that are whole and not recorded yet.
 
     Args:
-        context: as the materialization gives it.
+        model: its name, for messages to the user.
+        named: tables whose last load is whole, whatever has come.
         parts: runs of REFRESH messages, of all batches; this and the others: `notes.all_notes`.
         positions: per table and partition, its changes.
         done: notes of loads that were recorded.
-
-    Raises:
-        ValueError: the var `complete_load` names no table of the source.
     """
-    named = _named_tables(context)
     runs = runs_by_table(parts, positions)
     recorded = recorded_so_far(done)
     new: list[FullLoad] = []
@@ -126,21 +127,51 @@ def find_whole_loads(
             if load.is_complete or table in named:
                 new.append(load)
             else:
-                _report(context["model"], load)
+                _report(model, load)
     return WholeLoads(new, late, runs)
 
 
-def _named_tables(context: dict[str, Any]) -> set[Table]:
-    """Tables whose last load is complete, by the word of the user."""
-    names = context["complete_load"]
-    tables = {table["name"]: table for table in context["tables"]}
-    unknown = [name for name in names if name not in tables]
-    if unknown:
+@dataclass(frozen=True)
+class NamedTables:
+    """Tables of a source whose last load is whole, by the word of the user.
+
+    Attributes:
+        tables: schema, None for any, and name of each, as messages tell them.
+    """
+
+    tables: frozenset[Table]
+
+    def __contains__(self, table: Table) -> bool:
+        return table in self.tables or (None, table[1]) in self.tables
+
+
+def named_tables(context: dict[str, Any]) -> NamedTables:
+    """What the var `complete_load` says of the tables of a source.
+
+    Args:
+        context: as the materialization gives it.
+
+    Raises:
+        ValueError: it is no list of names, or no source of messages has a table of a name.
+    """
+    given = context["complete_load"]
+    names = [given] if isinstance(given, str) else given or []
+    every = context["message_tables"]
+    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not is_list or not set(names) <= set(every):
+        what = ", ".join(repr(name) for name in names if name not in every) if is_list else given
         raise ValueError(
-            f"`complete_load` names {', '.join(map(repr, unknown))}. Allowed: tables of the "
-            f"source, {', '.join(sorted(tables))}. Nothing was written. Cure: correct the var."
+            f"{context['model']}: the var `complete_load` names {what}. Allowed: a list of tables, "
+            f"of all sources of messages: {', '.join(sorted(set(every)))}. Nothing was written. "
+            "Cure: correct the var."
         )
-    return {(tables[name]["table_schema"], tables[name]["message_table"]) for name in names}
+    return NamedTables(
+        frozenset(
+            (table["table_schema"], table["message_table"])
+            for table in context["tables"]
+            if table["name"] in names
+        )
+    )
 
 
 def _report(model: str, load: FullLoad) -> None:
