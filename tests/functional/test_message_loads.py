@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COLUMNS = {"id": "int", "name": "string"}
-TABLES = ("late", "again", "future")
+TABLES = ("late", "again", "future", "early")
 START = "0" * 35
 NEXT_CENTURY = f"21260101{1:027d}"
 
@@ -42,6 +42,7 @@ class Story:
         # at least once: equal rows count once
         self.land("again", [first_load[0], *first_load])
         self.land("future", [*first_load, in_future])
+        self.land("early", first_load, 1)
         project.dbt("build")
         self.loads_at_first = {table: self.loads(table) for table in TABLES}
         # a partition that was not known when the load was recorded
@@ -49,6 +50,7 @@ class Story:
         # the producer went back: what comes behind the row is older than what came before it
         self.land("again", [*first_load, change("INSERT", 12, row(4, "Dan"))])
         self.land("future", [refresh(row(1, "Amy")), change("INSERT", 12, row(4, "Dan"))])
+        self.land("early", [refresh(row(2, "Bob")), change("INSERT", 12, row(4, "Dan"))])
         project.dbt("build")
 
     def land(self, topic: str, values: list[dict[str, Any]], partition: int = 0) -> None:
@@ -139,6 +141,15 @@ def test_a_rebuild_takes_in_the_row_that_was_too_late(story: Story) -> None:
     assert found() == before
     assert story.loads("late") == [("late-0-0", START, 2)]
     assert story.history("late") == [late[0], (2, "Bob", START, None, "L", None), *late[1:]]
+    # under the name that it was recorded by, which the log knows, though another one is first now
+    assert story.loads_at_first["early"] == [("early-1-0", START, 1)]
+    assert story.loads("early") == [("early-1-0", START, 2)]
+    assert [version[:2] for version in story.history("early")] == [
+        (1, "Ann"),
+        (2, "Bob"),
+        (3, "Cid"),
+        (4, "Dan"),
+    ]
     [(resolved,)] = story.project.rows("late_changes_rejected", "resolved_at is not null")
     assert resolved
     for table in ("raw_loads_messages", "late_changes", "late_history"):

@@ -11,7 +11,7 @@ Runs are few, some per load and partition: they are worked out here, in plain Py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dbt_afterimage.positions import QlikPositions
@@ -140,6 +140,37 @@ def new_and_late(
                 late.append(replace(load, runs=rest))
         of_later.update(load.runs)
     return new, late
+
+
+def as_recorded(
+    loads: Sequence[FullLoad], recorded: Mapping[str, Sequence[Range]]
+) -> list[FullLoad]:
+    """Loads that are put together anew, by the names that they were recorded by: these are whole.
+
+    A partition that was heard of too late may come first now, and would give its load another name.
+
+    Args:
+        loads: of one table, in their order.
+        recorded: the names, in the order of their loads, and where the rows of each are.
+    """
+    own = {load.load_id for load in loads}
+    others = {name: ranges for name, ranges in recorded.items() if name not in own}
+    found = []
+    for load in loads:
+        name: str | None = load.load_id
+        if name not in recorded:
+            places = [run.range for run in load.runs]
+            name = next(
+                (
+                    other
+                    for other, ranges in others.items()
+                    if any(_overlap(one, place) for one in ranges for place in places)
+                ),
+                None,
+            )
+            others.pop(name or "", None)
+        found.append(load if name is None else replace(load, load_id=name, is_complete=True))
+    return found
 
 
 def _overlap(one: Range, other: Range) -> bool:

@@ -35,12 +35,14 @@ from dbt_afterimage.messages.columns import (
 from dbt_afterimage.messages.decode import Schema, form_of
 from dbt_afterimage.messages.decoder import Decoder
 from dbt_afterimage.messages.gaps import check_load_gap, check_offset_gap
+from dbt_afterimage.messages.loads import Range, Table
 from dbt_afterimage.messages.notes import (
     DONE_COLUMNS,
     all_notes,
     done_rows,
     parts_of,
     positions_of,
+    recorded_names,
 )
 from dbt_afterimage.messages.rebuild import check_waiting_loads
 from dbt_afterimage.messages.whole_loads import (
@@ -92,6 +94,7 @@ class _Run:
         self._run = start_log(session, context)
         stored, noted = self._run.stored, self._run.noted
         self._read = offsets.from_text(noted.arrival)
+        self._names: dict[Table, dict[str, list[Range]]] = {}
         if stored is not None and self._run.is_progress_behind:
             held = unnoted(stored, noted).filter(F.col("kind").isin(*_MESSAGES, LOAD_PART))
             last = offsets.last_offsets(held, F.coalesce("last_offset", "offset"))
@@ -100,6 +103,7 @@ class _Run:
             held = stored.filter(F.col("kind").isin(*_MESSAGES))
             check_still_there(context["model"], held, raw, ["topic", "partition", "offset"])
             check_waiting_loads(context["model"], stored, raw)
+            self._names = recorded_names(stored)
             self._read, stored = {}, None
         self._stored = stored
         self._decoder = Decoder(session, self._settings, stored)
@@ -200,7 +204,9 @@ class _Run:
         parts, positions, done = all_notes(self._stored, parts, positions, run.recorded_at)
         if parts is None:
             return []
-        loads = find_whole_loads(self._context["model"], self._named, parts, positions, done)
+        loads = find_whole_loads(
+            self._context["model"], self._named, parts, positions, done, self._names
+        )
         if not loads.all:
             return []
         messages = loaded_messages(self._decoder, self._raw, loads, schemas)

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt_afterimage.messages.columns import CHANGE, LOAD, LOAD_DONE, LOAD_PART, POSITION
-from dbt_afterimage.messages.loads import OPEN_END, FullLoad, Recorded, Run, Table
+from dbt_afterimage.messages.loads import OPEN_END, FullLoad, Range, Recorded, Run, Table
 from dbt_afterimage.positions import QlikPositions
 
 _PLACE = ("table_schema", "table_name", "topic", "partition")
@@ -197,6 +197,32 @@ def recorded_so_far(done: DataFrame | None) -> dict[Table, Recorded]:
         )
         for table, rows in notes.items()
     }
+
+
+def recorded_names(stored: DataFrame) -> dict[Table, dict[str, list[Range]]]:
+    """The names of the loads of each table, in their order, and where their rows are.
+
+    Args:
+        stored: the table of decoded messages.
+    """
+    rows = (
+        stored.filter(F.col("kind") == LOAD)
+        .groupBy(*_PLACE, "load_id")
+        .agg(
+            F.min("change_seq").alias("position"),
+            F.min("offset").alias("first_offset"),
+            F.max("offset").alias("last_offset"),
+        )
+        .orderBy("position")
+        .collect()
+    )
+    names: dict[Table, dict[str, list[Range]]] = {}
+    for row in rows:
+        of_table = names.setdefault((row["table_schema"], row["table_name"]), {})
+        of_table.setdefault(row["load_id"], []).append(
+            (row["topic"], row["partition"], row["first_offset"], row["last_offset"])
+        )
+    return names
 
 
 PART_COLUMNS = (

@@ -21,9 +21,11 @@ from dbt_afterimage.messages.decode import Schema, form_of
 from dbt_afterimage.messages.decoder import Decoder
 from dbt_afterimage.messages.loads import (
     FullLoad,
+    Range,
     Recorded,
     Run,
     Table,
+    as_recorded,
     full_loads,
     new_and_late,
 )
@@ -106,6 +108,7 @@ def find_whole_loads(
     parts: DataFrame,
     positions: DataFrame,
     done: DataFrame | None,
+    names: Mapping[Table, Mapping[str, Sequence[Range]]],
 ) -> WholeLoads:
     """Loads that are whole and not recorded yet.
 
@@ -115,13 +118,15 @@ def find_whole_loads(
         parts: runs of REFRESH messages, of all batches; this and the others: `notes.all_notes`.
         positions: per table and partition, its changes.
         done: notes of loads that were recorded.
+        names: with `rebuild_changes`: `notes.recorded_names` of what is replaced; else empty.
     """
     runs = runs_by_table(parts, positions)
     recorded = recorded_so_far(done)
     new: list[FullLoad] = []
     late: list[FullLoad] = []
     for table, of_table in runs.items():
-        not_recorded, too_late = new_and_late(full_loads(of_table), recorded.get(table, Recorded()))
+        loads = as_recorded(full_loads(of_table), names.get(table, {}))
+        not_recorded, too_late = new_and_late(loads, recorded.get(table, Recorded()))
         late.extend(too_late)
         for load in not_recorded:
             if load.is_complete or table in named:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from dbt_afterimage.messages.loads import FullLoad, Range, Recorded, Run, full_loads, new_and_late
+from dbt_afterimage.messages.loads import (
+    FullLoad,
+    Range,
+    Recorded,
+    Run,
+    as_recorded,
+    full_loads,
+    new_and_late,
+)
 
 TABLE = (None, "carts")
 START = "0" * 35
@@ -105,3 +113,31 @@ def test_a_partition_that_is_heard_of_later_is_late_unless_a_later_load_has_it()
     assert sorted_out(runs, recorded) == ([], [("carts-0-0", [("carts", 1, 0, 4)])])
     runs.append(run(0, 9, at(6), None))
     assert sorted_out(runs, recorded) == (["carts-0-9"], [])
+
+
+def test_a_load_keeps_the_name_that_it_was_recorded_by() -> None:
+    """Partition 0 was heard of too late, and gives the first of two loads another name now."""
+    runs = [
+        run(0, 0, "", "12"),
+        run(1, 0, "", "11"),
+        run(1, 20, "15", None),
+        run(0, 40, "16", None),
+    ]
+    loads = full_loads(runs)
+    assert told(loads) == [("carts-0-0", "", True, 2), ("carts-0-40", "16", False, 2)]
+    names = {"carts-1-0": [("carts", 1, 0, 4)], "carts-1-20": [("carts", 1, 20, 24)]}
+    # what was recorded by the word of the user is whole
+    assert told(as_recorded(loads, names)) == [
+        ("carts-1-0", "", True, 2),
+        ("carts-1-20", "16", True, 2),
+    ]
+    assert as_recorded(loads, {}) == loads
+
+
+def test_a_name_is_given_once() -> None:
+    """A run of two loads of which one was recorded: a load that has its own name keeps that."""
+    loads = full_loads([run(0, 0, "", "10"), run(0, 20, "15", "20"), run(1, 0, "", "22")])
+    names = {"carts-0-20": [("carts", 0, 20, 24), ("carts", 1, 0, 4)]}
+    assert told(as_recorded(loads, names)) == told(loads)
+    names = {"carts-1-0": [("carts", 1, 0, 4)]}
+    assert [load.load_id for load in as_recorded(loads, names)] == ["carts-1-0", "carts-0-20"]
