@@ -191,6 +191,9 @@ def test_a_load_of_which_messages_are_purged_stops_the_run(waiting: Waiting) -> 
     assert waiting.found("strict", "load") == [("strict-0-3", 0, 3)]
     assert waiting.found("strict", "rejected") == []
     assert waiting.found("strict", "change") == [(None, 0, 2), (None, 0, 4)]
+    # it would make a load of what is left of the one that was given up
+    message = waiting.project.dbt.error_of(*only, rebuild_changes=True)
+    assert "lacks 1 messages that were decoded from it, of the full load of strict" in message
 
 
 def test_complete_load_speaks_of_tables_of_all_sources(waiting: Waiting) -> None:

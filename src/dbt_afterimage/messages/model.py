@@ -44,7 +44,7 @@ from dbt_afterimage.messages.notes import (
     positions_of,
     recorded_names,
 )
-from dbt_afterimage.messages.rebuild import check_waiting_loads
+from dbt_afterimage.messages.rebuild import check_loads_still_there
 from dbt_afterimage.messages.whole_loads import (
     find_whole_loads,
     load_rows,
@@ -102,7 +102,7 @@ class _Run:
         if stored is not None and self._run.is_rebuild:
             held = stored.filter(F.col("kind").isin(*_MESSAGES))
             check_still_there(context["model"], held, raw, ["topic", "partition", "offset"])
-            check_waiting_loads(context["model"], stored, raw)
+            check_loads_still_there(context["model"], stored, raw)
             self._names = recorded_names(stored)
             self._read, stored = {}, None
         self._stored = stored

@@ -8,20 +8,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.rebuild import RebuildError
-from dbt_afterimage.messages.columns import (
-    CHANGE,
-    LOAD_DONE,
-    LOAD_PART,
-    METADATA,
-    POSITION,
-    TOMBSTONE,
-)
-from dbt_afterimage.messages.loads import Recorded, full_loads, new_and_late
-from dbt_afterimage.messages.notes import recorded_so_far, runs_by_table
+from dbt_afterimage.messages.columns import CHANGE, LOAD_PART, METADATA, POSITION, TOMBSTONE
+from dbt_afterimage.messages.notes import runs_by_table
 
 
-def check_waiting_loads(model: str, stored: DataFrame, raw: DataFrame) -> None:
-    """Stop unless the loads that wait are in the raw table: of their rows there are notes alone.
+def check_loads_still_there(model: str, stored: DataFrame, raw: DataFrame) -> None:
+    """Stop unless all messages of full loads are in the raw table: of some there are notes alone.
+
+    So it is with loads that wait, and those that were given up, of which a rebuild would make a
+    load of what is left.
 
     Args:
         model: its name, for the message.
@@ -32,14 +27,8 @@ def check_waiting_loads(model: str, stored: DataFrame, raw: DataFrame) -> None:
         RebuildError: messages are gone; names tables and places.
     """
     kind = F.col("kind")
-    runs_of = runs_by_table(stored.filter(kind == LOAD_PART), stored.filter(kind == POSITION))
-    recorded = recorded_so_far(stored.filter(kind == LOAD_DONE))
-    runs = {
-        run
-        for table, of_table in runs_of.items()
-        for load in new_and_late(full_loads(of_table), recorded.get(table, Recorded()))[0]
-        for run in load.runs
-    }
+    tables = runs_by_table(stored.filter(kind == LOAD_PART), stored.filter(kind == POSITION))
+    runs = [run for of_table in tables.values() for run in of_table]
     if not runs:
         return
     in_runs = reduce(
@@ -71,7 +60,7 @@ def check_waiting_loads(model: str, stored: DataFrame, raw: DataFrame) -> None:
             )
             raise RebuildError(
                 f"{model}: `rebuild_changes` is set, and the raw table lacks "
-                f"{wanted - there:,} messages of what waits to be whole: {places}. Nothing was "
+                f"{wanted - there:,} messages that were decoded from it, {places}. Nothing was "
                 "written. Cure: run without `rebuild_changes`, or land the missing messages "
                 "again from a copy."
             )
