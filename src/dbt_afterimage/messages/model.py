@@ -36,6 +36,7 @@ from dbt_afterimage.messages.decode import Schema, form_of
 from dbt_afterimage.messages.decoder import Decoder
 from dbt_afterimage.messages.gaps import check_load_gap, check_offset_gap
 from dbt_afterimage.messages.loads import Range, Table
+from dbt_afterimage.messages.named_tables import named_tables
 from dbt_afterimage.messages.notes import (
     DONE_COLUMNS,
     all_notes,
@@ -50,7 +51,6 @@ from dbt_afterimage.messages.whole_loads import (
     load_rows,
     loaded_messages,
     loads_with_a_gap,
-    named_tables,
 )
 from dbt_afterimage.positions import duration_seconds
 from dbt_afterimage.staging_log import LogBatch, start_log
