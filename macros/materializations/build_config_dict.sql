@@ -19,6 +19,7 @@ config_dict["afterimage"] = {{ {
     'accept_gap': var('accept_gap'),
     'complete_load': var('complete_load'),
     'tables': _message_tables(model) if model.config.materialized == 'staging_log' else [],
+    'message_tables': _all_message_tables() if var('complete_load') else [],
 } }}
 {%- endif %}
 {% endmacro %}

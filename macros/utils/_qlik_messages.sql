@@ -32,6 +32,16 @@
 {% endmacro %}
 
 
+{# Names of the tables of all sources of messages that a model decodes: those that `complete_load` may name. #}
+{% macro _all_message_tables() %}
+    {%- set names = [] -%}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'staging_log' -%}
+        {%- do names.extend(_message_tables(node) | map(attribute='name')) -%}
+    {%- endfor -%}
+    {{ return(names) }}
+{% endmacro %}
+
+
 {#
     The data columns as _typed_column has them: those of the newest version that metadata messages tell, then those that
     only older ones have; without metadata the declared ones. A declared type wins.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COLUMNS = {"id": "int", "name": "string"}
-TABLES = ("late", "again", "future")
+TABLES = ("late", "again", "future", "early", "said")
 START = "0" * 35
 NEXT_CENTURY = f"21260101{1:027d}"
 
@@ -42,13 +42,20 @@ class Story:
         # at least once: equal rows count once
         self.land("again", [first_load[0], *first_load])
         self.land("future", [*first_load, in_future])
+        self.land("early", first_load, 1)
+        self.land("said", [refresh(row(2, "Bob"))])
+        self.land("said", first_load, 1)
         project.dbt("build")
+        # nothing but rows of a load is new to the log
+        project.dbt("run", "--select", "+said_changes", complete_load=["said"])
         self.loads_at_first = {table: self.loads(table) for table in TABLES}
         # a partition that was not known when the load was recorded
         self.land("late", [refresh(row(2, "Bob")), change("INSERT", 12, row(4, "Dan"))], 1)
         # the producer went back: what comes behind the row is older than what came before it
         self.land("again", [*first_load, change("INSERT", 12, row(4, "Dan"))])
         self.land("future", [refresh(row(1, "Amy")), change("INSERT", 12, row(4, "Dan"))])
+        self.land("early", [refresh(row(2, "Bob")), change("INSERT", 12, row(4, "Dan"))])
+        self.land("said", [change("INSERT", 12, row(4, "Dan"))], 1)
         project.dbt("build")
 
     def land(self, topic: str, values: list[dict[str, Any]], partition: int = 0) -> None:
@@ -121,9 +128,15 @@ def after(number: int) -> str:
     return f"{int(seq(number)) + 1:035d}"
 
 
+def test_a_log_that_ends_with_a_load_has_no_gap(story: Story) -> None:
+    """With `on_gap: fail` the second build stopped: the last mark is that of rows of a load."""
+    assert story.loads_at_first["said"] == story.loads("said") == [("said-0-0", START, 2)]
+    assert [version[0] for version in story.history("said")] == [1, 2, 3, 4]
+
+
 def test_a_rebuild_takes_in_the_row_that_was_too_late(story: Story) -> None:
     """It knows all messages when it puts loads together; everything else is as it was."""
-    others = ("again", "future")
+    others = ("again", "future", "said")
 
     def found() -> list[Any]:
         logs = "change_seq, change_oper, id, load_id, load_rows"
@@ -139,6 +152,15 @@ def test_a_rebuild_takes_in_the_row_that_was_too_late(story: Story) -> None:
     assert found() == before
     assert story.loads("late") == [("late-0-0", START, 2)]
     assert story.history("late") == [late[0], (2, "Bob", START, None, "L", None), *late[1:]]
+    # under the name that it was recorded by, which the log knows, though another one is first now
+    assert story.loads_at_first["early"] == [("early-1-0", START, 1)]
+    assert story.loads("early") == [("early-1-0", START, 2)]
+    assert [version[:2] for version in story.history("early")] == [
+        (1, "Ann"),
+        (2, "Bob"),
+        (3, "Cid"),
+        (4, "Dan"),
+    ]
     [(resolved,)] = story.project.rows("late_changes_rejected", "resolved_at is not null")
     assert resolved
     for table in ("raw_loads_messages", "late_changes", "late_history"):

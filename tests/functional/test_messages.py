@@ -282,4 +282,4 @@ def test_complete_load_names_a_table(story: Story) -> None:
     message = story.project.dbt.error_of(
         "run", "--select", "raw_topics_messages", complete_load=["persons"]
     )
-    assert "`complete_load` names 'persons'. Allowed: tables of the source" in message
+    assert "raw_topics_messages: the var `complete_load` names 'persons'. Allowed: " in message

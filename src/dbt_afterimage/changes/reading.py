@@ -72,7 +72,7 @@ def read(
         return Reading(changes, recorded, None)
     seq = F.col("change_seq")
     by_position = _is_behind(floor, where, changes)
-    marks = _marks(context["settings"]["arrival_look_back"], changes, done)
+    marks = _marks(context["settings"]["arrival_look_back"], staged, changes, done)
     if marks is None:
         return Reading(changes.filter(by_position), recorded.filter(seq > floor), None)
 
@@ -159,7 +159,7 @@ def _is_first_by_marks(changes: DataFrame, done: Progress) -> bool:
     return done.arrival is None and not changes.filter(F.col("arrival").isNotNull()).isEmpty()
 
 
-def _marks(look_back: int, changes: DataFrame, done: Progress) -> Marks | None:
+def _marks(look_back: int, staged: DataFrame, changes: DataFrame, done: Progress) -> Marks | None:
     """The mark so many marks before the last one that the log has read, or the oldest left."""
     if done.arrival is None:
         return None
@@ -172,6 +172,9 @@ def _marks(look_back: int, changes: DataFrame, done: Progress) -> Marks | None:
         .limit(look_back + 1)
         .collect()
     )
-    if not found:
-        return Marks(done.arrival, has_last=False)
-    return Marks(found[-1]["arrival"], has_last=found[0]["arrival"] == done.arrival)
+    has_last = bool(found) and found[0]["arrival"] == done.arrival
+    if not has_last:
+        # the log may have read nothing there but rows of a load; those of base tables have no mark
+        is_load = F.col("change_oper") == "L"
+        has_last = not staged.filter(is_load & (arrival == done.arrival)).isEmpty()
+    return Marks(found[-1]["arrival"] if found else done.arrival, has_last)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from dbt_afterimage.changes.load import load_ids
 from dbt_afterimage.changes.reading import is_position
 from dbt_afterimage.positions import Positions
+from dbt_afterimage.settings import has_own_loads
 
 
 class RebuildError(RuntimeError):
@@ -32,12 +33,14 @@ def check_rebuild(
     markers = log.filter(F.col("load_rows").isNotNull()).select("load_id").distinct().collect()
     gone = sorted(row["load_id"] for row in markers if row["load_id"] not in there)
     if gone:
+        cure = "or give `base` that load_id and its table the rows of that load"
+        if has_own_loads(context["settings"]):
+            cure = "or, where the load was recorded by `complete_load`, name its table there again"
         raise RebuildError(
             f"{context['model']}: `rebuild_changes` is set, and the log holds the full load "
             f"{', '.join(map(repr, gone))}, which cannot be read again: the raw tables have "
             f"the `load_id` {', '.join(map(repr, sorted(there))) or 'none'}. Nothing was "
-            "written. Cure: run without `rebuild_changes`, or give `base` that load_id and its "
-            "table the rows of that load."
+            f"written. Cure: run without `rebuild_changes`, {cure}."
         )
     place = ["change_seq", "change_oper"]
     changes = log.filter(F.col("change_oper") != "L")

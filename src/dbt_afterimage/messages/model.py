@@ -34,15 +34,24 @@ from dbt_afterimage.messages.columns import (
 )
 from dbt_afterimage.messages.decode import Schema, form_of
 from dbt_afterimage.messages.decoder import Decoder
-from dbt_afterimage.messages.gaps import check_offset_gap
+from dbt_afterimage.messages.gaps import check_load_gap, check_offset_gap
+from dbt_afterimage.messages.loads import Range, Table
+from dbt_afterimage.messages.named_tables import named_tables
 from dbt_afterimage.messages.notes import (
     DONE_COLUMNS,
     all_notes,
     done_rows,
     parts_of,
     positions_of,
+    recorded_names,
 )
-from dbt_afterimage.messages.whole_loads import find_whole_loads, load_rows
+from dbt_afterimage.messages.rebuild import check_loads_still_there
+from dbt_afterimage.messages.whole_loads import (
+    find_whole_loads,
+    load_rows,
+    loaded_messages,
+    loads_with_a_gap,
+)
 from dbt_afterimage.positions import duration_seconds
 from dbt_afterimage.staging_log import LogBatch, start_log
 
@@ -64,6 +73,7 @@ def build_messages(dbt: Any, session: SparkSession, raw: DataFrame) -> LogBatch:
 
     Raises:
         RawMessagesError: the landed table is none of messages.
+        ValueError: the var `complete_load` names no table of messages.
         GapError: messages were purged before they were read, and `on_gap` is `fail`.
         RebuildError: `rebuild_changes` is set, and the raw table lacks what was decoded from it.
         AvroUnavailableError: there are Avro messages, and Spark cannot read Avro.
@@ -79,10 +89,12 @@ class _Run:
     def __init__(self, context: dict[str, Any], session: SparkSession, raw: DataFrame) -> None:
         self._context, self._session, self._raw = context, session, raw
         self._settings = context["settings"]
+        self._named = named_tables(context)
         check_raw_columns(self._settings["source_table"], column_types(raw.schema))
         self._run = start_log(session, context)
         stored, noted = self._run.stored, self._run.noted
         self._read = offsets.from_text(noted.arrival)
+        self._names: dict[Table, dict[str, list[Range]]] = {}
         if stored is not None and self._run.is_progress_behind:
             held = unnoted(stored, noted).filter(F.col("kind").isin(*_MESSAGES, LOAD_PART))
             last = offsets.last_offsets(held, F.coalesce("last_offset", "offset"))
@@ -90,6 +102,8 @@ class _Run:
         if stored is not None and self._run.is_rebuild:
             held = stored.filter(F.col("kind").isin(*_MESSAGES))
             check_still_there(context["model"], held, raw, ["topic", "partition", "offset"])
+            check_loads_still_there(context["model"], stored, raw)
+            self._names = recorded_names(stored)
             self._read, stored = {}, None
         self._stored = stored
         self._decoder = Decoder(session, self._settings, stored)
@@ -107,7 +121,9 @@ class _Run:
             )
             .collect()
         )
-        if not look and not self._context["complete_load"]:
+        # these two may settle loads that wait
+        is_asked = self._context["complete_load"] or self._context["accept_gap"]
+        if not look and not is_asked:
             nothing = _with_all_columns(self._raw.limit(0).select())
             return LogBatch(self._run, nothing, is_empty=True, arrival=offsets.to_text(self._read))
         check_offset_gap(self._context, self._read, look)
@@ -188,12 +204,23 @@ class _Run:
         parts, positions, done = all_notes(self._stored, parts, positions, run.recorded_at)
         if parts is None:
             return []
-        loads = find_whole_loads(self._context, parts, positions, done)
+        loads = find_whole_loads(
+            self._context["model"], self._named, parts, positions, done, self._names
+        )
         if not loads.all:
             return []
-        notes = local_rows(self._session, done_rows(loads.all), DONE_COLUMNS)
-        rows = load_rows(self._decoder, self._raw, loads, schemas, self._context["tables"])
-        return [notes.coalesce(1), rows]
+        messages = loaded_messages(self._decoder, self._raw, loads, schemas)
+        gaps = loads_with_a_gap(messages, loads, self._read)
+        check_load_gap(self._context, gaps)
+        settled = loads.all
+        if gaps:
+            loads = loads.without(gaps)
+            messages = messages.filter(~F.col("of_load").isin(*[load.load_id for load in gaps]))
+            settled = settled if self._context["accept_gap"] else loads.all
+        if not settled:
+            return []
+        notes = local_rows(self._session, done_rows(settled), DONE_COLUMNS)
+        return [notes.coalesce(1), load_rows(messages, self._context["tables"])]
 
     def _check_rejects(self, messages: DataFrame) -> None:
         """Stop where a message belongs to no table, if the source says so."""

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt_afterimage.messages.columns import CHANGE, LOAD, LOAD_DONE, LOAD_PART, POSITION
-from dbt_afterimage.messages.loads import FullLoad, Run, RunName, Table
+from dbt_afterimage.messages.loads import OPEN_END, FullLoad, Range, Recorded, Run, Table
 from dbt_afterimage.positions import QlikPositions
 
 _PLACE = ("table_schema", "table_name", "topic", "partition")
@@ -176,18 +176,53 @@ def done_rows(loads: Iterable[FullLoad]) -> list[tuple[object, ...]]:
     ]
 
 
-def done_so_far(
-    done: DataFrame | None,
-) -> tuple[set[RunName], dict[Table, str]]:
-    """Runs whose rows are in a load already, and up to where the loads of each table are done."""
+def recorded_so_far(done: DataFrame | None) -> dict[Table, Recorded]:
+    """What was recorded of the loads of each table.
+
+    Args:
+        done: notes of loads that were recorded.
+    """
     if done is None:
-        return set(), {}
-    rows = done.select(*_PLACE, "last_offset", "ended_by").collect()
-    until: dict[Table, str] = {}
+        return {}
+    place = ("topic", "partition", "offset", "last_offset")
+    notes = defaultdict(list)
+    for row in done.select(*_PLACE[:2], *place, "change_seq", "ended_by").collect():
+        notes[row["table_schema"], row["table_name"]].append(row)
+    return {
+        table: Recorded(
+            # an open end says nothing of the loads that came after it
+            until=max([row["ended_by"] for row in rows if row["ended_by"] != OPEN_END], default=""),
+            position=max(row["change_seq"] for row in rows),
+            ranges=tuple(tuple(row[name] for name in place) for row in rows),
+        )
+        for table, rows in notes.items()
+    }
+
+
+def recorded_names(stored: DataFrame) -> dict[Table, dict[str, list[Range]]]:
+    """The names of the loads of each table, in their order, and where their rows are.
+
+    Args:
+        stored: the table of decoded messages.
+    """
+    rows = (
+        stored.filter(F.col("kind") == LOAD)
+        .groupBy(*_PLACE, "load_id")
+        .agg(
+            F.min("change_seq").alias("position"),
+            F.min("offset").alias("first_offset"),
+            F.max("offset").alias("last_offset"),
+        )
+        .orderBy("position")
+        .collect()
+    )
+    names: dict[Table, dict[str, list[Range]]] = {}
     for row in rows:
-        table = (row["table_schema"], row["table_name"])
-        until[table] = max(row["ended_by"], until.get(table, ""))
-    return {(row["topic"], row["partition"], row["last_offset"]) for row in rows}, until
+        of_table = names.setdefault((row["table_schema"], row["table_name"]), {})
+        of_table.setdefault(row["load_id"], []).append(
+            (row["topic"], row["partition"], row["first_offset"], row["last_offset"])
+        )
+    return names
 
 
 PART_COLUMNS = (

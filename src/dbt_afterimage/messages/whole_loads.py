@@ -6,7 +6,7 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -19,12 +19,24 @@ from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.messages.columns import LOAD, REJECTED
 from dbt_afterimage.messages.decode import Schema, form_of
 from dbt_afterimage.messages.decoder import Decoder
-from dbt_afterimage.messages.loads import FullLoad, Run, Table, full_loads
-from dbt_afterimage.messages.notes import done_so_far, runs_by_table
+from dbt_afterimage.messages.loads import (
+    FullLoad,
+    Range,
+    Recorded,
+    Run,
+    Table,
+    as_recorded,
+    full_loads,
+    new_and_late,
+)
+from dbt_afterimage.messages.named_tables import NamedTables
+from dbt_afterimage.messages.notes import recorded_so_far, runs_by_table
+from dbt_afterimage.messages.offsets import Offsets
 
 logger = AdapterLogger("afterimage")
 
 Tables = Sequence[Mapping[str, Any]]
+Counts = Mapping[Run, int]
 
 # One run of one load: which messages it has, and what their rows are given.
 _RUN_COLUMNS = {
@@ -63,12 +75,19 @@ class WholeLoads:
         """Both."""
         return [*self.new, *self.late]
 
+    def without(self, loads: Collection[FullLoad]) -> WholeLoads:
+        """All but these."""
+        return replace(self, new=[load for load in self.new if load not in loads])
+
     def run_rows(self) -> Iterator[tuple[Any, ...]]:
         """Values of _RUN_COLUMNS."""
         for load in self.all:
+            is_late = load in self.late
             of_table = full_loads(self.runs[load.table])
             for run in load.runs:
-                of_run = [other.load_id for other in of_table if run in other.runs]
+                ends = [other.until for other in of_table if run in other.runs]
+                # of a late run a part may be recorded
+                number, numbers = (1, 1) if is_late else (ends.index(load.until) + 1, len(ends))
                 yield (
                     run.topic,
                     run.partition,
@@ -78,56 +97,44 @@ class WholeLoads:
                     load.load_id,
                     load.position,
                     load.loaded_at,
-                    of_run.index(load.load_id) + 1,
-                    len(of_run),
-                    load in self.late,
+                    number,
+                    numbers,
+                    is_late,
                 )
 
 
 def find_whole_loads(
-    context: dict[str, Any], parts: DataFrame, positions: DataFrame, done: DataFrame | None
+    model: str,
+    named: NamedTables,
+    parts: DataFrame,
+    positions: DataFrame,
+    done: DataFrame | None,
+    names: Mapping[Table, Mapping[str, Sequence[Range]]],
 ) -> WholeLoads:
     """Loads that are whole and not recorded yet.
 
     Args:
-        context: as the materialization gives it.
+        model: its name, for messages to the user.
+        named: tables whose last load is whole, whatever has come.
         parts: runs of REFRESH messages, of all batches; this and the others: `notes.all_notes`.
         positions: per table and partition, its changes.
         done: notes of loads that were recorded.
-
-    Raises:
-        ValueError: the var `complete_load` names no table of the source.
+        names: with `rebuild_changes`: `notes.recorded_names` of what is replaced; else empty.
     """
-    named = _named_tables(context)
     runs = runs_by_table(parts, positions)
-    consumed, done_until = done_so_far(done)
+    recorded = recorded_so_far(done)
     new: list[FullLoad] = []
     late: list[FullLoad] = []
     for table, of_table in runs.items():
-        until = done_until.get(table, "")
-        for load in full_loads(of_table):
-            if load.until <= until:
-                rest = tuple(run for run in load.runs if run.name not in consumed)
-                if rest:
-                    late.append(replace(load, runs=rest))
-            elif load.is_complete or table in named:
+        loads = as_recorded(full_loads(of_table), names.get(table, {}))
+        not_recorded, too_late = new_and_late(loads, recorded.get(table, Recorded()))
+        late.extend(too_late)
+        for load in not_recorded:
+            if load.is_complete or table in named:
                 new.append(load)
             else:
-                _report(context["model"], load)
+                _report(model, load)
     return WholeLoads(new, late, runs)
-
-
-def _named_tables(context: dict[str, Any]) -> set[Table]:
-    """Tables whose last load is complete, by the word of the user."""
-    names = context["complete_load"]
-    tables = {table["name"]: table for table in context["tables"]}
-    unknown = [name for name in names if name not in tables]
-    if unknown:
-        raise ValueError(
-            f"`complete_load` names {', '.join(map(repr, unknown))}. Allowed: tables of the "
-            f"source, {', '.join(sorted(tables))}. Nothing was written. Cure: correct the var."
-        )
-    return {(tables[name]["table_schema"], tables[name]["message_table"]) for name in names}
 
 
 def _report(model: str, load: FullLoad) -> None:
@@ -140,17 +147,51 @@ def _report(model: str, load: FullLoad) -> None:
     )
 
 
-def load_rows(
-    decoder: Decoder, raw: DataFrame, loads: WholeLoads, schemas: dict[str, Schema], tables: Tables
+def loads_with_a_gap(rows: DataFrame, loads: WholeLoads, read: Offsets) -> dict[FullLoad, Counts]:
+    """New loads some of whose messages are gone, and how many of each of their runs are left.
+
+    Only what earlier runs have read can be gone: a load that came in this run costs nothing.
+
+    Args:
+        rows: of `loaded_messages`.
+        loads: which they belong to.
+        read: the last offsets that earlier runs have read.
+    """
+    waited = {
+        load.load_id: load
+        for load in loads.new
+        if any(run.first_offset <= read.get(run.range[:2], -1) for run in load.runs)
+    }
+    if not waited:
+        return {}
+    counts = {
+        (row["of_load"], row["topic"], row["partition"], row["first_offset"]): row["count"]
+        for row in rows.filter(F.col("of_load").isin(*waited))
+        .groupBy("of_load", "topic", "partition", "first_offset")
+        .count()
+        .collect()
+    }
+    left = {
+        load: {run: counts.get((name, *run.range[:3]), 0) for run in load.runs}
+        for name, load in waited.items()
+    }
+    return {
+        load: of_load
+        for load, of_load in left.items()
+        if any(count < run.rows for run, count in of_load.items())
+    }
+
+
+def loaded_messages(
+    decoder: Decoder, raw: DataFrame, loads: WholeLoads, schemas: dict[str, Schema]
 ) -> DataFrame:
-    """The rows of loads, decoded, with the load's name and place; late ones rejected.
+    """The messages of loads, decoded, once per load, with _RUN_COLUMNS.
 
     Args:
         decoder: reads messages.
         raw: the landed messages.
         loads: at least one.
         schemas: what is known of schema ids; empty where this run has not looked.
-        tables: of the source: `key`, `message_table` and `table_schema` of each.
     """
     run_rows = list(loads.run_rows())
     kinds = ", ".join(f"{name} {kind}" for name, kind in _RUN_COLUMNS.items())
@@ -175,11 +216,20 @@ def load_rows(
     forms = set(found[0]) if found else set()
     rows = decoder.decoded(raw, forms, schemas or decoder.schemas(raw.limit(0), forms))
     rows = rows.filter(F.col("kind") == LOAD).join(runs, in_run)
-    rows = rows.filter(
+    return rows.filter(
         F.col("table_name").eqNullSafe(F.col("of_table"))
         & F.col("table_schema").eqNullSafe(F.col("of_schema"))
     )
-    rows = _one_copy_per_load(rows, tables)
+
+
+def load_rows(messages: DataFrame, tables: Tables) -> DataFrame:
+    """The rows of loads, with the load's name and place; late ones rejected.
+
+    Args:
+        messages: of `loaded_messages`.
+        tables: of the source: `key`, `message_table` and `table_schema` of each.
+    """
+    rows = _one_copy_per_load(messages, tables)
     is_late = F.col("is_late")
     return rows.withColumns(
         {
@@ -195,6 +245,19 @@ def load_rows(
     ).drop("waits_for", *_RUN_COLUMNS)
 
 
+def _key_values(key: Sequence[str]) -> Column:
+    """A row's key as a text; NULL where a part of it is missing: such rows are no copies."""
+    parts = [_value_of(name) for name in key]
+    is_whole = reduce(lambda one, other: one & other, [part.isNotNull() for part in parts])
+    return F.when(is_whole, F.to_json(F.array(*parts)))
+
+
+def _value_of(name: str) -> Column:
+    """The value of a column; as in staging, messages may write its name in other letters."""
+    same = F.map_filter("image", lambda column, _: F.lower(column) == name.lower())
+    return F.coalesce(F.col("image")[name], F.get(F.map_values(same), F.lit(0)))
+
+
 def _one_copy_per_load(rows: DataFrame, tables: Tables) -> DataFrame:
     """Of equal keys in one run the copy that belongs to the load.
 
@@ -204,7 +267,7 @@ def _one_copy_per_load(rows: DataFrame, tables: Tables) -> DataFrame:
     key: Column = F.lit(None).cast("string")
     for table in tables:
         if table["key"]:
-            values = F.to_json(F.array(*[F.col("image")[name] for name in table["key"]]))
+            values = _key_values(table["key"])
             is_table = (F.col("table_name") == table["message_table"]) & (
                 F.lit(table["table_schema"] is None)
                 | (F.col("table_schema") == F.lit(table["table_schema"]))

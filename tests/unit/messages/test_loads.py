@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from dbt_afterimage.messages.loads import FullLoad, Run, full_loads
+from dbt_afterimage.messages.loads import (
+    FullLoad,
+    Range,
+    Recorded,
+    Run,
+    as_recorded,
+    full_loads,
+    new_and_late,
+)
 
 TABLE = (None, "carts")
+START = "0" * 35
+
+
+def at(number: int) -> str:
+    return f"2026030212000000{number:019d}"
 
 
 def run(partition: int, offset: int, after: str, ended_by: str | None) -> Run:
@@ -65,3 +78,66 @@ def test_an_older_change_behind_a_run_shows_that_it_was_sent_twice() -> None:
     assert run(0, 30, "15", "11").is_redelivered
     assert not run(0, 30, "15", "16").is_redelivered
     assert not run(0, 30, "15", None).is_redelivered
+
+
+def sorted_out(
+    runs: list[Run], recorded: Recorded
+) -> tuple[list[str], list[tuple[str, list[Range]]]]:
+    """Names of new loads; names of recorded ones and the messages that they are without."""
+    new, late = new_and_late(full_loads(runs), recorded)
+    return (
+        [load.load_id for load in new],
+        [(load.load_id, [run.range for run in load.runs]) for load in late],
+    )
+
+
+def test_a_load_that_nothing_had_ended_ends_with_the_next_change() -> None:
+    """It was recorded by the word of the user: loads behind it are new."""
+    forced = Recorded(position=START, ranges=[("carts", 0, 0, 4)])
+    assert sorted_out([run(0, 0, "", None)], forced) == ([], [])
+    runs = [run(0, 0, "", at(5)), run(0, 6, at(5), at(6))]
+    assert sorted_out(runs, forced) == (["carts-0-6"], [])
+
+
+def test_what_comes_behind_a_recorded_run_is_late() -> None:
+    forced = Recorded(position=START, ranges=[("carts", 0, 0, 4)])
+    grown = Run(TABLE, "carts", 0, 0, 9, 10, "", at(5), None)
+    assert sorted_out([grown], forced) == ([], [("carts-0-0", [("carts", 0, 5, 9)])])
+    known = Recorded(at(5), START, [("carts", 0, 0, 4), ("carts", 0, 5, 9)])
+    assert sorted_out([grown], known) == ([], [])
+
+
+def test_a_partition_that_is_heard_of_later_is_late_unless_a_later_load_has_it() -> None:
+    recorded = Recorded(until=at(5), position=START, ranges=[("carts", 0, 0, 4)])
+    runs = [run(0, 0, "", at(5)), run(1, 0, "", at(7))]
+    assert sorted_out(runs, recorded) == ([], [("carts-0-0", [("carts", 1, 0, 4)])])
+    runs.append(run(0, 9, at(6), None))
+    assert sorted_out(runs, recorded) == (["carts-0-9"], [])
+
+
+def test_a_load_keeps_the_name_that_it_was_recorded_by() -> None:
+    """Partition 0 was heard of too late, and gives the first of two loads another name now."""
+    runs = [
+        run(0, 0, "", "12"),
+        run(1, 0, "", "11"),
+        run(1, 20, "15", None),
+        run(0, 40, "16", None),
+    ]
+    loads = full_loads(runs)
+    assert told(loads) == [("carts-0-0", "", True, 2), ("carts-0-40", "16", False, 2)]
+    names = {"carts-1-0": [("carts", 1, 0, 4)], "carts-1-20": [("carts", 1, 20, 24)]}
+    # what was recorded by the word of the user is whole
+    assert told(as_recorded(loads, names)) == [
+        ("carts-1-0", "", True, 2),
+        ("carts-1-20", "16", True, 2),
+    ]
+    assert as_recorded(loads, {}) == loads
+
+
+def test_a_name_is_given_once() -> None:
+    """A run of two loads of which one was recorded: a load that has its own name keeps that."""
+    loads = full_loads([run(0, 0, "", "10"), run(0, 20, "15", "20"), run(1, 0, "", "22")])
+    names = {"carts-0-20": [("carts", 0, 20, 24), ("carts", 1, 0, 4)]}
+    assert told(as_recorded(loads, names)) == told(loads)
+    names = {"carts-1-0": [("carts", 1, 0, 4)]}
+    assert [load.load_id for load in as_recorded(loads, names)] == ["carts-1-0", "carts-0-20"]
