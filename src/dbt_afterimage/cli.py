@@ -88,7 +88,7 @@ def land_kafka(
         str, typer.Option(help="Table of the source that holds the landed messages.")
     ] = "messages",
     starting: Annotated[
-        str, typer.Option(help="Where a partition begins that was never landed: earliest, latest.")
+        str, typer.Option(help="Where a topic begins that was never landed: earliest, latest.")
     ] = "earliest",
     option: Annotated[
         list[str] | None,

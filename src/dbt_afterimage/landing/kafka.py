@@ -25,6 +25,7 @@ from dbt_afterimage.changes.progress import (
     unnoted,
     write_progress,
 )
+from dbt_afterimage.landing.noted import note_beginnings, noted_offsets
 from dbt_afterimage.messages import offsets
 from dbt_afterimage.messages.columns import RAW_COLUMNS
 from dbt_afterimage.messages.offsets import Offsets
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 BATCH = 1_000_000
 _MARK = "landed_at"
-# Kafka's and Spark's own names for the two ends of a partition.
-_EARLIEST, _LATEST = -2, -1
+# Kafka's and Spark's own name for the first offset that a partition has.
+_EARLIEST = -2
 
 
 class KafkaLandingError(ValueError):
@@ -51,7 +52,7 @@ class Request:
         brokers: `bootstrap.servers`, such as `localhost:9092`.
         topics: names of topics; empty where `pattern` is given.
         pattern: a regular expression for the whole name of a topic; None with `topics`.
-        starting: `earliest` or `latest`: where to begin in a partition that was never landed.
+        starting: `earliest` or `latest`: where to begin in a topic that was never landed.
         options: further options of the client, by Kafka's own names.
         max_messages: land so many at most; None for all that are there.
         accept_gap: go on where Kafka has removed messages that were not landed.
@@ -103,22 +104,25 @@ def land(
     noted = read_progress(session, progress, table)
     stored = session.table(table)
     done = really_done(stored, noted, mark=_MARK)
-    landed = offsets.from_text(noted.arrival)
+    landed = noted_offsets(session, progress, table, noted.recorded_at)
     if done != noted:
         landed = offsets.merged(landed, offsets.last_offsets(unnoted(stored, noted, _MARK)))
     ends = _ends(session, request)
     start = starting_offsets(request, ends, landed, table)
+    decided = {place: at - 1 for place, at in start.items() if at != _EARLIEST}
+    begun = offsets.merged(landed, decided)
+    if begun != landed:
+        note_beginnings(session, progress, table, done.recorded_at, begun)
     wanted = sum(
         ends.latest[place] - (ends.earliest[place] if at == _EARLIEST else at)
         for place, at in start.items()
-        if at != _LATEST
     )
     if request.max_messages is not None:
         wanted = min(wanted, request.max_messages)
     if not wanted:
         report(f"Nothing new for {table}")
         return 0
-    writer = _Writer(session, table, progress, table_format, Progress(done.recorded_at), landed)
+    writer = _Writer(session, table, progress, table_format, Progress(done.recorded_at), begun)
     size = min(BATCH, request.max_messages or BATCH)
     batches = None if request.max_messages is None else request.max_messages // size
     _run(session, request, start, size, batches, writer, wanted, report)
@@ -128,16 +132,20 @@ def land(
 def starting_offsets(
     request: Request, ends: Ends, landed: Offsets, table: str
 ) -> dict[tuple[str, int], int]:
-    """The first offset to land of each partition; -2 and -1 are its earliest and its latest.
+    """The first offset to land of each partition; -2 is its earliest one.
+
+    A partition that a topic gains begins there whatever was asked: what it has came since.
 
     Raises:
         KafkaLandingError: Kafka lacks messages behind those that were landed.
     """
     start = {}
+    begun = {topic for topic, _ in landed}
     for place, earliest in ends.earliest.items():
         name = f"{place[0]}-{place[1]}"
         if place not in landed:
-            start[place] = _EARLIEST if request.starting == "earliest" else _LATEST
+            is_from_end = request.starting == "latest" and place[0] not in begun
+            start[place] = ends.latest[place] if is_from_end else _EARLIEST
             continue
         start[place] = landed[place] + 1
         if start[place] > ends.latest[place]:

@@ -20,8 +20,21 @@ def test_a_partition_begins_behind_what_was_landed() -> None:
         ("carts", 0): 150,
         ("carts", 1): -2,
     }
+
+
+def test_latest_is_the_end_that_a_new_topic_has_now() -> None:
     latest = replace(REQUEST, starting="latest")
-    assert starting_offsets(latest, ENDS, landed, "raw.messages")[("carts", 1)] == -1
+    assert starting_offsets(latest, ENDS, {("visits", 0): 5}, "raw.messages") == {
+        ("carts", 0): 200,
+        ("carts", 1): 50,
+    }
+
+
+def test_a_partition_that_a_topic_gains_begins_at_its_first_message() -> None:
+    """All of its messages came later than the decision where its topic begins."""
+    latest = replace(REQUEST, starting="latest")
+    start = starting_offsets(latest, ENDS, {("carts", 0): 149}, "raw.messages")
+    assert start[("carts", 1)] == -2
 
 
 def test_messages_that_kafka_has_removed_stop_the_landing() -> None:
