@@ -144,6 +144,21 @@ def test_each_message_is_landed_once_as_it_is(
     assert landed(spark, "shop.clicks") == [(3, 3, 3, 1)]
 
 
+def test_a_topic_with_few_messages_is_landed_first(
+    project: DbtProject, spark: SparkSession, broker: Broker
+) -> None:
+    """Data in parts, and the metadata that it cannot be read without."""
+    produce(spark, broker, "shop.bills", 0, 900)
+    produce(spark, broker, "shop.bills_metadata", 0, 12)
+    both = ["shop.bills", "shop.bills_metadata"]
+    land(project, broker, topics=both, max_messages=90)
+    assert landed(spark, "shop.bills_metadata") == [(12, 12, 12, 1)]
+    [(rows, *_)] = landed(spark, "shop.bills")
+    assert 60 < rows <= 78
+    land(project, broker, topics=both)
+    assert landed(spark, "shop.bills")[0][:3] == (900, 900, 900)
+
+
 def test_what_was_not_noted_is_not_landed_twice(
     project: DbtProject, spark: SparkSession, broker: Broker
 ) -> None:

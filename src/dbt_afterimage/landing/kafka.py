@@ -26,6 +26,7 @@ from dbt_afterimage.changes.progress import (
     write_progress,
 )
 from dbt_afterimage.landing.noted import note_beginnings, noted_offsets
+from dbt_afterimage.landing.parts import in_order
 from dbt_afterimage.messages import offsets
 from dbt_afterimage.messages.columns import RAW_COLUMNS
 from dbt_afterimage.messages.offsets import Offsets
@@ -113,19 +114,23 @@ def land(
     begun = offsets.merged(landed, decided)
     if begun != landed:
         note_beginnings(session, progress, table, done.recorded_at, begun)
-    wanted = sum(
-        ends.latest[place] - (ends.earliest[place] if at == _EARLIEST else at)
+    counts = {
+        place: ends.latest[place] - (ends.earliest[place] if at == _EARLIEST else at)
         for place, at in start.items()
-    )
+    }
+    wanted = sum(counts.values())
     if request.max_messages is not None:
         wanted = min(wanted, request.max_messages)
     if not wanted:
         report(f"Nothing new for {table}")
         return 0
     writer = _Writer(session, table, progress, table_format, Progress(done.recorded_at), begun)
-    size = min(BATCH, request.max_messages or BATCH)
-    batches = None if request.max_messages is None else request.max_messages // size
-    _run(session, request, start, size, batches, writer, wanted, report)
+    *few, rest = in_order(start, counts, min(BATCH, request.max_messages or BATCH))
+    for part in few:
+        _run(session, request, part, None, writer, wanted, report)
+    most = None if request.max_messages is None else request.max_messages - writer.count
+    if most is None or most > 0:
+        _run(session, request, rest, most, writer, wanted, report)
     return writer.count
 
 
@@ -211,12 +216,13 @@ def _run(
     session: SparkSession,
     request: Request,
     start: Offsets,
-    size: int,
-    batches: int | None,
+    most: int | None,
     writer: _Writer,
     wanted: int,
     report: Callable[[str], None],
 ) -> None:
+    size = min(BATCH, most or BATCH)
+    batches = None if most is None else writer.batches + most // size
     assigned: dict[str, list[int]] = {}
     for topic, partition in start:
         assigned.setdefault(topic, []).append(partition)

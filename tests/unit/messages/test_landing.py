@@ -9,6 +9,7 @@ import pytest
 
 from dbt_afterimage.landing.kafka import Ends, KafkaLandingError, Request, starting_offsets
 from dbt_afterimage.landing.options import OptionError, client_options
+from dbt_afterimage.landing.parts import in_order
 
 REQUEST = Request("localhost:9092", ["carts"], None, "earliest", {}, None, False)
 ENDS = Ends({("carts", 0): 100, ("carts", 1): 0}, {("carts", 0): 200, ("carts", 1): 50})
@@ -50,6 +51,27 @@ def test_messages_that_kafka_has_removed_stop_the_landing() -> None:
 def test_a_topic_that_was_made_anew_is_refused() -> None:
     with pytest.raises(KafkaLandingError, match="The topic was made anew"):
         starting_offsets(REQUEST, ENDS, {("carts", 0): 200}, "raw.messages")
+
+
+def test_topics_with_few_messages_are_landed_first() -> None:
+    """Spark would give each partition a share of a batch by its size."""
+    start = {("data", 0): 7, ("data", 1): -2, ("metadata", 0): 3}
+    counts = {("data", 0): 10, ("data", 1): 90, ("metadata", 0): 30}
+    # each topic may have half of a batch
+    assert in_order(start, counts, 60) == [
+        {("metadata", 0): 3},
+        {("data", 0): 7, ("data", 1): -2},
+    ]
+    assert in_order(start, counts, 59) == [start]
+    # a topic without messages takes no share
+    idle = {("idle", 0): 5}
+    assert in_order({**start, **idle}, {**counts, ("idle", 0): 0}, 60) == [
+        {("metadata", 0): 3},
+        {("data", 0): 7, ("data", 1): -2, **idle},
+    ]
+    # one batch holds them all
+    assert in_order(start, counts, 130) == [start]
+    assert in_order(start, counts, 129) == in_order(start, counts, 60)
 
 
 def test_options_of_the_command_line_go_before_those_of_the_file(tmp_path: Path) -> None:
