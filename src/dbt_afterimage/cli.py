@@ -104,7 +104,7 @@ def land_kafka(
         int | None, typer.Option(help="Land so many at most in this run.", min=1)
     ] = None,
     accept_gap: Annotated[
-        bool, typer.Option(help="Go on where Kafka has removed messages that were not landed.")
+        bool, typer.Option(help="Go on where messages were removed, or a topic has another id.")
     ] = False,
     target: Annotated[str | None, typer.Option(help="Target in profiles.yml.")] = None,
 ) -> None:

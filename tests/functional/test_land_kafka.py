@@ -226,6 +226,26 @@ def test_a_topic_that_was_made_anew_is_refused(
     spark.sql("delete from raw_kafka.messages where topic = 'shop.wishes'")
 
 
+def test_a_topic_that_was_made_anew_is_told_by_its_id(
+    project: DbtProject, spark: SparkSession, broker: Broker
+) -> None:
+    """It has more messages than were landed of the former one."""
+    topic = "shop.stocks"
+    produce(spark, broker, topic, 0, 6)
+    land(project, broker, topics=[topic])
+    with admin(spark, broker) as (client, _):
+        client.deleteTopics([topic]).all().get()
+    produce(spark, broker, topic, 100, 30)
+    given = arguments(broker.address, topics=[topic])
+    message = project.error_of("run-operation", "land_kafka", "--args", given)
+    assert f"the topic {topic} is not the one" in message and "up to offset 1" in message
+    assert numbers(spark, topic) == [0, 1, 2, 3, 4, 5]
+    # as a mirror with the same offsets would be
+    land(project, broker, topics=[topic], accept_gap=True)
+    assert numbers(spark, topic) == [0, 1, 2, 3, 4, 5, *range(106, 130)]
+    land(project, broker, topics=[topic])
+
+
 def test_a_topic_that_is_not_there_is_named(project: DbtProject, broker: Broker) -> None:
     given = arguments(broker.address, pattern="none.*")
     message = project.error_of("run-operation", "land_kafka", "--args", given)

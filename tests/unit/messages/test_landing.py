@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dbt_afterimage.landing.kafka import Ends, KafkaLandingError, Request, starting_offsets
+from dbt_afterimage.landing.kafka import (
+    Ends,
+    KafkaLandingError,
+    Request,
+    check_topics,
+    starting_offsets,
+)
+from dbt_afterimage.landing.noted import Landed
 from dbt_afterimage.landing.options import OptionError, client_options
 from dbt_afterimage.landing.parts import in_order
 
@@ -51,6 +58,22 @@ def test_messages_that_kafka_has_removed_stop_the_landing() -> None:
 def test_a_topic_that_was_made_anew_is_refused() -> None:
     with pytest.raises(KafkaLandingError, match="The topic was made anew"):
         starting_offsets(REQUEST, ENDS, {("carts", 0): 200}, "raw.messages")
+
+
+def test_a_topic_with_another_id_is_refused() -> None:
+    """Made anew it may have more messages than were landed."""
+    ends = replace(ENDS, topics=frozenset({("carts", "new"), ("visits", "v")}))
+    landed = Landed({("carts", 0): 149}, frozenset({("carts", "old")}))
+    with pytest.raises(KafkaLandingError) as refused:
+        check_topics(REQUEST, ends, landed, "raw.messages")
+    assert "the topic carts is not the one that raw.messages has up to offset 149" in str(
+        refused.value
+    )
+    check_topics(replace(REQUEST, accept_gap=True), ends, landed, "raw.messages")
+    # an accepted id stays beside the former one, and what was landed before ids were noted has none
+    both = replace(landed, topics=landed.topics | ends.topics)
+    check_topics(REQUEST, ends, both, "raw.messages")
+    check_topics(REQUEST, ends, replace(landed, topics=frozenset()), "raw.messages")
 
 
 def test_topics_with_few_messages_are_landed_first() -> None:
