@@ -88,7 +88,7 @@ def land_kafka(
         str, typer.Option(help="Table of the source that holds the landed messages.")
     ] = "messages",
     starting: Annotated[
-        str, typer.Option(help="Where a partition begins that was never landed: earliest, latest.")
+        str, typer.Option(help="Where a topic begins that was never landed: earliest, latest.")
     ] = "earliest",
     option: Annotated[
         list[str] | None,
@@ -104,7 +104,7 @@ def land_kafka(
         int | None, typer.Option(help="Land so many at most in this run.", min=1)
     ] = None,
     accept_gap: Annotated[
-        bool, typer.Option(help="Go on where Kafka has removed messages that were not landed.")
+        bool, typer.Option(help="Go on where messages were removed, or a topic has another id.")
     ] = False,
     target: Annotated[str | None, typer.Option(help="Target in profiles.yml.")] = None,
 ) -> None:

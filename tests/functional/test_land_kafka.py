@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +20,56 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def produce(spark: SparkSession, broker: Broker, topic: str, first: int, count: int) -> None:
+def produce(
+    spark: SparkSession,
+    broker: Broker,
+    topic: str,
+    first: int,
+    count: int,
+    partition: str = "id % 3",
+) -> None:
     """Send numbered messages; the number is key and value, every fourth value is NULL."""
     rows = spark.range(first, first + count).selectExpr(
         f"'{topic}' as topic",
         "cast(id as string) as key",
         "if(id % 4 = 3, null, cast(concat('value ', id) as binary)) as value",
-        "cast(id % 3 as int) as partition",
+        f"cast({partition} as int) as partition",
         "if(id % 2 = 0, array(named_struct('key', 'table', 'value', cast('carts' as binary))), "
         "null) as headers",
     )
     options = {"kafka.bootstrap.servers": broker.address, "includeHeaders": "true"}
     rows.coalesce(1).write.format("kafka").options(**options).save()
+
+
+@contextmanager
+def admin(spark: SparkSession, broker: Broker) -> Iterator[Any]:
+    """Kafka's client for what is done to topics, and its packages."""
+    jvm: Any = spark.sparkContext._jvm
+    kafka = jvm.org.apache.kafka
+    properties = jvm.java.util.Properties()
+    properties.setProperty("bootstrap.servers", broker.address)
+    client = kafka.clients.admin.Admin.create(properties)
+    try:
+        yield client, kafka
+    finally:
+        client.close()
+
+
+def remove(spark: SparkSession, broker: Broker, topic: str, partition: int, before: int) -> None:
+    """Remove messages, as retention does."""
+    context: Any = spark.sparkContext
+    jvm, gateway = context._jvm, context._gateway
+    with admin(spark, broker) as (client, kafka):
+        # Py4J does not find a static method beside another one of its name
+        loader = client.getClass().getClassLoader()
+        types, values = gateway.new_array(jvm.Class, 1), gateway.new_array(jvm.Object, 1)
+        types[0], values[0] = jvm.Long.TYPE, jvm.Long.valueOf(before)
+        until = (
+            loader.loadClass("org.apache.kafka.clients.admin.RecordsToDelete")
+            .getMethod("beforeOffset", types)
+            .invoke(None, values)
+        )
+        client.deleteRecords({kafka.common.TopicPartition(topic, partition): until}).all().get()
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +96,15 @@ def landed(spark: SparkSession, topic: str) -> list[tuple[Any, ...]]:
         f"from raw_kafka.messages where topic = '{topic}'"
     ).collect()
     return [tuple(row)]
+
+
+def numbers(spark: SparkSession, topic: str) -> list[int]:
+    """The numbers of the messages of a topic that were landed."""
+    rows = spark.sql(
+        "select cast(cast(key as string) as int) from raw_kafka.messages "
+        f"where topic = '{topic}' order by 1"
+    ).collect()
+    return [row[0] for row in rows]
 
 
 def test_each_message_is_landed_once_as_it_is(
@@ -96,6 +144,21 @@ def test_each_message_is_landed_once_as_it_is(
     assert landed(spark, "shop.clicks") == [(3, 3, 3, 1)]
 
 
+def test_a_topic_with_few_messages_is_landed_first(
+    project: DbtProject, spark: SparkSession, broker: Broker
+) -> None:
+    """Data in parts, and the metadata that it cannot be read without."""
+    produce(spark, broker, "shop.bills", 0, 900)
+    produce(spark, broker, "shop.bills_metadata", 0, 12)
+    both = ["shop.bills", "shop.bills_metadata"]
+    land(project, broker, topics=both, max_messages=90)
+    assert landed(spark, "shop.bills_metadata") == [(12, 12, 12, 1)]
+    [(rows, *_)] = landed(spark, "shop.bills")
+    assert 60 < rows <= 78
+    land(project, broker, topics=both)
+    assert landed(spark, "shop.bills")[0][:3] == (900, 900, 900)
+
+
 def test_what_was_not_noted_is_not_landed_twice(
     project: DbtProject, spark: SparkSession, broker: Broker
 ) -> None:
@@ -106,6 +169,46 @@ def test_what_was_not_noted_is_not_landed_twice(
     spark.sql(f"delete from {progress} where arrival like '%shop.returns%'")
     land(project, broker, topics=["shop.returns"])
     assert landed(spark, "shop.returns") == [(30, 30, 30, 1)]
+
+
+def test_latest_is_decided_once(project: DbtProject, spark: SparkSession, broker: Broker) -> None:
+    """At the first landing that sees the topic, although it lands nothing of it."""
+    topic = "shop.reviews"
+    produce(spark, broker, topic, 0, 30)
+    land(project, broker, topics=[topic], starting="latest")
+    assert landed(spark, topic) == [(0, 0, None, 0)]
+    produce(spark, broker, topic, 30, 6)
+    land(project, broker, topics=[topic], starting="latest")
+    assert numbers(spark, topic) == [30, 31, 32, 33, 34, 35]
+
+    # a partition more: all of it came later than the decision
+    with admin(spark, broker) as (client, kafka):
+        more = {topic: kafka.clients.admin.NewPartitions.increaseTo(4)}
+        client.createPartitions(more).all().get()
+    produce(spark, broker, topic, 36, 3, partition="3")
+    land(project, broker, topics=[topic], starting="latest")
+    assert numbers(spark, topic) == [30, 31, 32, 33, 34, 35, 36, 37, 38]
+
+
+def test_an_accepted_gap_is_accepted_once(
+    project: DbtProject, spark: SparkSession, broker: Broker
+) -> None:
+    """Nothing comes in the emptied partition."""
+    topic = "shop.refunds"
+    produce(spark, broker, topic, 0, 30)
+    land(project, broker, topics=[topic])
+    produce(spark, broker, topic, 30, 30)
+    remove(spark, broker, topic, partition=2, before=20)
+    given = arguments(broker.address, topics=[topic])
+    message = project.error_of("run-operation", "land_kafka", "--args", given)
+    assert f"{topic}-2 up to offset 9" in message and "begins at 20" in message
+    land(project, broker, topics=[topic], accept_gap=True)
+    land(project, broker, topics=[topic])
+    wanted = [number for number in range(60) if number < 30 or number % 3 != 2]
+    assert numbers(spark, topic) == wanted
+    produce(spark, broker, topic, 60, 3)
+    land(project, broker, topics=[topic])
+    assert numbers(spark, topic) == [*wanted, 60, 61, 62]
 
 
 def test_a_topic_that_was_made_anew_is_refused(
@@ -121,6 +224,26 @@ def test_a_topic_that_was_made_anew_is_refused(
     assert "shop.wishes-0 up to offset 1001, and Kafka's last one is 1" in message
     assert "Cure: land it into another table" in message
     spark.sql("delete from raw_kafka.messages where topic = 'shop.wishes'")
+
+
+def test_a_topic_that_was_made_anew_is_told_by_its_id(
+    project: DbtProject, spark: SparkSession, broker: Broker
+) -> None:
+    """It has more messages than were landed of the former one."""
+    topic = "shop.stocks"
+    produce(spark, broker, topic, 0, 6)
+    land(project, broker, topics=[topic])
+    with admin(spark, broker) as (client, _):
+        client.deleteTopics([topic]).all().get()
+    produce(spark, broker, topic, 100, 30)
+    given = arguments(broker.address, topics=[topic])
+    message = project.error_of("run-operation", "land_kafka", "--args", given)
+    assert f"the topic {topic} is not the one" in message and "up to offset 1" in message
+    assert numbers(spark, topic) == [0, 1, 2, 3, 4, 5]
+    # as a mirror with the same offsets would be
+    land(project, broker, topics=[topic], accept_gap=True)
+    assert numbers(spark, topic) == [0, 1, 2, 3, 4, 5, *range(106, 130)]
+    land(project, broker, topics=[topic])
 
 
 def test_a_topic_that_is_not_there_is_named(project: DbtProject, broker: Broker) -> None:

@@ -30,6 +30,8 @@ CARTS = {
     "token": "binary",
     "is_gift": "boolean",
 }
+# Ids of schemas of other applications, in the registry.
+FOREIGN = range(20, 28)
 
 
 def example(name: str) -> Any:
@@ -148,6 +150,7 @@ class Story:
         row = {"cart_id": 1, "total": (12345).to_bytes(2, "big"), "ordered_on": 20514,
                "paid_at": 1_772_452_800_123_456, "token": b"\x00\xff", "is_gift": True}  # fmt: skip
         counters = {"transactionEventCounter": 3, "transactionLastEvent": True}
+        self.foreign_schemas(folder)
         # the least significant byte of a mask stands first: columns 1 to 6
         value = {"data": row, "beforeData": None,
                  "headers": headers("INSERT", 5, changeMask=b"\x3f\x00", **counters)}  # fmt: skip
@@ -161,8 +164,40 @@ class Story:
                 Message("shop", avro_registered(7, b"\x02"), headers=of_cart),
                 Message("shop", avro_registered(7, data)),
                 Message("shop", None, headers=of_cart),
+                *[
+                    Message("shop", avro_registered(number, data), headers={"entity": "others"})
+                    for number in FOREIGN
+                ],
             ],
         )
+
+    def foreign_schemas(self, folder: Path) -> None:
+        """What other applications register, some of it with fields of the vendor's names."""
+
+        def record(name: str, **fields: Any) -> dict[str, Any]:
+            of = [{"name": field, "type": kind} for field, kind in fields.items()]
+            return {"type": "record", "name": name, "fields": of}
+
+        texts = {"type": "map", "values": "string"}
+        empty = record("Empty")
+        columns = record("Columns", id=record("Column", ordinal="int"))
+        of_columns = record("Structure", tableColumns=columns)
+        metadata = {"schemaId": "string", "lineage": empty, "tableStructure": of_columns}
+        event = {"transactionEventCounter": texts}
+        schemas: list[Any] = [
+            record("Event", headers=texts, data="bytes"),
+            record("Event", headers=record("Headers", operation="string"), data="string"),
+            record("Event", headers=record("Headers", **event), data=record("Data", id="int")),
+            # without `dataSchema`
+            record("Table", **metadata),
+            record("Table", schemaId="string", tableStructure="string"),
+            record("Table", **{**metadata, "dataSchema": "string", "lineage": "string"}),
+            {"type": "object", "properties": {"id": {"type": "integer"}}},
+        ]
+        files = [json.dumps(schema) for schema in schemas]
+        files.append('syntax = "proto3"; message Event { string id = 1; }')
+        for number, text in zip(FOREIGN, files, strict=True):
+            (folder / f"{number}.avsc").write_text(text, encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -299,3 +334,11 @@ def test_the_wire_format_of_a_registry(story: Story) -> None:
     assert story.project.rows(lost, "reject_reason, reject_detail") == [
         ("malformed_message", "no record header `entity` tells its table")
     ]
+
+
+def test_messages_by_schemas_of_other_applications_are_rejected(story: Story) -> None:
+    """And nothing but them: no table waits for them."""
+    others = "raw_registry_messages where table_name = 'others'"
+    rows = story.project.rows(others, "kind, reject_reason, reject_detail, schema_id", "schema_id")
+    problem = "its bytes are no message by its Avro schema"
+    assert rows == [("rejected", "malformed_message", problem, str(number)) for number in FOREIGN]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.progress import Progress
 from dbt_afterimage.changes.reading import read
@@ -28,6 +29,7 @@ def raw(spark: SparkSession, table_format: str) -> DataFrame:
             f"rpad(concat('{day}', lpad(id, 4, '0')), 35, '0') as change_seq",
             "'I' as change_oper",
             "cast(null as string) as arrival",
+            "cast(null as string) as load_id",
             "id",
         )
         writer = records.coalesce(1).writeTo(RAW).using(table_format)
@@ -51,6 +53,26 @@ def rows_read(frame: DataFrame) -> int:
 def test_files_of_settled_records_are_not_read(spark: SparkSession, raw: DataFrame) -> None:
     given = {"system": "qlik_change_table", "key": ["id"]}
     node = {"source_name": "raw", "name": "things__ct", "config": {"meta": {"afterimage": given}}}
+    settings = parse_settings(node)
+    log = spark.sql("select change_seq, change_oper from " + RAW)
+    context = {"settings": settings, "backfill_from": None}
+    done = Progress(change_seq=f"{DAYS[1]}2359".ljust(35, "0"))
+    changes = read(context, positions(settings), raw, log, done).changes
+    assert rows_read(changes) == RECORDS_A_DAY
+    assert changes.count() == RECORDS_A_DAY
+
+
+def test_files_of_a_full_load_are_not_read_for_changes(spark: SparkSession, raw: DataFrame) -> None:
+    """Where loads come among the changes. Their place lies below those of all changes."""
+    load = spark.range(1000).selectExpr(
+        "repeat('0', 35) as change_seq", "'L' as change_oper", "cast(null as string) as arrival",
+        "'things-0-0' as load_id", "id",
+    )  # fmt: skip
+    load.coalesce(1).writeTo(RAW).append()
+    # as staging makes it of messages: no file can be skipped by it
+    raw = spark.table(RAW).withColumn("change_oper", F.explode(F.array("change_oper")))
+    given = {"system": "qlik_messages", "key": ["id"]}
+    node = {"source_name": "raw", "name": "things", "config": {"meta": {"afterimage": given}}}
     settings = parse_settings(node)
     log = spark.sql("select change_seq, change_oper from " + RAW)
     context = {"settings": settings, "backfill_from": None}

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.progress import Progress
 from dbt_afterimage.positions import Positions
-from dbt_afterimage.settings import moment_kind
+from dbt_afterimage.settings import has_own_loads, moment_kind
 
 _FEW = 100
 """So many texts that are no positions are named in a condition."""
@@ -63,6 +63,9 @@ def read(
 ) -> Reading:
     """Choose the records that earlier runs have not settled, and what to compare them with."""
     is_change = ~F.col("change_oper").isin("L", "N") | F.col("change_oper").isNull()
+    if has_own_loads(context["settings"]):
+        # staging works out the letter, and by what it works out no format can skip files
+        is_change = is_change & F.col("load_id").isNull()
     changes = staged.filter(is_change)
     if log is None:
         return Reading(changes, None, None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -23,8 +23,9 @@ from dbt_afterimage.changes.progress import (
     read_progress,
     really_done,
     unnoted,
-    write_progress,
 )
+from dbt_afterimage.landing.noted import Landed, Topics, note_landed, read_landed
+from dbt_afterimage.landing.parts import in_order
 from dbt_afterimage.messages import offsets
 from dbt_afterimage.messages.columns import RAW_COLUMNS
 from dbt_afterimage.messages.offsets import Offsets
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
 PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 BATCH = 1_000_000
 _MARK = "landed_at"
-# Kafka's and Spark's own names for the two ends of a partition.
-_EARLIEST, _LATEST = -2, -1
+# What Kafka gives for the id of a topic where it has none.
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+# Kafka's and Spark's own name for the first offset that a partition has.
+_EARLIEST = -2
 
 
 class KafkaLandingError(ValueError):
@@ -51,10 +54,11 @@ class Request:
         brokers: `bootstrap.servers`, such as `localhost:9092`.
         topics: names of topics; empty where `pattern` is given.
         pattern: a regular expression for the whole name of a topic; None with `topics`.
-        starting: `earliest` or `latest`: where to begin in a partition that was never landed.
+        starting: `earliest` or `latest`: where to begin in a topic that was never landed.
         options: further options of the client, by Kafka's own names.
         max_messages: land so many at most; None for all that are there.
-        accept_gap: go on where Kafka has removed messages that were not landed.
+        accept_gap: go on where Kafka has removed messages that were not landed, or where a topic
+            has another id.
     """
 
     brokers: str
@@ -68,10 +72,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Ends:
-    """The ends of the partitions: the first offset that is there, and the next to be written."""
+    """What the cluster has.
+
+    Attributes:
+        earliest: the first offset of each partition.
+        latest: the next one to be written to it.
+        topics: names and ids; empty where the cluster is so old that it gives none.
+    """
 
     earliest: Offsets
     latest: Offsets
+    topics: Topics = frozenset()
 
 
 def land(
@@ -103,41 +114,54 @@ def land(
     noted = read_progress(session, progress, table)
     stored = session.table(table)
     done = really_done(stored, noted, mark=_MARK)
-    landed = offsets.from_text(noted.arrival)
+    known = read_landed(session, progress, table, noted.recorded_at)
+    landed = known.offsets
     if done != noted:
         landed = offsets.merged(landed, offsets.last_offsets(unnoted(stored, noted, _MARK)))
     ends = _ends(session, request)
+    check_topics(request, ends, Landed(landed, known.topics), table)
     start = starting_offsets(request, ends, landed, table)
-    wanted = sum(
-        ends.latest[place] - (ends.earliest[place] if at == _EARLIEST else at)
+    decided = {place: at - 1 for place, at in start.items() if at != _EARLIEST}
+    begun = Landed(offsets.merged(landed, decided), known.topics | ends.topics)
+    if begun != Landed(landed, known.topics):
+        note_landed(session, progress, table, done.recorded_at, begun)
+    counts = {
+        place: ends.latest[place] - (ends.earliest[place] if at == _EARLIEST else at)
         for place, at in start.items()
-        if at != _LATEST
-    )
+    }
+    wanted = sum(counts.values())
     if request.max_messages is not None:
         wanted = min(wanted, request.max_messages)
     if not wanted:
         report(f"Nothing new for {table}")
         return 0
-    writer = _Writer(session, table, progress, table_format, Progress(done.recorded_at), landed)
-    size = min(BATCH, request.max_messages or BATCH)
-    batches = None if request.max_messages is None else request.max_messages // size
-    _run(session, request, start, size, batches, writer, wanted, report)
+    writer = _Writer(session, table, progress, table_format, done.recorded_at, begun)
+    *few, rest = in_order(start, counts, min(BATCH, request.max_messages or BATCH))
+    for part in few:
+        _run(session, request, part, None, writer, wanted, report)
+    most = None if request.max_messages is None else request.max_messages - writer.count
+    if most is None or most > 0:
+        _run(session, request, rest, most, writer, wanted, report)
     return writer.count
 
 
 def starting_offsets(
     request: Request, ends: Ends, landed: Offsets, table: str
 ) -> dict[tuple[str, int], int]:
-    """The first offset to land of each partition; -2 and -1 are its earliest and its latest.
+    """The first offset to land of each partition; -2 is its earliest one.
+
+    A partition that a topic gains begins there whatever was asked: what it has came since.
 
     Raises:
         KafkaLandingError: Kafka lacks messages behind those that were landed.
     """
     start = {}
+    begun = {topic for topic, _ in landed}
     for place, earliest in ends.earliest.items():
         name = f"{place[0]}-{place[1]}"
         if place not in landed:
-            start[place] = _EARLIEST if request.starting == "earliest" else _LATEST
+            is_from_end = request.starting == "latest" and place[0] not in begun
+            start[place] = ends.latest[place] if is_from_end else _EARLIEST
             continue
         start[place] = landed[place] + 1
         if start[place] > ends.latest[place]:
@@ -158,6 +182,26 @@ def starting_offsets(
     return start
 
 
+def check_topics(request: Request, ends: Ends, landed: Landed, table: str) -> None:
+    """Stop where a topic is not the one that was landed.
+
+    Its offsets do not show it once it has as many messages as the former one had.
+
+    Raises:
+        KafkaLandingError: names the topic.
+    """
+    known = {topic for topic, _ in landed.topics}
+    for topic, number in sorted(ends.topics - landed.topics):
+        if topic in known and not request.accept_gap:
+            last = max((at for place, at in landed.offsets.items() if place[0] == topic), default=0)
+            raise KafkaLandingError(
+                f"`land kafka`: the topic {topic} is not the one that {table} has up to offset "
+                f"{last}: its id is {number}. It was made anew, or it is another cluster's. "
+                "Nothing was landed. Cure: land it into another table; or, where it is a copy "
+                "with the same offsets, go on behind the last one: --accept-gap."
+            )
+
+
 class _Writer:
     """Appends batches, and notes up to where it has come."""
 
@@ -167,11 +211,11 @@ class _Writer:
         table: str,
         progress: str,
         table_format: str,
-        done: Progress,
-        landed: Offsets,
+        recorded_at: str | None,
+        landed: Landed,
     ) -> None:
         self._session, self._table, self._progress = session, table, progress
-        self._format, self._done, self._landed = table_format, done, landed
+        self._format, self._recorded_at, self._landed = table_format, recorded_at, landed
         self.count = 0
         self.batches = 0
 
@@ -179,22 +223,20 @@ class _Writer:
         """Append one batch, in one commit."""
         if rows.isEmpty():
             return
-        at = next_recorded_at(self._done)
+        at = next_recorded_at(Progress(self._recorded_at))
         marked = rows.withColumns(
             {"landed_at": F.lit(at).cast("timestamp"), "landing_batch": F.lit(at)}
         )
-        append_once(
-            self._session, self._table, marked, self._format, self._done.recorded_at, mark=_MARK
-        )
+        append_once(self._session, self._table, marked, self._format, self._recorded_at, mark=_MARK)
         found = self._session.table(self._table).filter(F.col(_MARK) == F.lit(at).cast("timestamp"))
         last = (
             found.groupBy("topic", "partition")
             .agg(F.max("offset").alias("offset"), F.count(F.lit(1)).alias("messages"))
             .collect()
         )
-        self._landed = offsets.merged(self._landed, offsets.of_rows(last))
-        self._done = Progress(at, arrival=offsets.to_text(self._landed))
-        write_progress(self._session, self._progress, self._table, self._done)
+        reached = offsets.merged(self._landed.offsets, offsets.of_rows(last))
+        self._landed, self._recorded_at = replace(self._landed, offsets=reached), at
+        note_landed(self._session, self._progress, self._table, at, self._landed)
         self.count += sum(row["messages"] for row in last)
         self.batches += 1
 
@@ -203,12 +245,13 @@ def _run(
     session: SparkSession,
     request: Request,
     start: Offsets,
-    size: int,
-    batches: int | None,
+    most: int | None,
     writer: _Writer,
     wanted: int,
     report: Callable[[str], None],
 ) -> None:
+    size = min(BATCH, most or BATCH)
+    batches = None if most is None else writer.batches + most // size
     assigned: dict[str, list[int]] = {}
     for topic, partition in start:
         assigned.setdefault(topic, []).append(partition)
@@ -308,6 +351,8 @@ def _ends(session: SparkSession, request: Request) -> Ends:
             }
 
         spec = kafka.clients.admin.OffsetSpec
-        return Ends(ask(spec.earliest()), ask(spec.latest()))
+        ids = {(topic, described.get(topic).topicId().toString()) for topic in topics}
+        known = frozenset(pair for pair in ids if pair[1] != _NO_ID)
+        return Ends(ask(spec.earliest()), ask(spec.latest()), known)
     finally:
         admin.close()

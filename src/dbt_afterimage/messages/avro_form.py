@@ -6,8 +6,9 @@ goes to the one that it was written by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -61,10 +62,10 @@ def with_avro_body(rows: DataFrame, reference: Column, schemas: Mapping[str, str
 
     found = F.lit(None).cast(BODY)
     for number, (name, text) in enumerate(schemas.items()):
-        kind = _record_type(rows.sparkSession, text)
-        body_of = None if kind is None else _body_of(kind)
-        if kind is None or body_of is None:
+        readable = _readable(rows.sparkSession, text)
+        if readable is None:
             continue
+        kind, body_of = readable
         # a column of its own: each mention of the expression would parse the schema again
         record = f"avro_record_{number}"
         is_own = reference == name
@@ -74,24 +75,50 @@ def with_avro_body(rows: DataFrame, reference: Column, schemas: Mapping[str, str
     return rows.withColumn("avro_body", found)
 
 
-def _record_type(session: SparkSession, schema: str) -> StructType | None:
-    """The type of the records of a schema; None for what is no schema of records."""
+def _readable(
+    session: SparkSession, schema: str
+) -> tuple[StructType, Callable[[Column, StructType], Column]] | None:
+    """The type of the records of a schema, and how they are read; None for none of a message.
+
+    A registry has the schemas of other applications too, and Protobuf and JSON Schema.
+    """
     from pyspark.sql.avro.functions import from_avro
 
-    empty = from_avro(F.lit(None).cast("binary"), schema, _PERMISSIVE)
+    record = from_avro(F.lit(None).cast("binary"), schema, _PERMISSIVE).alias("record")
     try:
-        kind = session.range(0).select(empty.alias("record")).schema["record"].dataType
-    except PySparkException:
+        empty = session.range(0).select(record)
+        kind = empty.schema["record"].dataType
+        if not isinstance(kind, StructType):
+            return None
+        body_of = _body_of(kind)
+        if body_of is None:
+            return None
+        # Spark looks at types when it is asked for the columns, and reads nothing for it
+        _ = empty.select(body_of(F.col("record"), kind)).columns
+    # PySpark hands on what the Avro library throws as it is
+    except (PySparkException, Py4JJavaError):
         return None
-    return kind if isinstance(kind, StructType) else None
+    return kind, body_of
 
 
 def _body_of(kind: StructType) -> Callable[[Column, StructType], Column] | None:
-    if "headers" in kind.names and "data" in kind.names:
-        return _data_body
-    if "tableStructure" in kind.names and "schemaId" in kind.names:
+    if _has_records(kind, ["data", "headers"]):
+        has_before = "beforeData" in kind.names
+        return _data_body if not has_before or _has_records(kind, ["beforeData"]) else None
+    has_texts = {"schemaId", "dataSchema"} <= set(kind.names)
+    if not has_texts or not _has_records(kind, ["lineage", "tableStructure"]):
+        return None
+    structure = kind["tableStructure"].dataType
+    if not isinstance(structure, StructType) or not _has_records(structure, ["tableColumns"]):
+        return None
+    of_table = structure["tableColumns"].dataType
+    if isinstance(of_table, StructType) and _has_records(of_table, of_table.names):
         return _metadata_body
     return None
+
+
+def _has_records(kind: StructType, names: Sequence[str]) -> bool:
+    return all(name in kind.names and isinstance(kind[name].dataType, StructType) for name in names)
 
 
 def _data_body(record: Column, kind: StructType) -> Column:

@@ -7,8 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from dbt_afterimage.landing.kafka import Ends, KafkaLandingError, Request, starting_offsets
+from dbt_afterimage.landing.kafka import (
+    Ends,
+    KafkaLandingError,
+    Request,
+    check_topics,
+    starting_offsets,
+)
+from dbt_afterimage.landing.noted import Landed
 from dbt_afterimage.landing.options import OptionError, client_options
+from dbt_afterimage.landing.parts import in_order
 
 REQUEST = Request("localhost:9092", ["carts"], None, "earliest", {}, None, False)
 ENDS = Ends({("carts", 0): 100, ("carts", 1): 0}, {("carts", 0): 200, ("carts", 1): 50})
@@ -20,8 +28,21 @@ def test_a_partition_begins_behind_what_was_landed() -> None:
         ("carts", 0): 150,
         ("carts", 1): -2,
     }
+
+
+def test_latest_is_the_end_that_a_new_topic_has_now() -> None:
     latest = replace(REQUEST, starting="latest")
-    assert starting_offsets(latest, ENDS, landed, "raw.messages")[("carts", 1)] == -1
+    assert starting_offsets(latest, ENDS, {("visits", 0): 5}, "raw.messages") == {
+        ("carts", 0): 200,
+        ("carts", 1): 50,
+    }
+
+
+def test_a_partition_that_a_topic_gains_begins_at_its_first_message() -> None:
+    """All of its messages came later than the decision where its topic begins."""
+    latest = replace(REQUEST, starting="latest")
+    start = starting_offsets(latest, ENDS, {("carts", 0): 149}, "raw.messages")
+    assert start[("carts", 1)] == -2
 
 
 def test_messages_that_kafka_has_removed_stop_the_landing() -> None:
@@ -37,6 +58,43 @@ def test_messages_that_kafka_has_removed_stop_the_landing() -> None:
 def test_a_topic_that_was_made_anew_is_refused() -> None:
     with pytest.raises(KafkaLandingError, match="The topic was made anew"):
         starting_offsets(REQUEST, ENDS, {("carts", 0): 200}, "raw.messages")
+
+
+def test_a_topic_with_another_id_is_refused() -> None:
+    """Made anew it may have more messages than were landed."""
+    ends = replace(ENDS, topics=frozenset({("carts", "new"), ("visits", "v")}))
+    landed = Landed({("carts", 0): 149}, frozenset({("carts", "old")}))
+    with pytest.raises(KafkaLandingError) as refused:
+        check_topics(REQUEST, ends, landed, "raw.messages")
+    assert "the topic carts is not the one that raw.messages has up to offset 149" in str(
+        refused.value
+    )
+    check_topics(replace(REQUEST, accept_gap=True), ends, landed, "raw.messages")
+    # an accepted id stays beside the former one, and what was landed before ids were noted has none
+    both = replace(landed, topics=landed.topics | ends.topics)
+    check_topics(REQUEST, ends, both, "raw.messages")
+    check_topics(REQUEST, ends, replace(landed, topics=frozenset()), "raw.messages")
+
+
+def test_topics_with_few_messages_are_landed_first() -> None:
+    """Spark would give each partition a share of a batch by its size."""
+    start = {("data", 0): 7, ("data", 1): -2, ("metadata", 0): 3}
+    counts = {("data", 0): 10, ("data", 1): 90, ("metadata", 0): 30}
+    # each topic may have half of a batch
+    assert in_order(start, counts, 60) == [
+        {("metadata", 0): 3},
+        {("data", 0): 7, ("data", 1): -2},
+    ]
+    assert in_order(start, counts, 59) == [start]
+    # a topic without messages takes no share
+    idle = {("idle", 0): 5}
+    assert in_order({**start, **idle}, {**counts, ("idle", 0): 0}, 60) == [
+        {("metadata", 0): 3},
+        {("data", 0): 7, ("data", 1): -2, **idle},
+    ]
+    # one batch holds them all
+    assert in_order(start, counts, 130) == [start]
+    assert in_order(start, counts, 129) == in_order(start, counts, 60)
 
 
 def test_options_of_the_command_line_go_before_those_of_the_file(tmp_path: Path) -> None:
