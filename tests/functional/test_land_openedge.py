@@ -48,13 +48,21 @@ class Plant:
             for statement in statements:
                 connection.createStatement().execute(statement)
 
-    def capture(self, sequence: int, operation: int, order: int, number: int = 12) -> None:
+    def capture(
+        self,
+        sequence: int,
+        operation: int,
+        order: int,
+        number: int = 12,
+        policy: str = "policy",
+        day: int = 2,
+    ) -> None:
         """What the triggers write for one change."""
-        shared = f"{sequence}, timestamp('2026-03-02 12:00:00'), {sequence}"
+        shared = f"{sequence}, timestamp('2026-03-0{day} 12:00:00'), {sequence}"
         stored = "x'07'" if operation == 4 else "null"
         self.run(
             f"""insert into "PUB"."_Cdc-Change-Tracking" values
-                ('policy', {shared}, {operation}, {stored}, {number}, null)"""
+                ('{policy}', {shared}, {operation}, {stored}, {number}, null)"""
         )
         if number == 12:
             self.run(
@@ -123,14 +131,18 @@ def project(
     return make_dbt_project(folder, schema="landing")
 
 
-def extract(project: DbtProject) -> None:
+def landing() -> list[str]:
     options = {
         "url": URL,
         "driver": DRIVER,
         "sessionInitStatement": "set current isolation = read committed",
     }
     arguments = {"source_name": "plant", "options": options, "owner": "PUB"}
-    project("run-operation", "land_openedge", "--args", yaml.safe_dump(arguments))
+    return ["run-operation", "land_openedge", "--args", yaml.safe_dump(arguments)]
+
+
+def extract(project: DbtProject) -> None:
+    project(*landing())
 
 
 def landed(spark: SparkSession) -> dict[str, list[int]]:
@@ -200,6 +212,25 @@ def test_extracts(spark: SparkSession, plant: Plant, project: DbtProject) -> Non
     assert str(staged["10"]["amount"]) == "123456789012345678.25"
     assert staged["31"]["change_oper"] == "D"
     assert staged["10"]["arrival"] < staged["31"]["arrival"]
+
+
+def test_a_policy_that_begins_anew(spark: SparkSession, plant: Plant, project: DbtProject) -> None:
+    """Its sequences are far behind those that were landed, and no extract would reach them."""
+    # the old policy's rows are purged: numbers are unique in the database
+    plant.run('delete from "PUB"."_Cdc-Change-Tracking"', 'delete from "PUB"."CDC_Work-Order"')
+    for sequence in (1, 2, 31):
+        plant.capture(sequence, 1, sequence, policy="second", day=3)
+    plant.capture(3, 1, 3, number=13, policy="third", day=3)
+    before = landed(spark)
+    # a run later too, when the new policy's rows are no longer new
+    for _ in range(2):
+        message = project.error_of(*landing())
+        for part in ("CDC_Work-Order", "begun anew", "come to 31", "second", "at 1", "Cure: "):
+            assert part in message
+        # the tracking table is complete, also for the table at level 1, which has no other guard
+        tracking = sorted([*before["change_tracking"], 1, 2, 3, 31])
+        assert landed(spark) == {**before, "change_tracking": tracking}
+    assert "begun anew" in project.error_of("run", "--select", "stg_work_orders")
 
 
 def test_a_database_that_cannot_be_read(project: DbtProject) -> None:
