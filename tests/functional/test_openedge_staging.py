@@ -464,6 +464,31 @@ def test_the_joined_extract_of_a_consumer(spark: SparkSession) -> None:
     assert [name for name in found[0] if name in rules["control_columns"]] == []
 
 
+def test_a_joined_extract_with_both_images(spark: SparkSession) -> None:
+    """The tracking row of an update is of operation 4, its change rows are of 3 and 4."""
+    names = json.loads((DATA / "joined_extract.json").read_text(encoding="utf-8"))["columns"]
+    types = {**TRACKING, **CHANGES, "_policy-id": "string", "_operation": "int"}
+    columns = {name: types[name] for name in names[:8]} | {"_Operation_1": "int"}
+    columns |= {"changed_fields": "string", **COLUMNS}
+
+    def joined(sequence: int, tracked: int, own: int | None, *values: Any) -> tuple[Any, ...]:
+        return ("policy", tracked, 7, NOON, sequence, 0, 0, 0, own, "name", *values)
+
+    rows = [
+        joined(1, 4, 3, 1, "Ann", None, None),
+        joined(1, 4, 4, 1, "Anna", None, None),
+        # an operation without a change row, where the extract keeps it
+        joined(2, 12, None, None, None, None, None),
+    ]
+    settings = {"key": ["id"], "table_number": None, "operation_column": "_operation_1"}
+    found = staged(spark, {"changes": (columns, rows)}, settings)
+    assert only(found, "change_oper", "name", "reject_reason") == [
+        ("B", "Ann", None),
+        ("U", "Anna", None),
+        ("N", None, None),
+    ]
+
+
 def test_a_landing_time_is_the_mark_of_arrival(spark: SparkSession) -> None:
     landed = [datetime(2026, 3, 2, hour) for hour in (13, 14, 15)]
     given: dict[str, Extract] = {

@@ -487,6 +487,7 @@ def test_openedge_defaults() -> None:
         "arrays": [],
         "partition_column": None,
         "tenant_column": None,
+        "operation_column": None,
         "recid_column": None,
         "source_table": TABLE,
         "change_seq_form": "19 digits",

@@ -76,6 +76,21 @@ def test_a_table_that_cannot_be_staged(
     assert [part for part in ["erp.", "Cure: ", *parts] if part not in message] == [], message
 
 
+@pytest.mark.parametrize("second", ["_Operation_1", "_operation2", "_change-operation"])
+def test_a_joined_extract_with_two_operations(second: str) -> None:
+    """At level 3 they differ: the tracking row of a before image is that of the update."""
+    joined = {"changes": {"_Time-Stamp": "timestamp", **EXTRACTS["changes"], second: "int"}}
+    joined["changes"]["changed_fields"] = "string"
+    message = error_of({"table_number": None}, joined)
+    parts = ["erp.changes", "`policy_level`", "`operation_column`", "_Operation", second, "Cure: "]
+    assert [part for part in parts if part not in message] == [], message
+    for settings in ({"policy_level": 2}, {"operation_column": second.upper()}):
+        given = {"key": ["id"], "table_number": None, **settings}
+        assert staging_sql(joined, given)
+    message = error_of({"operation_column": "_Operation_9"}, joined)
+    assert "`_Operation_9`" in message and second in message
+
+
 def test_a_field_map_is_not_needed_where_updates_hold_every_value() -> None:
     extracts = without("tracking", "_Change-FieldMap")
     assert staging_sql(extracts, {"key": ["id"], "sparse_updates": False})
