@@ -181,17 +181,20 @@ def test_activity_takes_a_list_of_tables() -> None:
 # --- the guard of the sequence
 
 
-def check_sequences(policies: list[tuple[Any, ...]], last: str | None = None) -> str:
-    """The error that a query of policies leads to; "" when there is none."""
+def check_sequences(
+    policies: list[tuple[Any, ...]], last: str | None = None, queries: list[str] | None = None
+) -> str:
+    """The error that a query of policies leads to; "" when there is none. `queries` gets it."""
     settings = settings_of({"key": ["id"], "look_back": 100})
     own = {"policy_id": {"name": "_Policy-Id", "data_type": "string"}}
+    asked: list[str] = [] if queries is None else queries
     own["time_stamp"] = {"name": "_Time-Stamp", "data_type": "timestamp"}
     render = MacroRenderer(
         _raw_columns=lambda relation: [own],
         _openedge_progress=lambda: (
             {"change_seq": last, "changed_at": "2026-03-02"} if last else None
         ),
-        run_query=lambda statement: SimpleNamespace(rows=policies),
+        run_query=lambda statement: asked.append(statement) or SimpleNamespace(rows=policies),
     )
     tracked = {"own": own, "sequence": "s", "where": ""}
     try:
@@ -231,3 +234,14 @@ def test_a_sequence_far_behind_the_log() -> None:
         "Cure: ",
     ):
         assert part in message
+
+
+@pytest.mark.parametrize(
+    ("last", "place"), [(900, 800), (250, 150), (150, 75), (100, 50), (60, 30), (1, 0)]
+)
+def test_how_far_behind_the_log_a_new_change_may_stand(last: int, place: int) -> None:
+    """As far as the look-back, but not beyond the middle of what the log has read."""
+    queries: list[str] = []
+    check_sequences([], f"{last:019d}", queries)
+    (query,) = queries
+    assert f"if(_sequence < {place} and _time_stamp > timestamp '2026-03-02'," in query
