@@ -187,14 +187,19 @@ def check_sequences(
     """The error that a query of policies leads to; "" when there is none. `queries` gets it."""
     settings = settings_of({"key": ["id"], "look_back": 100})
     own = {"policy_id": {"name": "_Policy-Id", "data_type": "string"}}
-    asked: list[str] = [] if queries is None else queries
+
+    def answer(statement: str) -> SimpleNamespace:
+        if queries is not None:
+            queries.append(statement)
+        return SimpleNamespace(rows=policies)
+
     own["time_stamp"] = {"name": "_Time-Stamp", "data_type": "timestamp"}
     render = MacroRenderer(
         _raw_columns=lambda relation: [own],
         _openedge_progress=lambda: (
             {"change_seq": last, "changed_at": "2026-03-02"} if last else None
         ),
-        run_query=lambda statement: asked.append(statement) or SimpleNamespace(rows=policies),
+        run_query=answer,
     )
     tracked = {"own": own, "sequence": "s", "where": ""}
     try:
