@@ -33,6 +33,14 @@ create table "PUB"."CDC_Work-Order" (
     "_Continuation-Position" integer, "_ArrayIndex" integer, "_Fragment" integer,
     "_Operation" integer, "order-num" integer, "amount" decimal(20,2), "days" varchar(100))
 """
+CREATE_ITEMS = """
+create table "PUB"."CDC_Item" ("_Time-Stamp" timestamp, "_Change-Sequence" bigint,
+    "_Operation" integer, "_Continuation-Position" integer, "item" integer)
+"""
+CHANGE_COLUMNS = (
+    '"_Tran-Id", "_Time-Stamp", "_Change-Sequence", "_Continuation-Position", "_ArrayIndex", '
+    '"_Fragment", "_Operation", "order-num", "amount", "days"'
+)
 
 
 class Plant:
@@ -66,7 +74,7 @@ class Plant:
         )
         if number == 12:
             self.run(
-                f"""insert into "PUB"."CDC_Work-Order" values
+                f"""insert into "PUB"."CDC_Work-Order" ({CHANGE_COLUMNS}) values
                     ({shared}, 0, 0, 0, {operation}, {order}, 123456789012345678.25, 'mon;tue')"""
             )
 
@@ -82,7 +90,7 @@ class Plant:
 @pytest.fixture(scope="module")
 def plant(spark: SparkSession) -> Plant:
     plant = Plant(spark)
-    plant.run(*CREATE.split(";"))
+    plant.run(*CREATE.split(";"), CREATE_ITEMS)
     return plant
 
 
@@ -96,6 +104,11 @@ def project(
     (folder / "macros").symlink_to(ROOT / "macros", target_is_directory=True)
     tables = [
         {"name": "_Cdc-Change-Tracking", "identifier": "cdc_change_tracking"},
+        {
+            "name": "CDC_Item",
+            "identifier": "cdc_item",
+            "config": {"meta": {"afterimage": {"table_number": 14, "key": ["item"]}}},
+        },
         {
             "name": "CDC_Work-Order",
             "identifier": "cdc_work_order",
@@ -214,6 +227,26 @@ def test_extracts(spark: SparkSession, plant: Plant, project: DbtProject) -> Non
     assert staged["10"]["arrival"] < staged["31"]["arrival"]
 
 
+def test_a_new_field_and_a_table_that_is_gone(
+    spark: SparkSession, plant: Plant, project: DbtProject
+) -> None:
+    """The field becomes a column; the table that cannot be read keeps no other from landing."""
+    plant.run(
+        'alter table "PUB"."CDC_Work-Order" add column "note" varchar(10)',
+        'drop table "PUB"."CDC_Item"',
+    )
+    plant.capture(33, 1, 33)
+    plant.run("""update "PUB"."CDC_Work-Order" set "note" = 'new'""")
+    before = landed(spark)
+    message = project.error_of(*landing())
+    plant.run(CREATE_ITEMS)
+    for part in ("table CDC_Item", "landed.cdc_item", "Cure: ", "landed.cdc_work_order: 1"):
+        assert part in message
+    assert landed(spark) == {name: [*sequences, 33] for name, sequences in before.items()}
+    notes = spark.table("landed.cdc_work_order").select("`_Change-Sequence`", "note").collect()
+    assert sorted(map(tuple, notes)) == [(n, None) for n in before["work_order"]] + [(33, "new")]
+
+
 def test_a_policy_that_begins_anew(spark: SparkSession, plant: Plant, project: DbtProject) -> None:
     """Its sequences are far behind those that were landed, and no extract would reach them."""
     # the old policy's rows are purged: numbers are unique in the database
@@ -225,7 +258,7 @@ def test_a_policy_that_begins_anew(spark: SparkSession, plant: Plant, project: D
     # a run later too, when the new policy's rows are no longer new
     for _ in range(2):
         message = project.error_of(*landing())
-        for part in ("CDC_Work-Order", "begun anew", "come to 31", "second", "at 1", "Cure: "):
+        for part in ("CDC_Work-Order", "begun anew", "come to 33", "second", "at 1", "Cure: "):
             assert part in message
         # the tracking table is complete, also for the table at level 1, which has no other guard
         tracking = sorted([*before["change_tracking"], 1, 2, 3, 31])

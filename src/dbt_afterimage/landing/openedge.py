@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from dbt_afterimage.guarded_table import alter_table, column_types
+from dbt_afterimage.guards import Alterations, quoted
 from dbt_afterimage.kept_rows import keep, release
+from dbt_afterimage.spark_adapter.errors import without_plan
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 TRACKING = "_Cdc-Change-Tracking"
 SEQUENCE = "_Change-Sequence"
@@ -78,6 +81,9 @@ def land(
         LandingError: there is nothing to extract, or a change table cannot be; all that can be is
             landed all the same.
     """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
     if not tables:
         raise LandingError(
             "`land openedge`: no table of the source has a `table_number`. Cure: set it in the "
@@ -95,13 +101,19 @@ def land(
             continue
         try:
             _check_restart(table, places.get(table.number, []))
+            condition = f'"{SEQUENCE}" > {reader.last(table.landed) - table.look_back}'
+            landed[table.landed] = reader.append(table.name, table.landed, condition, CHANGE_KEY)
         except LandingError as error:
             problems.append(str(error))
-            continue
-        condition = f'"{SEQUENCE}" > {reader.last(table.landed) - table.look_back}'
-        landed[table.landed] = reader.append(table.name, table.landed, condition, CHANGE_KEY)
+        except (PySparkException, Py4JJavaError) as error:
+            problems.append(
+                f"`land openedge`: table {table.name} could not be landed in {table.landed}; no "
+                "row is lost while the database keeps it. Cure: mend what Spark or the database "
+                f"says, and land again. It says: {without_plan(str(error))}"
+            )
     if problems:
-        raise LandingError("\n".join([*problems, f"Landed new rows: {landed}"]))
+        counts = ", ".join(f"{name}: {count}" for name, count in landed.items())
+        raise LandingError("\n".join([*problems, f"New rows of this extract, {counts}."]))
     return landed
 
 
@@ -204,6 +216,7 @@ class _Reader:
         rows = self._session.read.format("jdbc").options(**self._options, dbtable=query).load()
         exists = self._session.catalog.tableExists(landed)
         if exists:
+            self._add_columns(landed, rows)
             known = self._session.table(landed)
             same: Any = F.lit(True)
             for column in [column for column in key if column in rows.columns]:
@@ -219,3 +232,13 @@ class _Reader:
         finally:
             release(rows)
         return count
+
+    def _add_columns(self, landed: str, rows: DataFrame) -> None:
+        """A field that the policy was given later: rows that were landed before have NULL in it."""
+        there = {name.lower() for name in self._session.table(landed).columns}
+        new = {
+            quoted(name): kind
+            for name, kind in column_types(rows.schema).items()
+            if name.lower() not in there
+        }
+        alter_table(self._session, landed, Alterations(added=new), self._format)
