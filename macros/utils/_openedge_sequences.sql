@@ -37,8 +37,10 @@
         order by min(_time_stamp), 2
     {%- endset -%}
     {%- set policies = run_query(statement).rows -%}
-    {%- set cure = " Nothing was written. Cure: declare the extracts of the new policy as a source table of their own, with a"
-        ~ " `base` that was loaded when the policy began, and give it its own staging model, change log and marts." -%}
+    {%- set cure = " Nothing was written. Cure: name the new policy in `other_policies` in the table's `meta.afterimage`; declare"
+        ~ " the extract of the new policy's changes as a source table of its own, with the old policy in `other_policies` and a"
+        ~ " `base` that was loaded when the new one began; and give it its own staging model, change log and marts."
+        ~ " docs/openedge.md shows it." -%}
     {%- for policy in policies -%}
         {%- if policy[3] is not none -%}
             {{ exceptions.raise_compiler_error(

@@ -140,6 +140,9 @@
     ] if settings[setting] and settings[setting] in found.added | map(attribute='name') -%}
         {%- do needed.append(column) -%}
     {%- endfor -%}
+    {%- if settings.other_policies -%}
+        {%- do needed.append('policy_id') -%}
+    {%- endif -%}
     {%- if settings.sparse_updates and 'changed_fields' not in own -%}
         {%- do needed.append('field_map') -%}
     {%- endif -%}
@@ -151,10 +154,26 @@
             ~ " `_File._File-Number` in the database."
         ) }}
     {%- endif -%}
-    {%- set where = '' -%}
-    {%- if tracking and 'table_number' in own -%}
-        {%- set where = '\nwhere ' ~ _openedge_number(own, 'table_number') ~ ' = ' ~ settings.table_number -%}
+    {%- if settings.other_policies and not tracking -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: table " ~ table ~ " has `other_policies`, and no `tracking`: its extract is joined already."
+            ~ " Cure: remove the setting, and let the extract leave out the rows of those policies."
+        ) }}
     {%- endif -%}
+    {%- set conditions = [] -%}
+    {%- if tracking and 'table_number' in own -%}
+        {%- do conditions.append(_openedge_number(own, 'table_number') ~ ' = ' ~ settings.table_number) -%}
+    {%- endif -%}
+    {%- if settings.other_policies -%}
+        {%- set others = [] -%}
+        {%- for policy in settings.other_policies -%}
+            {%- do others.append(_text(policy | trim)) -%}
+        {%- endfor -%}
+        {%- do conditions.append(
+            "coalesce(trim(" ~ _openedge_text(own, 'policy_id') ~ "), '') not in (" ~ others | join(', ') ~ ")"
+        ) -%}
+    {%- endif -%}
+    {%- set where = '\nwhere ' ~ conditions | join(' and ') if conditions else '' -%}
     {%- set time_stamp = _typed_column('_time_stamp', dict(own.time_stamp, name='_time_stamp'), 'timestamp') -%}
     {{ return({
         'raw_columns': raw_columns,

@@ -213,6 +213,7 @@ class OpenEdgeSettings(TableSettings):
     extract: Literal["sql", "abl"] = "sql"
     first_user_field: int | None = Field(default=None, ge=0)
     operation_column: str | None = None
+    other_policies: list[str] = Field(default_factory=list)
     mask_columns: list[str] = Field(default_factory=list)
     arrays: list[str] = Field(default_factory=list)
     partition_column: str | None = None

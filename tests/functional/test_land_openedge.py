@@ -144,13 +144,13 @@ def project(
     return make_dbt_project(folder, schema="landing")
 
 
-def landing() -> list[str]:
+def landing(source_name: str = "plant") -> list[str]:
     options = {
         "url": URL,
         "driver": DRIVER,
         "sessionInitStatement": "set current isolation = read committed",
     }
-    arguments = {"source_name": "plant", "options": options, "owner": "PUB"}
+    arguments = {"source_name": source_name, "options": options, "owner": "PUB"}
     return ["run-operation", "land_openedge", "--args", yaml.safe_dump(arguments)]
 
 
@@ -264,6 +264,39 @@ def test_a_policy_that_begins_anew(spark: SparkSession, plant: Plant, project: D
         tracking = sorted([*before["change_tracking"], 1, 2, 3, 31])
         assert landed(spark) == {**before, "change_tracking": tracking}
     assert "begun anew" in project.error_of("run", "--select", "stg_work_orders")
+
+
+def test_both_policies_have_tables_of_their_own(
+    spark: SparkSession, plant: Plant, project: DbtProject
+) -> None:
+    """The cure of the error before: what the first policy had left is landed, and the second's."""
+    file = project.path / "models" / "sources.yml"
+    declared = yaml.safe_load(file.read_text(encoding="utf-8"))
+    (source,) = declared["sources"]
+    orders = source["tables"][-2]
+    others = []
+    for source_name, identifier, other in (
+        ("plant", "cdc_work_order", "second"),
+        ("plant_2", "cdc_work_order_2", "policy"),
+    ):
+        settings = {**orders["config"]["meta"]["afterimage"], "other_policies": [other]}
+        table = {**orders, "identifier": identifier, "config": {"meta": {"afterimage": settings}}}
+        others.append({**source, "name": source_name, "tables": [source["tables"][0], table]})
+    file.write_text(yaml.safe_dump({**declared, "sources": others}), encoding="utf-8")
+    (project.path / "models" / "stg_work_orders_2.sql").write_text(
+        "{{ stage_openedge('plant_2', 'CDC_Work-Order', tracking='_Cdc-Change-Tracking') }}\n",
+        encoding="utf-8",
+    )
+    before = landed(spark)["work_order"]
+    plant.capture(34, 1, 34)
+    project(*landing())
+    project(*landing("plant_2"))
+    project("run", "--select", "stg_work_orders", "stg_work_orders_2")
+    assert landed(spark)["work_order"] == [*before, 34]
+    for model, expected in (("stg_work_orders", [*before, 34]), ("stg_work_orders_2", [1, 2, 31])):
+        rows = spark.table(f"landing.{model}").select("change_seq", "change_oper").collect()
+        assert sorted(int(row[0]) for row in rows) == expected
+        assert {row[1] for row in rows} <= set("IUD")
 
 
 def test_a_database_that_cannot_be_read(project: DbtProject) -> None:

@@ -43,6 +43,7 @@ class CapturedTable:
         number: the source table's number.
         look_back: how many sequences an extract reads again.
         has_values: it has a change table with values (policy levels 2 and 3).
+        other_policies: ids of policies whose changes belong to another table.
     """
 
     name: str
@@ -50,6 +51,7 @@ class CapturedTable:
     number: int
     look_back: int
     has_values: bool
+    other_policies: Sequence[str] = ()
 
 
 class LandingError(ValueError):
@@ -101,7 +103,7 @@ def land(
             continue
         try:
             _check_restart(table, places.get(table.number, []))
-            condition = f'"{SEQUENCE}" > {reader.last(table.landed) - table.look_back}'
+            condition = _change_rows(table, reader.last(table.landed), owner)
             landed[table.landed] = reader.append(table.name, table.landed, condition, CHANGE_KEY)
         except LandingError as error:
             problems.append(str(error))
@@ -140,6 +142,23 @@ def _tracking_rows(table: CapturedTable, places: Sequence[_Place]) -> str:
     return f"({of_table} and ({' or '.join([*begun, others])}))"
 
 
+def _change_rows(table: CapturedTable, last: int, owner: str) -> str:
+    """Which change rows of a table to extract; the tracking table knows of which policy they are.
+
+    A number is there once: in the database the two of them tell a single tracking row.
+    """
+    behind = f'extracted."{SEQUENCE}" > {last - table.look_back}'
+    if not table.other_policies:
+        return behind
+    others = ", ".join(_literal(policy) for policy in table.other_policies)
+    return (
+        f'{behind} and not exists (select 1 from "{owner}"."{TRACKING}" tracked '
+        f'where tracked."{TABLE_NUMBER}" = {table.number} '
+        f'and tracked."{SEQUENCE}" = extracted."{SEQUENCE}" '
+        f'and tracked."{POLICY}" in ({others}))'
+    )
+
+
 def _check_restart(table: CapturedTable, places: Sequence[_Place]) -> None:
     """Stop where a later policy is not behind the one before; the macro's guard does the same.
 
@@ -150,15 +169,18 @@ def _check_restart(table: CapturedTable, places: Sequence[_Place]) -> None:
     Raises:
         LandingError: the sequence has begun anew.
     """
-    for before, place in pairwise(places):
+    others = [policy.strip() for policy in table.other_policies]
+    own = [place for place in places if place.policy.strip() not in others]
+    for before, place in pairwise(own):
         if place.first <= before.last:
             raise LandingError(
                 f"`land openedge`: the change sequence of table {table.name} has begun anew. It "
                 f"had come to {before.last} under policy {before.policy.strip()}, and under the "
                 f"later policy {place.policy.strip()} it starts at {place.first}. Its tracking "
-                "rows were landed, no row of the change table was. Cure: declare the new policy's "
-                "tables as a source of their own, which docs/openedge.md shows under `A sequence "
-                "that starts again`."
+                "rows were landed, no row of the change table was. Cure: set `other_policies: "
+                f"[{place.policy.strip()}]` in the table's `meta.afterimage`, and declare the "
+                "change table once more in a source of its own, where it is the other way round; "
+                "docs/openedge.md shows it."
             )
 
 
@@ -212,7 +234,7 @@ class _Reader:
         """Append the rows of a table that meet a condition and were not landed yet."""
         from pyspark.sql import functions as F
 
-        query = f'(select * from "{self._owner}"."{name}" where {condition}) captured'
+        query = f'(select * from "{self._owner}"."{name}" extracted where {condition}) captured'
         rows = self._session.read.format("jdbc").options(**self._options, dbtable=query).load()
         exists = self._session.catalog.tableExists(landed)
         if exists:

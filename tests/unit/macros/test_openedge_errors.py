@@ -91,6 +91,19 @@ def test_a_joined_extract_with_two_operations(second: str) -> None:
     assert "`_Operation_9`" in message and second in message
 
 
+def test_policies_of_another_table() -> None:
+    settings = {"key": ["id"], "other_policies": ["it's", " b "]}
+    sql = staging_sql(EXTRACTS, settings)
+    condition = r"where `_Source-Table-Number` = 12 and coalesce(trim(`_Policy-Id`), '') not in"
+    # where tracking rows are read, and where the newest place is looked up
+    assert sql.count(condition + r" ('it\'s', 'b')") == 2
+    message = error_of(settings, without("tracking", "_Policy-Id"))
+    assert "`_Policy-Id`" in message
+    joined = {"changes": {**TRACKING, **EXTRACTS["changes"]}}
+    message = error_of({"policy_level": 2, **settings}, joined)
+    assert "`other_policies`" in message and "Cure: " in message
+
+
 def test_a_field_map_is_not_needed_where_updates_hold_every_value() -> None:
     extracts = without("tracking", "_Change-FieldMap")
     assert staging_sql(extracts, {"key": ["id"], "sparse_updates": False})
