@@ -72,6 +72,14 @@ def staging_sql(
 _CASE: dict[str, Any] = {}
 
 
+def activity_sql(
+    tracking: dict[str, str], settings: dict[str, Any], declared: dict[str, str] | None
+) -> str:
+    """The SQL of openedge_activity('erp', 'tracking', ['changes']); arguments as staging_sql's."""
+    _CASE.update(extracts={"tracking": tracking}, settings=settings, declared=declared)
+    return str(_renderer()("openedge_activity", "erp", "tracking", ["changes"]))
+
+
 @cache
 def _renderer() -> MacroRenderer:
     def raw_columns(relation: str) -> list[dict[str, str]]:

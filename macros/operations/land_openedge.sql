@@ -25,6 +25,7 @@
                     'number': settings.table_number,
                     'look_back': settings.look_back,
                     'has_values': settings.policy_level > 1,
+                    'other_policies': settings.other_policies,
                 }) -%}
             {%- endif -%}
         {%- endif -%}

@@ -5,8 +5,8 @@
     Arguments:
       source_name  name of the dbt source
       tracking     the extract of `_Cdc-Change-Tracking` in it
-      tables       source tables whose settings say their `table_number`; the `columns` of each, in the order of its
-                   fields, give the field map names
+      tables       source tables whose settings say their `table_number`; `mask_columns` of each, or its `columns` in the
+                   order of its fields, give the field map names
 #}
 {% macro openedge_activity(source_name, tracking, tables) %}
     {{ return(_openedge_tracking_events('openedge_activity', source_name, tracking, tables, [1, 2, 4])) }}

@@ -19,8 +19,16 @@
     {%- for id in model.depends_on.macros if id.endswith('.stage_openedge') -%}
         {%- set settings = _settings_of(model) -%}
         {%- set raw_columns = _raw_columns(source(*model.sources[0])) -%}
+        {#- a base table has no sequence #}
+        {%- set tracked = {'own': _openedge_own_columns(raw_columns)} -%}
+        {%- for other in model.sources[1:] -%}
+            {%- set own = _openedge_own_columns(_raw_columns(source(*other))) -%}
+            {%- if 'sequence' in own -%}
+                {%- do tracked.update({'own': own}) -%}
+            {%- endif -%}
+        {%- endfor -%}
         {#- a list of names knows its columns wherever they stand #}
-        {%- if raw_columns and 'changed_fields' not in _openedge_own_columns(raw_columns) -%}
+        {%- if raw_columns and 'changed_fields' not in tracked.own -%}
             {%- set found = _openedge_table('staging_view', settings.source_table, raw_columns, settings) -%}
             {{ return({'first_data_bit': 0, 'columns': found.mask}) }}
         {%- endif -%}

@@ -3,7 +3,8 @@
     policy may restart it, and its changes would stand before the old ones, or behind the look-back where nobody reads.
 
     Two signs: in the extract a later policy has sequences that are not greater than those of the one before it; or a
-    change is newer than all that the change log has recorded, and stands further back than the look-back.
+    change is newer than all that the change log has recorded, and stands further back than the look-back, or than the
+    middle of what the log has read: a log may be shorter than the look-back.
 #}
 {% macro _check_openedge_sequences(tracked, relation, settings) %}
     {%- if not _raw_columns(relation) -%}
@@ -13,7 +14,8 @@
     {%- set done = _openedge_progress() -%}
     {%- set is_newer = 'false' -%}
     {%- if done and done.change_seq and done.changed_at -%}
-        {%- set is_newer = "_sequence < " ~ (done.change_seq | int - settings.look_back)
+        {%- set last = done.change_seq | int -%}
+        {%- set is_newer = "_sequence < " ~ [last - settings.look_back, last // 2] | max
             ~ " and _time_stamp > timestamp '" ~ done.changed_at ~ "'" -%}
     {%- endif -%}
     {%- set statement -%}
@@ -35,8 +37,10 @@
         order by min(_time_stamp), 2
     {%- endset -%}
     {%- set policies = run_query(statement).rows -%}
-    {%- set cure = " Nothing was written. Cure: declare the extracts of the new policy as a source table of their own, with a"
-        ~ " `base` that was loaded when the policy began, and give it its own staging model, change log and marts." -%}
+    {%- set cure = " Nothing was written. Cure: name the new policy in `other_policies` in the table's `meta.afterimage`; declare"
+        ~ " the extract of the new policy's changes as a source table of its own, with the old policy in `other_policies` and a"
+        ~ " `base` that was loaded when the new one began; and give it its own staging model, change log and marts."
+        ~ " docs/openedge.md shows it." -%}
     {%- for policy in policies -%}
         {%- if policy[3] is not none -%}
             {{ exceptions.raise_compiler_error(

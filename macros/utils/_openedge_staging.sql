@@ -1,13 +1,14 @@
 {# Parts of stage_openedge. #}
 
 {#
-    What a change table holds: {own, data, added, mask, sequence, has_landed_at}.
+    What a change table holds: {own, data, added, mask, operation, sequence, has_landed_at}.
 
-    own       OpenEdge's columns, see _openedge_own_columns
-    data      the user's columns as _typed_column gives them
-    added     columns that the tracking table adds: the same, with `sql`
-    mask      the columns in the order of the field map
-    sequence  the place in the order of changes, a number
+    own        OpenEdge's columns, see _openedge_own_columns
+    data       the user's columns as _typed_column gives them
+    added      columns that the tracking table adds: the same, with `sql`
+    mask       the columns in the order of the field map
+    operation  the change row's own operation, a number
+    sequence   the place in the order of changes, a number
 #}
 {% macro _openedge_table(macro, table, raw_columns, settings) %}
     {%- if settings.policy_level < 2 -%}
@@ -81,9 +82,44 @@
         'data': data,
         'added': added,
         'mask': mask,
+        'operation': _openedge_own_operation(macro, table, raw_columns, own, settings),
         'sequence': _openedge_number(own, 'sequence', 'bigint'),
         'has_landed_at': 'landed_at' in own,
     }) }}
+{% endmacro %}
+
+
+{#
+    The operation of a change row, a number. An extract that joins the tracking rows has theirs too, which is 4 for both
+    images of an update. Where there is no change row the tracking row's counts.
+#}
+{% macro _openedge_own_operation(macro, table, raw_columns, own, settings) %}
+    {%- set names = raw_columns | map(attribute='name') | list -%}
+    {%- if settings.operation_column -%}
+        {%- set chosen = _same_name(settings.operation_column, names) -%}
+        {%- if chosen is none -%}
+            {{ exceptions.raise_compiler_error(
+                "`" ~ macro ~ "`: `operation_column` of table " ~ table ~ " is `" ~ settings.operation_column ~ "`, which the"
+                ~ " table does not have. Its columns: " ~ names | join(', ') ~ ". Cure: name the column with the change row's"
+                ~ " own operation."
+            ) }}
+        {%- endif -%}
+        {%- set sql = 'try_cast(' ~ _quoted(chosen) ~ ' as int)' -%}
+        {{ return('coalesce(' ~ sql ~ ', ' ~ _openedge_number(own, 'operation') ~ ')') }}
+    {%- endif -%}
+    {%- set operations = [] -%}
+    {%- for name in names if _is_openedge_column(name) and (name | lower | trim('_0123456789')).endswith('operation') -%}
+        {%- do operations.append(name) -%}
+    {%- endfor -%}
+    {%- if settings.policy_level == 3 and operations | length > 1 -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: table " ~ table ~ " has the columns " ~ operations | join(', ') ~ ", and `policy_level` is 3: of an"
+            ~ " update the tracking row says 4, and its change rows say 3 and 4. Which column is the change row's cannot be"
+            ~ " told. Cure: set `operation_column` in the table's `meta.afterimage` to the one that comes from the change"
+            ~ " table, in which 3 occurs."
+        ) }}
+    {%- endif -%}
+    {{ return(_openedge_number(own, 'operation')) }}
 {% endmacro %}
 
 
@@ -104,6 +140,9 @@
     ] if settings[setting] and settings[setting] in found.added | map(attribute='name') -%}
         {%- do needed.append(column) -%}
     {%- endfor -%}
+    {%- if settings.other_policies -%}
+        {%- do needed.append('policy_id') -%}
+    {%- endif -%}
     {%- if settings.sparse_updates and 'changed_fields' not in own -%}
         {%- do needed.append('field_map') -%}
     {%- endif -%}
@@ -115,10 +154,26 @@
             ~ " `_File._File-Number` in the database."
         ) }}
     {%- endif -%}
-    {%- set where = '' -%}
-    {%- if tracking and 'table_number' in own -%}
-        {%- set where = '\nwhere ' ~ _openedge_number(own, 'table_number') ~ ' = ' ~ settings.table_number -%}
+    {%- if settings.other_policies and not tracking -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: table " ~ table ~ " has `other_policies`, and no `tracking`: its extract is joined already."
+            ~ " Cure: remove the setting, and let the extract leave out the rows of those policies."
+        ) }}
     {%- endif -%}
+    {%- set conditions = [] -%}
+    {%- if tracking and 'table_number' in own -%}
+        {%- do conditions.append(_openedge_number(own, 'table_number') ~ ' = ' ~ settings.table_number) -%}
+    {%- endif -%}
+    {%- if settings.other_policies -%}
+        {%- set others = [] -%}
+        {%- for policy in settings.other_policies -%}
+            {%- do others.append(_text(policy | trim)) -%}
+        {%- endfor -%}
+        {%- do conditions.append(
+            "coalesce(trim(" ~ _openedge_text(own, 'policy_id') ~ "), '') not in (" ~ others | join(', ') ~ ")"
+        ) -%}
+    {%- endif -%}
+    {%- set where = '\nwhere ' ~ conditions | join(' and ') if conditions else '' -%}
     {%- set time_stamp = _typed_column('_time_stamp', dict(own.time_stamp, name='_time_stamp'), 'timestamp') -%}
     {{ return({
         'raw_columns': raw_columns,
@@ -198,7 +253,7 @@ group by _sequence, if(_sequence is null, hash, null)
 {%- endfor -%}
 select
     {{ found.sequence }} as _sequence,
-    {{ _openedge_number(found.own, 'operation') }} as _operation,
+    {{ found.operation }} as _operation,
     {%- if tracked.raw_columns == found.raw_columns %}
     {%- for name, sql in _openedge_tracked_columns(tracked).items() if name != 'operation' %}
     {{ sql }} as _{{ name }},

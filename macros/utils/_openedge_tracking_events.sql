@@ -24,9 +24,7 @@
                 ~ " `meta.afterimage` to the source table's number, which is `_File._File-Number` in the database."
             ) }}
         {%- endif -%}
-        {%- do numbers.update({
-            settings.table_number: {'name': name, 'columns': settings.data_columns | map(attribute='name') | list}
-        }) -%}
+        {%- do numbers.update({settings.table_number: {'name': name, 'columns': _openedge_declared_fields(settings)}}) -%}
     {%- endfor -%}
 with
 
@@ -47,14 +45,14 @@ tracking_rows as (
     from {{ relation }}
 ),
 
--- extracts overlap
+-- extracts overlap; under another policy a sequence may come again
 distinct_rows as (
     select *
     from (
         select
             *,
             row_number() over (
-                partition by _table_number, _sequence, _operation order by changed_at
+                partition by policy_id, _table_number, _sequence, _operation, changed_at order by transaction_id
             ) as _copy
         from tracking_rows
         where
@@ -102,6 +100,17 @@ final as (
 
 select * from final
 {%- endmacro %}
+
+
+{# The fields of a table in the order of the field map, without what a setting adds; empty where none are declared. #}
+{% macro _openedge_declared_fields(settings) %}
+    {%- set added = [settings.partition_column, settings.tenant_column, settings.recid_column] -%}
+    {%- set fields = [] -%}
+    {%- for column in settings.declared_columns if not _is_openedge_column(column.name) and column.name not in added -%}
+        {%- do fields.append(column.name) -%}
+    {%- endfor -%}
+    {{ return(settings.mask_columns or fields) }}
+{% endmacro %}
 
 
 {# The vendor's names of operations, by number; seeds/openedge/openedge_operations.csv says more. #}

@@ -212,6 +212,8 @@ class OpenEdgeSettings(TableSettings):
     sparse_updates: bool = True
     extract: Literal["sql", "abl"] = "sql"
     first_user_field: int | None = Field(default=None, ge=0)
+    operation_column: str | None = None
+    other_policies: list[str] = Field(default_factory=list)
     mask_columns: list[str] = Field(default_factory=list)
     arrays: list[str] = Field(default_factory=list)
     partition_column: str | None = None

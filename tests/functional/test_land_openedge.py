@@ -33,6 +33,14 @@ create table "PUB"."CDC_Work-Order" (
     "_Continuation-Position" integer, "_ArrayIndex" integer, "_Fragment" integer,
     "_Operation" integer, "order-num" integer, "amount" decimal(20,2), "days" varchar(100))
 """
+CREATE_ITEMS = """
+create table "PUB"."CDC_Item" ("_Time-Stamp" timestamp, "_Change-Sequence" bigint,
+    "_Operation" integer, "_Continuation-Position" integer, "item" integer)
+"""
+CHANGE_COLUMNS = (
+    '"_Tran-Id", "_Time-Stamp", "_Change-Sequence", "_Continuation-Position", "_ArrayIndex", '
+    '"_Fragment", "_Operation", "order-num", "amount", "days"'
+)
 
 
 class Plant:
@@ -48,17 +56,25 @@ class Plant:
             for statement in statements:
                 connection.createStatement().execute(statement)
 
-    def capture(self, sequence: int, operation: int, order: int, number: int = 12) -> None:
+    def capture(
+        self,
+        sequence: int,
+        operation: int,
+        order: int,
+        number: int = 12,
+        policy: str = "policy",
+        day: int = 2,
+    ) -> None:
         """What the triggers write for one change."""
-        shared = f"{sequence}, timestamp('2026-03-02 12:00:00'), {sequence}"
+        shared = f"{sequence}, timestamp('2026-03-0{day} 12:00:00'), {sequence}"
         stored = "x'07'" if operation == 4 else "null"
         self.run(
             f"""insert into "PUB"."_Cdc-Change-Tracking" values
-                ('policy', {shared}, {operation}, {stored}, {number}, null)"""
+                ('{policy}', {shared}, {operation}, {stored}, {number}, null)"""
         )
         if number == 12:
             self.run(
-                f"""insert into "PUB"."CDC_Work-Order" values
+                f"""insert into "PUB"."CDC_Work-Order" ({CHANGE_COLUMNS}) values
                     ({shared}, 0, 0, 0, {operation}, {order}, 123456789012345678.25, 'mon;tue')"""
             )
 
@@ -74,7 +90,7 @@ class Plant:
 @pytest.fixture(scope="module")
 def plant(spark: SparkSession) -> Plant:
     plant = Plant(spark)
-    plant.run(*CREATE.split(";"))
+    plant.run(*CREATE.split(";"), CREATE_ITEMS)
     return plant
 
 
@@ -88,6 +104,11 @@ def project(
     (folder / "macros").symlink_to(ROOT / "macros", target_is_directory=True)
     tables = [
         {"name": "_Cdc-Change-Tracking", "identifier": "cdc_change_tracking"},
+        {
+            "name": "CDC_Item",
+            "identifier": "cdc_item",
+            "config": {"meta": {"afterimage": {"table_number": 14, "key": ["item"]}}},
+        },
         {
             "name": "CDC_Work-Order",
             "identifier": "cdc_work_order",
@@ -123,14 +144,18 @@ def project(
     return make_dbt_project(folder, schema="landing")
 
 
-def extract(project: DbtProject) -> None:
+def landing(source_name: str = "plant") -> list[str]:
     options = {
         "url": URL,
         "driver": DRIVER,
         "sessionInitStatement": "set current isolation = read committed",
     }
-    arguments = {"source_name": "plant", "options": options, "owner": "PUB"}
-    project("run-operation", "land_openedge", "--args", yaml.safe_dump(arguments))
+    arguments = {"source_name": source_name, "options": options, "owner": "PUB"}
+    return ["run-operation", "land_openedge", "--args", yaml.safe_dump(arguments)]
+
+
+def extract(project: DbtProject) -> None:
+    project(*landing())
 
 
 def landed(spark: SparkSession) -> dict[str, list[int]]:
@@ -200,6 +225,78 @@ def test_extracts(spark: SparkSession, plant: Plant, project: DbtProject) -> Non
     assert str(staged["10"]["amount"]) == "123456789012345678.25"
     assert staged["31"]["change_oper"] == "D"
     assert staged["10"]["arrival"] < staged["31"]["arrival"]
+
+
+def test_a_new_field_and_a_table_that_is_gone(
+    spark: SparkSession, plant: Plant, project: DbtProject
+) -> None:
+    """The field becomes a column; the table that cannot be read keeps no other from landing."""
+    plant.run(
+        'alter table "PUB"."CDC_Work-Order" add column "note" varchar(10)',
+        'drop table "PUB"."CDC_Item"',
+    )
+    plant.capture(33, 1, 33)
+    plant.run("""update "PUB"."CDC_Work-Order" set "note" = 'new'""")
+    before = landed(spark)
+    message = project.error_of(*landing())
+    plant.run(CREATE_ITEMS)
+    for part in ("table CDC_Item", "landed.cdc_item", "Cure: ", "landed.cdc_work_order: 1"):
+        assert part in message
+    assert landed(spark) == {name: [*sequences, 33] for name, sequences in before.items()}
+    notes = spark.table("landed.cdc_work_order").select("`_Change-Sequence`", "note").collect()
+    assert sorted(map(tuple, notes)) == [(n, None) for n in before["work_order"]] + [(33, "new")]
+
+
+def test_a_policy_that_begins_anew(spark: SparkSession, plant: Plant, project: DbtProject) -> None:
+    """Its sequences are far behind those that were landed, and no extract would reach them."""
+    # the old policy's rows are purged: numbers are unique in the database
+    plant.run('delete from "PUB"."_Cdc-Change-Tracking"', 'delete from "PUB"."CDC_Work-Order"')
+    for sequence in (1, 2, 31):
+        plant.capture(sequence, 1, sequence, policy="second", day=3)
+    plant.capture(3, 1, 3, number=13, policy="third", day=3)
+    before = landed(spark)
+    # a run later too, when the new policy's rows are no longer new
+    for _ in range(2):
+        message = project.error_of(*landing())
+        for part in ("CDC_Work-Order", "begun anew", "come to 33", "second", "at 1", "Cure: "):
+            assert part in message
+        # the tracking table is complete, also for the table at level 1, which has no other guard
+        tracking = sorted([*before["change_tracking"], 1, 2, 3, 31])
+        assert landed(spark) == {**before, "change_tracking": tracking}
+    assert "begun anew" in project.error_of("run", "--select", "stg_work_orders")
+
+
+def test_both_policies_have_tables_of_their_own(
+    spark: SparkSession, plant: Plant, project: DbtProject
+) -> None:
+    """The cure of the error before: what the first policy had left is landed, and the second's."""
+    file = project.path / "models" / "sources.yml"
+    declared = yaml.safe_load(file.read_text(encoding="utf-8"))
+    (source,) = declared["sources"]
+    orders = source["tables"][-2]
+    others = []
+    for source_name, identifier, other in (
+        ("plant", "cdc_work_order", "second"),
+        ("plant_2", "cdc_work_order_2", "policy"),
+    ):
+        settings = {**orders["config"]["meta"]["afterimage"], "other_policies": [other]}
+        table = {**orders, "identifier": identifier, "config": {"meta": {"afterimage": settings}}}
+        others.append({**source, "name": source_name, "tables": [source["tables"][0], table]})
+    file.write_text(yaml.safe_dump({**declared, "sources": others}), encoding="utf-8")
+    (project.path / "models" / "stg_work_orders_2.sql").write_text(
+        "{{ stage_openedge('plant_2', 'CDC_Work-Order', tracking='_Cdc-Change-Tracking') }}\n",
+        encoding="utf-8",
+    )
+    before = landed(spark)["work_order"]
+    plant.capture(34, 1, 34)
+    project(*landing())
+    project(*landing("plant_2"))
+    project("run", "--select", "stg_work_orders", "stg_work_orders_2")
+    assert landed(spark)["work_order"] == [*before, 34]
+    for model, expected in (("stg_work_orders", [*before, 34]), ("stg_work_orders_2", [1, 2, 31])):
+        rows = spark.table(f"landing.{model}").select("change_seq", "change_oper").collect()
+        assert sorted(int(row[0]) for row in rows) == expected
+        assert {row[1] for row in rows} <= set("IUD")
 
 
 def test_a_database_that_cannot_be_read(project: DbtProject) -> None:

@@ -16,7 +16,10 @@ from tests.openedge_staging import (
     TABLE_NUMBER,
     TRACKING,
     Extract,
+    activity_sql,
+    create_views,
     field_map,
+    quick_queries,
     staged,
     vectors,
 )
@@ -464,6 +467,31 @@ def test_the_joined_extract_of_a_consumer(spark: SparkSession) -> None:
     assert [name for name in found[0] if name in rules["control_columns"]] == []
 
 
+def test_a_joined_extract_with_both_images(spark: SparkSession) -> None:
+    """The tracking row of an update is of operation 4, its change rows are of 3 and 4."""
+    names = json.loads((DATA / "joined_extract.json").read_text(encoding="utf-8"))["columns"]
+    types = {**TRACKING, **CHANGES, "_policy-id": "string", "_operation": "int"}
+    columns = {name: types[name] for name in names[:8]} | {"_Operation_1": "int"}
+    columns |= {"changed_fields": "string", **COLUMNS}
+
+    def joined(sequence: int, tracked: int, own: int | None, *values: Any) -> tuple[Any, ...]:
+        return ("policy", tracked, 7, NOON, sequence, 0, 0, 0, own, "name", *values)
+
+    rows = [
+        joined(1, 4, 3, 1, "Ann", None, None),
+        joined(1, 4, 4, 1, "Anna", None, None),
+        # an operation without a change row, where the extract keeps it
+        joined(2, 12, None, None, None, None, None),
+    ]
+    settings = {"key": ["id"], "table_number": None, "operation_column": "_operation_1"}
+    found = staged(spark, {"changes": (columns, rows)}, settings)
+    assert only(found, "change_oper", "name", "reject_reason") == [
+        ("B", "Ann", None),
+        ("U", "Anna", None),
+        ("N", None, None),
+    ]
+
+
 def test_a_landing_time_is_the_mark_of_arrival(spark: SparkSession) -> None:
     landed = [datetime(2026, 3, 2, hour) for hour in (13, 14, 15)]
     given: dict[str, Extract] = {
@@ -501,6 +529,51 @@ def test_a_base_table_follows_as_a_full_load(spark: SparkSession) -> None:
     assert (load["change_oper"], load["changed_at"]) == ("L", datetime(2026, 3, 1))
     assert (load["id"], load["name"], load["days"], load["p"]) == (5, "Eve", ["3", "4"], None)
     assert load["known_columns"] == ["id", "name", "days"]
+
+
+# --- what happened, without values
+
+
+def activity(
+    spark: SparkSession, tracking: list[Any], settings: dict[str, Any], declared: dict[str, str]
+) -> list[dict[str, Any]]:
+    columns = create_views(spark, {"tracking": (TRACKING, tracking)})["tracking"]
+    with quick_queries(spark):
+        rows = spark.sql(activity_sql(columns, settings, declared)).collect()
+    return sorted((row.asDict() for row in rows), key=lambda row: row["changed_at"])
+
+
+def test_two_policies_may_have_the_same_sequences(spark: SparkSession) -> None:
+    later = {"_Time-Stamp": NOON.replace(day=3), "_User-Name": "ann"}
+    tracking = [
+        tracked(1, 1),
+        tracked(1, 1, **{"_User-Misc": "done"}),
+        tracked(1, 1, **{"_Policy-Id": "new", **later}),
+        # a policy that does not tell its id
+        tracked(1, 1, **{"_Policy-Id": None}),
+        tracked(1, 1, **{"_Policy-Id": None, **later}),
+    ]
+    rows = activity(spark, tracking, {"policy_level": 1}, COLUMNS)
+    assert sorted((row["policy_id"] or "", row["user_name"]) for row in rows) == [
+        ("", "ann"),
+        ("", "joe"),
+        ("new", "ann"),
+        ("policy", "joe"),
+    ]
+
+
+@pytest.mark.parametrize("declared", [COLUMNS, {"_Tran-Id": "int", **COLUMNS, "p": "int"}])
+def test_the_fields_of_an_activity_are_those_of_the_field_map(
+    spark: SparkSession, declared: dict[str, str]
+) -> None:
+    tracking = [tracked(1, 4, 1, 4), tracked(2, 4, 5, **{"_Time-Stamp": NOON.replace(day=3)})]
+    order = ["note", "gone", "id", "name", "home-city"]
+    settings = {"key": ["id"], "partition_column": "p", "mask_columns": order}
+    rows = activity(spark, tracking, settings, declared)
+    assert only(rows, "changed_columns") == [(["note", "name"],), (["home-city"],)]
+    # what the tracking table adds is no field; the fifth one is not declared
+    rows = activity(spark, tracking, {**settings, "mask_columns": []}, declared)
+    assert only(rows, "changed_columns") == [(["id", "note"],), ([],)]
 
 
 # --- changes that are split over two records

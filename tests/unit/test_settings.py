@@ -487,6 +487,8 @@ def test_openedge_defaults() -> None:
         "arrays": [],
         "partition_column": None,
         "tenant_column": None,
+        "operation_column": None,
+        "other_policies": [],
         "recid_column": None,
         "source_table": TABLE,
         "change_seq_form": "19 digits",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.macro_renderer import CompilationError, MacroRenderer
+from tests.openedge_staging import CHANGES, TRACKING, settings_of
 
 AUTO = {"source_table": "erp.orders__ct", "mask_first_data_bit": "auto", "mask_columns": []}
 # three headers, three data columns, then a header that holds a place
@@ -20,6 +22,30 @@ def render() -> MacroRenderer:
 
 def places(*columns: str | None, first_data_bit: int = 3) -> dict[str, Any]:
     return {"first_data_bit": first_data_bit, "columns": list(columns)}
+
+
+@pytest.mark.parametrize("place", ["nowhere", "changes", "tracking", "everyone"])
+def test_the_extract_that_names_changed_fields_needs_no_places(place: str) -> None:
+    """It is the tracking extract that counts, as in staging: the other may have such a column."""
+    columns = {
+        "changes": [*CHANGES, "id", "name"],
+        "tracking": [*TRACKING],
+        "everyone": ["id", "name"],
+    }
+    columns.get(place, []).append("changed_fields")
+    render = MacroRenderer(
+        model=SimpleNamespace(
+            depends_on=SimpleNamespace(macros=["macro.afterimage.stage_openedge"]),
+            sources=[["erp", name] for name in columns],
+        ),
+        source=lambda source_name, name: name,
+        _settings_of=lambda model: settings_of({"key": ["id"]}),
+        _raw_columns=lambda name: [
+            {"name": column, "data_type": "string"} for column in columns[name]
+        ],
+    )
+    expected = {"first_data_bit": 0, "columns": ["id", "name"]}
+    assert render("_mask_places") == (None if place == "tracking" else expected)
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,34 @@ def test_a_table_that_cannot_be_staged(
     assert [part for part in ["erp.", "Cure: ", *parts] if part not in message] == [], message
 
 
+@pytest.mark.parametrize("second", ["_Operation_1", "_operation2", "_change-operation"])
+def test_a_joined_extract_with_two_operations(second: str) -> None:
+    """At level 3 they differ: the tracking row of a before image is that of the update."""
+    joined = {"changes": {"_Time-Stamp": "timestamp", **EXTRACTS["changes"], second: "int"}}
+    joined["changes"]["changed_fields"] = "string"
+    message = error_of({"table_number": None}, joined)
+    parts = ["erp.changes", "`policy_level`", "`operation_column`", "_Operation", second, "Cure: "]
+    assert [part for part in parts if part not in message] == [], message
+    for settings in ({"policy_level": 2}, {"operation_column": second.upper()}):
+        given = {"key": ["id"], "table_number": None, **settings}
+        assert staging_sql(joined, given)
+    message = error_of({"operation_column": "_Operation_9"}, joined)
+    assert "`_Operation_9`" in message and second in message
+
+
+def test_policies_of_another_table() -> None:
+    settings = {"key": ["id"], "other_policies": ["it's", " b "]}
+    sql = staging_sql(EXTRACTS, settings)
+    condition = r"where `_Source-Table-Number` = 12 and coalesce(trim(`_Policy-Id`), '') not in"
+    # where tracking rows are read, and where the newest place is looked up
+    assert sql.count(condition + r" ('it\'s', 'b')") == 2
+    message = error_of(settings, without("tracking", "_Policy-Id"))
+    assert "`_Policy-Id`" in message
+    joined = {"changes": {**TRACKING, **EXTRACTS["changes"]}}
+    message = error_of({"policy_level": 2, **settings}, joined)
+    assert "`other_policies`" in message and "Cure: " in message
+
+
 def test_a_field_map_is_not_needed_where_updates_hold_every_value() -> None:
     extracts = without("tracking", "_Change-FieldMap")
     assert staging_sql(extracts, {"key": ["id"], "sparse_updates": False})
@@ -166,17 +194,25 @@ def test_activity_takes_a_list_of_tables() -> None:
 # --- the guard of the sequence
 
 
-def check_sequences(policies: list[tuple[Any, ...]], last: str | None = None) -> str:
-    """The error that a query of policies leads to; "" when there is none."""
+def check_sequences(
+    policies: list[tuple[Any, ...]], last: str | None = None, queries: list[str] | None = None
+) -> str:
+    """The error that a query of policies leads to; "" when there is none. `queries` gets it."""
     settings = settings_of({"key": ["id"], "look_back": 100})
     own = {"policy_id": {"name": "_Policy-Id", "data_type": "string"}}
+
+    def answer(statement: str) -> SimpleNamespace:
+        if queries is not None:
+            queries.append(statement)
+        return SimpleNamespace(rows=policies)
+
     own["time_stamp"] = {"name": "_Time-Stamp", "data_type": "timestamp"}
     render = MacroRenderer(
         _raw_columns=lambda relation: [own],
         _openedge_progress=lambda: (
             {"change_seq": last, "changed_at": "2026-03-02"} if last else None
         ),
-        run_query=lambda statement: SimpleNamespace(rows=policies),
+        run_query=answer,
     )
     tracked = {"own": own, "sequence": "s", "where": ""}
     try:
@@ -216,3 +252,14 @@ def test_a_sequence_far_behind_the_log() -> None:
         "Cure: ",
     ):
         assert part in message
+
+
+@pytest.mark.parametrize(
+    ("last", "place"), [(900, 800), (250, 150), (150, 75), (100, 50), (60, 30), (1, 0)]
+)
+def test_how_far_behind_the_log_a_new_change_may_stand(last: int, place: int) -> None:
+    """As far as the look-back, but not beyond the middle of what the log has read."""
+    queries: list[str] = []
+    check_sequences([], f"{last:019d}", queries)
+    (query,) = queries
+    assert f"if(_sequence < {place} and _time_stamp > timestamp '2026-03-02'," in query
