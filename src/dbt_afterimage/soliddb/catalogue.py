@@ -176,6 +176,14 @@ def relations_by_name(tables: DataFrame, table: str) -> DataFrame:
     )
 
 
+def newest_snapshot(tables: DataFrame, table: str) -> DataFrame:
+    """One row, taken_at: address of the newest snapshot of SYS_TABLES, NULL where there is none."""
+    _check_columns(tables, table, _TABLES_COLUMNS)
+    return tables.agg(
+        F.max(F.coalesce(address(tables, "snapshot_logaddr"), F.lit(""))).alias("taken_at")
+    )
+
+
 def _check_columns(frame: DataFrame, table: str, wanted: Sequence[str]) -> None:
     names = {name.lower() for name in frame.columns}
     missing = [name for name in wanted if name not in names]
