@@ -346,7 +346,10 @@ def place(number: int) -> bytes:
 
 
 def catalogue_of(
-    spark: SparkSession, snapshots: Sequence[tuple[BankTable, int | None]], *ddl_at: int
+    spark: SparkSession,
+    snapshots: Sequence[tuple[BankTable, int | None]],
+    *ddl_at: int,
+    landed_to: int = 0x99,
 ) -> tuple[list[tuple[int, int | None, int]], str | None]:
     """(valid from, valid to, number of columns) of the table's validities, and the newest."""
     rows = [
@@ -358,6 +361,7 @@ def catalogue_of(
         local_rows(spark, rows, SYS_COLUMNS),
         {CLIENTS.relation_id: [place(at).hex().upper() for at in ddl_at]},
         "raw.sys_columns",
+        place(landed_to).hex().upper(),
     )
     validities = [
         (
@@ -388,10 +392,21 @@ def test_a_snapshot_taken_late_holds_from_the_beginning(spark: SparkSession) -> 
     assert catalogue_of(spark, [(CLIENTS, 0x90)])[0] == [(0, None, 5)]
 
 
+def test_a_snapshot_counts_once_the_log_is_landed_up_to_it(spark: SparkSession) -> None:
+    """An ALTER may be between the last landed COMMIT and the snapshot."""
+    snapshots = [(CLIENTS, None), (LATER, 0x30)]
+    assert catalogue_of(spark, snapshots, landed_to=0x29) == ([(0, None, 5)], "")
+    assert catalogue_of(spark, snapshots, 0x20, landed_to=0x29) == ([(0, 0x20, 5)], "")
+    assert catalogue_of(spark, snapshots, 0x20, landed_to=0x30)[0] == [
+        (0, 0x20, 5),
+        (0x20, None, 6),
+    ]
+
+
 def test_columns_of_indexes_are_no_columns(spark: SparkSession) -> None:
     rows = columns_snapshot([CLIENTS], None)
     assert {row["attr_type"] for row in rows} == {0, 1}
-    found = read_catalogue(local_rows(spark, rows, SYS_COLUMNS), {}, "raw.sys_columns")
+    found = read_catalogue(local_rows(spark, rows, SYS_COLUMNS), {}, "raw.sys_columns", None)
     (validity,) = found.validities
     assert [column.name for column in validity.columns] == [
         column.name for column in CLIENTS.columns
@@ -401,7 +416,7 @@ def test_columns_of_indexes_are_no_columns(spark: SparkSession) -> None:
 def test_a_catalogue_without_addresses_is_refused(spark: SparkSession) -> None:
     columns = local_rows(spark, columns_snapshot([CLIENTS], None), SYS_COLUMNS)
     with pytest.raises(RawLogError, match=r"raw\.sys_columns lacks the column `snapshot_logaddr`"):
-        read_catalogue(columns.drop("snapshot_logaddr"), {}, "raw.sys_columns")
+        read_catalogue(columns.drop("snapshot_logaddr"), {}, "raw.sys_columns", None)
 
 
 def test_a_name_has_the_ids_that_it_had(spark: SparkSession) -> None:
@@ -410,7 +425,8 @@ def test_a_name_has_the_ids_that_it_had(spark: SparkSession) -> None:
         *tables_snapshot([CLIENTS, TELLER_SHIFTS], None),
         *tables_snapshot([CLIENTS, anew], place(0x30)),
     ]
-    found = relations_by_name(local_rows(spark, rows, SYS_TABLES), "raw.sys_tables")
+    of_tables = local_rows(spark, rows, SYS_TABLES)
+    found = relations_by_name(of_tables, "raw.sys_tables", place(0x30).hex().upper())
     names = {
         row["relation_name"]: [tuple(relation) for relation in row["relations"]]
         for row in found.collect()

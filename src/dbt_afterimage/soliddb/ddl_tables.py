@@ -17,7 +17,7 @@ def relation_id() -> Column:
     return F.when(F.col("raw_relation_id") > 0, F.col("raw_relation_id"))
 
 
-def with_tables(ddl: DataFrame, tables: DataFrame, table: str) -> DataFrame:
+def with_tables(ddl: DataFrame, tables: DataFrame, table: str, landed_to: str | None) -> DataFrame:
     """Give DDL records the id of the table that they concern.
 
     Args:
@@ -25,6 +25,7 @@ def with_tables(ddl: DataFrame, tables: DataFrame, table: str) -> DataFrame:
             have the database in front.
         tables: landed SYS_TABLES, all snapshots.
         table: name of the landed log, for messages.
+        landed_to: address of the last COMMIT that is landed, None where there is none.
 
     Returns:
         The records, with
@@ -34,8 +35,8 @@ def with_tables(ddl: DataFrame, tables: DataFrame, table: str) -> DataFrame:
         - newest: address of the newest snapshot, NULL where there is none
     """
     name = F.upper(F.translate("ddl_name", '"', ""))
-    named = F.broadcast(relations_by_name(tables, table))
-    newest = newest_snapshot(tables, table).withColumnRenamed("taken_at", "newest")
+    named = F.broadcast(relations_by_name(tables, table, landed_to))
+    newest = newest_snapshot(tables, table, landed_to).withColumnRenamed("taken_at", "newest")
     return (
         ddl.withColumn("relation_name", F.substring_index(name, ".", -2))
         .join(named, "relation_name", "left")

@@ -109,13 +109,14 @@ def build_log(
     if found.records and last is not None:
         check_log_gap(context, log, last)
 
-    ddl = _ddl_records(records, tables, settings)
+    landed_to = greatest(found.last_commit, last)
+    ddl = _ddl_records(records, tables, settings, landed_to)
     waiting = [_first_waiting_ddl(ddl)]
     if is_decoded:
         catalogue = Catalogue((), None)
         placed = records.withColumn("layout", F.lit(None).cast("int"))
     else:
-        catalogue = read_catalogue(columns, _boundaries(run, ddl), table)
+        catalogue = read_catalogue(columns, _boundaries(run, ddl), table, landed_to)
         placed = _with_layout(session, records, catalogue)
         waiting.append(_first_waiting_row(placed, catalogue))
     horizon = _horizon(context, records, [first for first in waiting if first], found)
@@ -129,7 +130,9 @@ def build_log(
     )
 
 
-def _ddl_records(records: DataFrame, tables: DataFrame, settings: dict[str, Any]) -> DataFrame:
+def _ddl_records(
+    records: DataFrame, tables: DataFrame, settings: dict[str, Any], landed_to: str | None
+) -> DataFrame:
     """DDL and SQL records, decoded: ddl_code, ddl_name, sql_text, and the table they concern."""
     layout = F.when(F.col("record_id") == DDL, F.lit(_DDL_LAYOUT)).otherwise(_SQL_LAYOUT)
     decoded = _decoded(
@@ -149,7 +152,7 @@ def _ddl_records(records: DataFrame, tables: DataFrame, settings: dict[str, Any]
         }
     )
     return (
-        with_tables(named, tables, settings["source_table"])
+        with_tables(named, tables, settings["source_table"], landed_to)
         .drop("layout", "image")
         .withColumn("image", F.lit(None).cast("map<string,string>"))
     )
@@ -254,7 +257,8 @@ def _horizon(
         f"{context['model']}: the log waits from LOGADDR {first.log_address} on, for "
         f"{first.wanted}. The newest snapshot of the catalogue is of "
         f"{first.newest or 'no address'}. Cure: land SYS_TABLES and SYS_COLUMNS anew, with the "
-        "log's present address as `snapshot_logaddr`."
+        "log's present address as `snapshot_logaddr`. A snapshot counts once the log is landed up "
+        "to it."
     )
     before = records.filter(F.col("commit_address") < first.commit_address)
     last = before.agg(F.max("commit_address")).first()
