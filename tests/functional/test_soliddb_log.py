@@ -226,6 +226,21 @@ def test_rows_that_are_decoded_already_need_no_framing_and_no_columns(spark: Spa
     ]
 
 
+@pytest.mark.parametrize(
+    "data",
+    ['{"logrecid": 73, "INFO": "CLIENTS"}', '{"LOGRECID": "truncate", "INFO": "CLIENTS"}'],
+)
+def test_ddl_without_a_code_is_rejected(spark: SparkSession, data: str) -> None:
+    log = SysLog()
+    log.begin(AT)
+    log.ddl(73, "CLIENTS", None)
+    log.commit()
+    given = landed(spark, log).drop("data").selectExpr("*", f"'{data}' as data")
+    assert decoded(spark, given, [CLIENTS], framing="decoded") == [
+        (13, 10_001, None, "unknown", None, "malformed_message")
+    ]
+
+
 def test_a_transaction_without_commit_before_the_last_one_is_rejected(spark: SparkSession) -> None:
     log = SysLog()
     log.begin(AT)

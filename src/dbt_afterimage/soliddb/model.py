@@ -151,6 +151,19 @@ def _ddl_records(
             ),
         }
     )
+    # without its code it may be a truncate, and must not pass for a record that does nothing
+    has_no_code = (F.col("record_id") == DDL) & F.col("ddl_code").isNull()
+    says_nothing = has_no_code & F.col("reject_reason").isNull()
+    named = named.withColumns(
+        {
+            "reject_reason": F.when(says_nothing, F.lit("malformed_message")).otherwise(
+                F.col("reject_reason")
+            ),
+            "reject_detail": F.when(says_nothing, F.lit("LOGRECID is no number")).otherwise(
+                F.col("reject_detail")
+            ),
+        }
+    )
     return (
         with_tables(named, tables, settings["source_table"], landed_to)
         .drop("layout", "image")
