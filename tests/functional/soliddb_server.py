@@ -80,7 +80,7 @@ class Server:
         given = {"system": "soliddb", **settings}
         node = {"source_name": "raw", "name": "sys_log", "meta": {"afterimage": given}}
         context = {**self._context, "settings": parse_settings(node)}
-        landed = (
+        log, tables, columns = (
             local_rows(self._spark, rows, kind)
             for rows, kind in (
                 (self.log.rows, SYS_LOG),
@@ -88,8 +88,10 @@ class Server:
                 (self.columns, SYS_COLUMNS),
             )
         )
+        if settings.get("framing") == "decoded":
+            log = log.withColumn("data", log["data"].cast("string"))
         dbt = SimpleNamespace(config={"afterimage": context})
-        write_log(self._spark, context, build_log(dbt, self._spark, *landed))
+        write_log(self._spark, context, build_log(dbt, self._spark, log, tables, columns))
 
     def decoded(self, columns: Iterable[str], where: str = "true") -> list[tuple[Any, ...]]:
         """Rows of the decoded log."""

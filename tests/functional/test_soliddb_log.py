@@ -443,13 +443,17 @@ def test_a_name_has_the_ids_that_it_had(spark: SparkSession) -> None:
     of_tables = local_rows(spark, rows, SYS_TABLES)
     found = relations_by_name(of_tables, "raw.sys_tables", place(0x30).hex().upper())
     names = {
-        row["relation_name"]: [tuple(relation) for relation in row["relations"]]
+        row["relation_name"]: [
+            (relation["first_taken"], relation["id"], relation["gone_at"])
+            for relation in row["relations"]
+        ]
         for row in found.collect()
     }
-    ids = [("", 10_004), (place(0x30).hex().upper(), 10_009)]
+    later = place(0x30).hex().upper()
+    ids = [("", 10_004, later), (later, 10_009, None)]
     assert names == {
-        "CLIENTS": [("", 10_001)],
-        "BRANCH.CLIENTS": [("", 10_001)],
+        "CLIENTS": [("", 10_001, None)],
+        "BRANCH.CLIENTS": [("", 10_001, None)],
         "TELLER_SHIFTS": ids,
         "BRANCH.TELLER_SHIFTS": ids,
     }

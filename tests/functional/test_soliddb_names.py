@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dbt_afterimage.soliddb.raw import RawLogError
 from tests.functional.soliddb_server import Server, table
 from tests.macro_renderer import CompilationError
 
@@ -99,3 +100,53 @@ def test_one_table_after_the_other_needs_no_create(server: Server) -> None:
     server.snapshot(ANEW, at=server.log.address)
     server.run()
     assert server.staged("PEOPLE") == [("I", 1), ("T", None), ("I", 2)]
+
+
+@pytest.mark.parametrize("code", [17, 22, 73])
+def test_ddl_of_a_name_that_no_snapshot_has_waits(server: Server, code: int) -> None:
+    server.snapshot(PEOPLE)
+    server.commit((47, "BRANCH.PERSONS", 500))
+    server.commit((code, "PERSONS", None))
+    server.commit((PEOPLE, 3))
+    server.run()
+    assert server.decoded(["ddl_code", "relation_id"]) == [(47, 500)]
+    server.snapshot(table("PERSONS", 500), at=server.log.address)
+    server.run()
+    assert server.decoded(["ddl_code", "relation_id"]) == [(47, 500), (code, 500), (None, 500)]
+
+
+def test_rows_that_are_decoded_already_wait_for_such_ddl_too(server: Server) -> None:
+    server.snapshot(PEOPLE)
+    server.commit((73, "PERSONS", None))
+    server.log.rows[1]["data"] = b'{"LOGRECID": 73, "INFO": "PERSONS"}'
+    server.run(framing="decoded")
+    assert server.decoded(["ddl_code"]) == []
+    server.snapshot(table("PERSONS", 500), at=server.log.address)
+    server.run(framing="decoded")
+    assert server.decoded(["ddl_code", "relation_id"]) == [(73, 500)]
+
+
+def test_a_bare_name_that_two_schemas_have_stops(server: Server) -> None:
+    server.snapshot(PEOPLE, schema="A")
+    server.snapshot(ANEW, schema="B")
+    server.commit((73, "A.PEOPLE", None))
+    server.commit((73, "PEOPLE", 600))
+    server.run()
+    assert server.decoded(["relation_id"]) == [(500,), (600,)]
+    server.commit((73, "PEOPLE", None))
+    with pytest.raises(RawLogError) as caught:
+        server.run()
+    message = str(caught.value)
+    assert "(truncate table PEOPLE) has no RELID" in message
+    assert "has a table of that name in the schemas A, B: which of them it concerns" in message
+    assert "Nothing was written. Cure: give the record the RELID of its table" in message
+
+
+def test_a_bare_name_means_the_table_that_is_left(server: Server) -> None:
+    server.snapshot(PEOPLE, schema="A")
+    server.snapshot(ANEW, schema="B")
+    server.commit((17, "PEOPLE", 600))
+    server.snapshot(PEOPLE, at=server.log.address, schema="A")
+    server.commit((73, "PEOPLE", None))
+    server.run()
+    assert server.decoded(["ddl_code", "relation_id"]) == [(17, 600), (73, 500)]

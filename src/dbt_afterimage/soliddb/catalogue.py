@@ -165,21 +165,30 @@ def relations_by_name(tables: DataFrame, table: str, landed_to: str | None) -> D
 
     Returns:
         One row per relation_name, in capitals, with and without the schema; relations: an array of
-        (first_taken, id), by the address of the first snapshot that has the id under that name.
+        (first_taken, id, table_schema, gone_at), by the address of the first snapshot that has the
+        id under that name. gone_at is that of the first one that has it no more, NULL without one.
     """
     _check_columns(tables, table, _TABLES_COLUMNS)
     full_name = F.concat_ws(".", F.upper("table_schema"), F.upper("table_name"))
+    seen = tables.select(
+        F.col("id").try_cast("int").alias("id"),
+        F.upper("table_schema").alias("table_schema"),
+        F.explode(F.array(F.upper("table_name"), full_name)).alias("relation_name"),
+        _taken_at(tables),
+    ).filter(_is_landed(landed_to))
+    snapshots = seen.agg(F.sort_array(F.collect_set("taken_at")).alias("snapshots"))
+    later = F.filter("snapshots", lambda taken_at: taken_at > F.col("last_taken"))
     return (
-        tables.select(
-            F.col("id").try_cast("int").alias("id"),
-            F.explode(F.array(F.upper("table_name"), full_name)).alias("relation_name"),
-            _taken_at(tables),
-        )
-        .filter(_is_landed(landed_to))
-        .groupBy("relation_name", "id")
-        .agg(F.min("taken_at").alias("first_taken"))
+        seen.groupBy("relation_name", "id", "table_schema")
+        .agg(F.min("taken_at").alias("first_taken"), F.max("taken_at").alias("last_taken"))
+        .crossJoin(F.broadcast(snapshots))
+        .withColumn("gone_at", F.get(later, F.lit(0)))
         .groupBy("relation_name")
-        .agg(F.sort_array(F.collect_list(F.struct("first_taken", "id"))).alias("relations"))
+        .agg(
+            F.sort_array(
+                F.collect_list(F.struct("first_taken", "id", "table_schema", "gone_at"))
+            ).alias("relations")
+        )
     )
 
 

@@ -22,7 +22,7 @@ from dbt_afterimage.soliddb.arrow import RESULT_TYPE, batch_decoder, pickle_by_v
 from dbt_afterimage.soliddb.catalogue import Catalogue, read_catalogue
 from dbt_afterimage.soliddb.columns import DDL_COLUMNS, SQL_COLUMNS
 from dbt_afterimage.soliddb.columns import Column as TableColumn
-from dbt_afterimage.soliddb.ddl_tables import relation_id, with_tables
+from dbt_afterimage.soliddb.ddl_tables import check_names, relation_id, with_tables
 from dbt_afterimage.soliddb.frames import in_frames
 from dbt_afterimage.soliddb.framing import framing_of
 from dbt_afterimage.soliddb.gaps import check_log_gap
@@ -111,6 +111,7 @@ def build_log(
 
     landed_to = greatest(found.last_commit, last)
     ddl = _ddl_records(records, tables, settings, landed_to)
+    check_names(ddl, table)
     waiting = [_first_waiting_ddl(ddl)]
     if is_decoded:
         catalogue = Catalogue((), None)
@@ -336,7 +337,7 @@ def _rows(
     known = F.create_map(
         *[F.lit(part) for code, kind in DDL_KINDS.items() for part in (code, kind)]
     )
-    told = ddl.drop("waits_for_tables", "newest").withColumn("is_ddl", F.lit(True))
+    told = ddl.drop("waits_for_tables", "newest", "schemas").withColumn("is_ddl", F.lit(True))
     both = rows.drop("layout").unionByName(told)
     both = both.filter(
         F.lit(False) if horizon is None else F.coalesce("commit_address", "log_address") <= horizon
