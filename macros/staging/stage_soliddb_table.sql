@@ -6,7 +6,7 @@
     landed catalogue, which gives the columns and their types. Only a base table is landed as a table.
 
     A table is known by its id, whatever it is called: records from before a rename belong to it, and so do those of a
-    table of the same name that was dropped and created anew.
+    table of the same name that was created anew: from there on it is the table, and the older one is not.
 #}
 {% macro stage_soliddb_table(source_name, table_name, log, base=none) %}
     {%- set relation = source(source_name, table_name) -%}
@@ -22,6 +22,7 @@
     {%- set table = source_name ~ '.' ~ table_name -%}
     {%- do _check_base(macro_name, table, base, settings) -%}
     {%- set ids = _soliddb_relation_ids(macro_name, table, relation.identifier, tables, settings) -%}
+    {%- set takeovers = _soliddb_takeovers(macro_name, table, relation.identifier, ids, log) -%}
     {%- set data = _soliddb_columns(macro_name, table, ids, columns, settings) -%}
     {%- set names = data | map(attribute='name') | list -%}
     {%- do _check_data_columns(macro_name, table, names, _soliddb_log_columns()) -%}
@@ -50,6 +51,16 @@ decoded as (
     select
         _change_seq as change_seq,
         case
+            {%- for takeover in takeovers %}
+            -- the older table has another name from here on, or was dropped
+            {%- if takeover.closes %}
+            when _change_seq = {{ _text(takeover.at) }} then 'T'
+            {%- endif %}
+            when
+                _relation_id in ({{ takeover.older | join(', ') }})
+                and _change_seq > {{ _text(takeover.at) }}
+                then 'N'
+            {%- endfor %}
             {%- if skipped %}
             -- a transaction that the source says should not be propagated
             when

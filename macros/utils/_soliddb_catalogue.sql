@@ -11,8 +11,8 @@
 
 
 {#
-    Ids of the table with a name: what the newest snapshot that has an id calls it. [-1] before a catalogue is landed,
-    so that the project compiles without tables.
+    Ids of the table with a name: what the newest snapshot that has an id calls it, in the order in which snapshots first
+    have them under that name. [-1] before a catalogue is landed, so that the project compiles without tables.
 #}
 {% macro _soliddb_relation_ids(macro, table, name, tables, settings) %}
     {%- if not _raw_columns(tables) -%}
@@ -20,8 +20,9 @@
     {%- endif -%}
     {%- set found = run_query(
         "select id, max_by(upper(table_name), " ~ _snapshot_place() ~ ") as newest_name, max_by(upper(table_schema), "
-        ~ _snapshot_place() ~ ") as newest_schema from " ~ tables ~ " group by id"
-        ~ " having array_contains(collect_set(upper(table_name)), upper(" ~ _text(name) ~ "))"
+        ~ _snapshot_place() ~ ") as newest_schema, min(" ~ _snapshot_place() ~ ") filter (where upper(table_name) = upper("
+        ~ _text(name) ~ ")) as first_place from " ~ tables ~ " group by id having first_place is not null"
+        ~ " order by first_place, id"
     ) -%}
     {%- set ids = [] -%}
     {%- set schemas = [] -%}
@@ -29,14 +30,18 @@
     {%- for row in found.rows -%}
         {%- if row['newest_name'] != name | upper -%}
             {%- do renamed.append(row['newest_name']) -%}
-        {%- elif not settings.table_schema or row['newest_schema'] == settings.table_schema | upper -%}
+        {%- elif
+            (not settings.table_schema or row['newest_schema'] == settings.table_schema | upper)
+            and (not settings.relation_id or row['id'] | int == settings.relation_id)
+        -%}
             {%- do ids.append(row['id'] | int) -%}
             {%- do schemas.append(row['newest_schema'] | string) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if not ids -%}
         {{ exceptions.raise_compiler_error(
-            "`" ~ macro ~ "`: the landed SYS_TABLES has no table " ~ name ~ ", which source table " ~ table ~ " names."
+            "`" ~ macro ~ "`: the landed SYS_TABLES has no table " ~ name
+            ~ (" with the id " ~ settings.relation_id if settings.relation_id) ~ ", which source table " ~ table ~ " names."
             ~ (" It is called " ~ renamed | join(', ') ~ " now." if renamed)
             ~ " Cure: set the `identifier` of the source table to the table's present name, or land the catalogue anew."
         ) }}
@@ -46,7 +51,70 @@
             ~ schemas | unique | join(', ') ~ ". Cure: say which one with the setting `table_schema`."
         ) }}
     {%- endif -%}
-    {{ return(ids | sort) }}
+    {{ return(ids) }}
+{% endmacro %}
+
+
+{#
+    Where a table that was made anew took over the name, as the decoded log tells it: [{at, older, closes}], with the
+    address of its CREATE, the ids that are not the table any more from there on, and whether their rows are still open
+    then: so they are where the older table was renamed and not dropped.
+
+    Stops where the ids cannot be told apart by such a place, for instance because a table with another name was filled
+    and then put in the place of this one.
+#}
+{% macro _soliddb_takeovers(macro, table, name, ids, log) %}
+    {%- if ids | length == 1 or not _raw_columns(log) -%}
+        {{ return([]) }}
+    {%- endif -%}
+    {%- set listed = ids | join(', ') -%}
+    {%- set created = {} -%}
+    {%- set dropped = {} -%}
+    {%- for row in run_query(
+        "select relation_id, max(log_address) filter (where ddl_code = 45 and substring_index(upper(translate(ddl_name, '\"',"
+        ~ " '')), '.', -1) = upper(" ~ _text(name) ~ ")) as created_at, max(log_address) filter (where ddl_code = 17) as"
+        ~ " dropped_at from " ~ log ~ " where is_ddl and reject_reason is null and relation_id in (" ~ listed ~ ")"
+        ~ " group by relation_id"
+    ).rows -%}
+        {%- do created.update({row['relation_id'] | int: row['created_at']}) -%}
+        {%- do dropped.update({row['relation_id'] | int: row['dropped_at']}) -%}
+    {%- endfor -%}
+    {%- set takeovers = [] -%}
+    {%- set untold = [] -%}
+    {%- for id in ids[1:] -%}
+        {%- set at = created.get(id) -%}
+        {%- set dropped_at = dropped.get(ids[loop.index0]) -%}
+        {%- if at -%}
+            {%- do takeovers.append(
+                {'at': at, 'older': ids[:loop.index], 'closes': not dropped_at or dropped_at > at}
+            ) -%}
+        {%- else -%}
+            {%- do untold.append(loop.index) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if untold -%}
+        {%- set first = {} -%}
+        {%- set last = {} -%}
+        {%- for row in run_query(
+            "select relation_id, min(log_address) as first_address, max(log_address) as last_address from " ~ log
+            ~ " where relation_id in (" ~ listed ~ ") group by relation_id"
+        ).rows -%}
+            {%- do first.update({row['relation_id'] | int: row['first_address']}) -%}
+            {%- do last.update({row['relation_id'] | int: row['last_address']}) -%}
+        {%- endfor -%}
+        {%- for place in untold if ids[place] in first -%}
+            {%- for older in ids[:place] if older in last and last[older] > first[ids[place]] -%}
+                {{ exceptions.raise_compiler_error(
+                    "`" ~ macro ~ "`: the landed SYS_TABLES has the table " ~ name ~ ", which source table " ~ table
+                    ~ " names, with the ids " ~ listed ~ ", and the log does not tell where " ~ ids[place] ~ " took over"
+                    ~ " the name: it has records of " ~ older ~ " after the first one of " ~ ids[place] ~ ". Cure: set"
+                    ~ " `relation_id` of the source table to one id; give the other a source table of its own, with"
+                    ~ " `identifier: " ~ name ~ "`, its `relation_id`, and marts of its own."
+                ) }}
+            {%- endfor -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {{ return(takeovers) }}
 {% endmacro %}
 
 

@@ -25,7 +25,8 @@ class Positions(ABC):
         look_back: how far behind the greatest position a run reads, in the unit of the system.
         widths: how many digits positions have. Where there are several, a table has one of them.
         base: of the digits, 10 or 16; digits of base 16 are in capital letters.
-        is_made_by_staging: of a number, so that each is well-formed or NULL.
+        is_made_by_staging: of a number, or checked where it is decoded, so that each is
+            well-formed or NULL.
     """
 
     look_back: str | int
@@ -138,6 +139,8 @@ class SolidDbPositions(NumberedPositions):
 
     widths: ClassVar[tuple[int, ...]] = (40, 56)
     base: ClassVar[Literal[10, 16]] = 16
+    # `soliddb.raw.check_records` lets no other address into the decoded log
+    is_made_by_staging: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

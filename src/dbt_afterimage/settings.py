@@ -270,6 +270,7 @@ class SolidDbSettings(TableSettings):
     framing: str = "length_prefixed"
     char_encoding: str = "utf-8"
     table_schema: str | None = None
+    relation_id: int | None = Field(default=None, ge=1)
 
     @field_validator("framing")
     @classmethod

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 
+from dbt_afterimage.changes.gaps import check_gap
 from dbt_afterimage.changes.progress import Progress
 from dbt_afterimage.changes.reading import read
+from dbt_afterimage.positions import SolidDbPositions
 from dbt_afterimage.settings import parse_settings, positions
 
 if TYPE_CHECKING:
@@ -38,6 +40,35 @@ def raw(spark: SparkSession, table_format: str) -> DataFrame:
         else:
             writer.append()
     return spark.table(RAW)
+
+
+def test_soliddb_looks_at_what_is_new_alone(spark: SparkSession, raw: DataFrame) -> None:
+    """Its positions were checked where they were decoded: nobody looks for strange ones."""
+    given = {"system": "soliddb", "key": ["id"]}
+    node = {"source_name": "raw", "name": "sys_log", "config": {"meta": {"afterimage": given}}}
+    settings = parse_settings(node)
+    context = {"settings": settings, "backfill_from": None}
+    done = Progress(change_seq="A0".rjust(40, "0"))
+    spark.sparkContext.setJobGroup("soliddb reading", "what is asked before the records are read")
+    read(context, positions(settings), raw, raw, done)
+    assert not spark.sparkContext.statusTracker().getJobIdsForGroup("soliddb reading")
+
+
+def test_a_record_that_was_read_tells_that_nothing_was_purged(spark: SparkSession) -> None:
+    """The first one found is enough: the reasons of the others take the values of each."""
+    staged = spark.range(1, 200, numPartitions=1).selectExpr(
+        "lpad(hex(id), 40, '0') as change_seq",
+        "'I' as change_oper",
+        "if(id > 1, raise_error('was read'), cast(null as string)) as reject_reason",
+    )
+    context = {
+        "model": "things",
+        "settings": {"on_gap": "fail"},
+        "accept_gap": False,
+        "backfill_from": None,
+    }
+    done = Progress(change_seq=f"{150:040X}")
+    check_gap(context, SolidDbPositions(0), staged, staged, done, None, f"{151:040X}")
 
 
 def rows_read(frame: DataFrame) -> int:

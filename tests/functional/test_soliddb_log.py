@@ -226,6 +226,21 @@ def test_rows_that_are_decoded_already_need_no_framing_and_no_columns(spark: Spa
     ]
 
 
+@pytest.mark.parametrize(
+    "data",
+    ['{"logrecid": 73, "INFO": "CLIENTS"}', '{"LOGRECID": "truncate", "INFO": "CLIENTS"}'],
+)
+def test_ddl_without_a_code_is_rejected(spark: SparkSession, data: str) -> None:
+    log = SysLog()
+    log.begin(AT)
+    log.ddl(73, "CLIENTS", None)
+    log.commit()
+    given = landed(spark, log).drop("data").selectExpr("*", f"'{data}' as data")
+    assert decoded(spark, given, [CLIENTS], framing="decoded") == [
+        (13, 10_001, None, "unknown", None, "malformed_message")
+    ]
+
+
 def test_a_transaction_without_commit_before_the_last_one_is_rejected(spark: SparkSession) -> None:
     log = SysLog()
     log.begin(AT)
@@ -346,7 +361,10 @@ def place(number: int) -> bytes:
 
 
 def catalogue_of(
-    spark: SparkSession, snapshots: Sequence[tuple[BankTable, int | None]], *ddl_at: int
+    spark: SparkSession,
+    snapshots: Sequence[tuple[BankTable, int | None]],
+    *ddl_at: int,
+    landed_to: int = 0x99,
 ) -> tuple[list[tuple[int, int | None, int]], str | None]:
     """(valid from, valid to, number of columns) of the table's validities, and the newest."""
     rows = [
@@ -358,6 +376,7 @@ def catalogue_of(
         local_rows(spark, rows, SYS_COLUMNS),
         {CLIENTS.relation_id: [place(at).hex().upper() for at in ddl_at]},
         "raw.sys_columns",
+        place(landed_to).hex().upper(),
     )
     validities = [
         (
@@ -388,10 +407,21 @@ def test_a_snapshot_taken_late_holds_from_the_beginning(spark: SparkSession) -> 
     assert catalogue_of(spark, [(CLIENTS, 0x90)])[0] == [(0, None, 5)]
 
 
+def test_a_snapshot_counts_once_the_log_is_landed_up_to_it(spark: SparkSession) -> None:
+    """An ALTER may be between the last landed COMMIT and the snapshot."""
+    snapshots = [(CLIENTS, None), (LATER, 0x30)]
+    assert catalogue_of(spark, snapshots, landed_to=0x29) == ([(0, None, 5)], "")
+    assert catalogue_of(spark, snapshots, 0x20, landed_to=0x29) == ([(0, 0x20, 5)], "")
+    assert catalogue_of(spark, snapshots, 0x20, landed_to=0x30)[0] == [
+        (0, 0x20, 5),
+        (0x20, None, 6),
+    ]
+
+
 def test_columns_of_indexes_are_no_columns(spark: SparkSession) -> None:
     rows = columns_snapshot([CLIENTS], None)
     assert {row["attr_type"] for row in rows} == {0, 1}
-    found = read_catalogue(local_rows(spark, rows, SYS_COLUMNS), {}, "raw.sys_columns")
+    found = read_catalogue(local_rows(spark, rows, SYS_COLUMNS), {}, "raw.sys_columns", None)
     (validity,) = found.validities
     assert [column.name for column in validity.columns] == [
         column.name for column in CLIENTS.columns
@@ -401,7 +431,7 @@ def test_columns_of_indexes_are_no_columns(spark: SparkSession) -> None:
 def test_a_catalogue_without_addresses_is_refused(spark: SparkSession) -> None:
     columns = local_rows(spark, columns_snapshot([CLIENTS], None), SYS_COLUMNS)
     with pytest.raises(RawLogError, match=r"raw\.sys_columns lacks the column `snapshot_logaddr`"):
-        read_catalogue(columns.drop("snapshot_logaddr"), {}, "raw.sys_columns")
+        read_catalogue(columns.drop("snapshot_logaddr"), {}, "raw.sys_columns", None)
 
 
 def test_a_name_has_the_ids_that_it_had(spark: SparkSession) -> None:
@@ -410,15 +440,20 @@ def test_a_name_has_the_ids_that_it_had(spark: SparkSession) -> None:
         *tables_snapshot([CLIENTS, TELLER_SHIFTS], None),
         *tables_snapshot([CLIENTS, anew], place(0x30)),
     ]
-    found = relations_by_name(local_rows(spark, rows, SYS_TABLES), "raw.sys_tables")
+    of_tables = local_rows(spark, rows, SYS_TABLES)
+    found = relations_by_name(of_tables, "raw.sys_tables", place(0x30).hex().upper())
     names = {
-        row["relation_name"]: [tuple(relation) for relation in row["relations"]]
+        row["relation_name"]: [
+            (relation["first_taken"], relation["id"], relation["gone_at"])
+            for relation in row["relations"]
+        ]
         for row in found.collect()
     }
-    ids = [("", 10_004), (place(0x30).hex().upper(), 10_009)]
+    later = place(0x30).hex().upper()
+    ids = [("", 10_004, later), (later, 10_009, None)]
     assert names == {
-        "CLIENTS": [("", 10_001)],
-        "BRANCH.CLIENTS": [("", 10_001)],
+        "CLIENTS": [("", 10_001, None)],
+        "BRANCH.CLIENTS": [("", 10_001, None)],
         "TELLER_SHIFTS": ids,
         "BRANCH.TELLER_SHIFTS": ids,
     }

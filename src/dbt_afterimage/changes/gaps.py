@@ -98,8 +98,11 @@ def _gap(
     placed = staged.filter(
         is_position(where) & F.col("reject_reason").isNull() & (F.col("change_oper") != "L")
     )
+    # stops at the first one, where the smallest position takes the reasons of all records
+    if not placed.filter(F.col("change_seq") <= done.change_seq).isEmpty():
+        return None
     oldest = placed.agg(F.min("change_seq")).first()
-    if oldest is None or oldest[0] is None or oldest[0] <= done.change_seq:
+    if oldest is None or oldest[0] is None:
         return None
     return Gap("change_seq", done.change_seq, oldest[0])
 

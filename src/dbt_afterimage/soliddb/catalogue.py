@@ -3,7 +3,8 @@
 The catalogue is landed as snapshots: the rows of SYS_TABLES and SYS_COLUMNS, each with
 `snapshot_logaddr`, the log's address when they were read. Between two DDL records that change a
 table its columns are the same, so one snapshot between them tells the columns of all records there,
-before the snapshot and after it. Nothing is guessed over a DDL record.
+before the snapshot and after it. Nothing is guessed over a DDL record: a snapshot counts once the
+log is landed up to it, for only then all DDL records before it are known.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -78,7 +80,10 @@ class Catalogue:
 
 
 def read_catalogue(
-    columns: DataFrame, boundaries: Mapping[int, Iterable[str]], table: str
+    columns: DataFrame,
+    boundaries: Mapping[int, Iterable[str]],
+    table: str,
+    landed_to: str | None,
 ) -> Catalogue:
     """The catalogue with its validity.
 
@@ -86,6 +91,7 @@ def read_catalogue(
         columns: landed SYS_COLUMNS, all snapshots.
         boundaries: table id -> addresses of the DDL records that may have changed its columns.
         table: name of the landed table, for messages.
+        landed_to: address of the last COMMIT that is landed, None where there is none.
 
     Returns:
         One validity per table and stretch between two DDL records of it that has a snapshot. Where
@@ -100,10 +106,9 @@ def read_catalogue(
     places = local_rows(
         session, ordered.items(), "boundary_relation_id int, boundaries array<string>"
     )
-    taken_at = F.coalesce(address(columns, "snapshot_logaddr"), F.lit(""))
     rows = columns.select(
         F.col("rel_id").try_cast("int").alias("relation_id"),
-        taken_at.alias("taken_at"),
+        _taken_at(columns),
         F.struct(
             F.col("column_number").try_cast("int").alias("number"),
             F.col("column_name").alias("name"),
@@ -112,7 +117,8 @@ def read_catalogue(
         ).alias("column"),
         F.col("attr_type").try_cast("int").alias("attr_type"),
     )
-    of_table = rows.filter(F.col("attr_type") == _USER_COLUMN).join(
+    counts = (F.col("attr_type") == _USER_COLUMN) & _is_landed(landed_to)
+    of_table = rows.filter(counts).join(
         F.broadcast(places), F.col("relation_id") == F.col("boundary_relation_id"), "left"
     )
     passed = F.coalesce(
@@ -149,31 +155,59 @@ def read_catalogue(
     return Catalogue(tuple(validities), newest)
 
 
-def relations_by_name(tables: DataFrame, table: str) -> DataFrame:
+def relations_by_name(tables: DataFrame, table: str, landed_to: str | None) -> DataFrame:
     """The ids that a table name has had, for DDL records that tell a table by its name.
 
     Args:
         tables: landed SYS_TABLES, all snapshots.
         table: name of the landed table, for messages.
+        landed_to: as for `read_catalogue`.
 
     Returns:
         One row per relation_name, in capitals, with and without the schema; relations: an array of
-        (first_taken, id), by the address of the first snapshot that has the id under that name.
+        (first_taken, id, table_schema, gone_at), by the address of the first snapshot that has the
+        id under that name. gone_at is that of the first one that has it no more, NULL without one.
     """
     _check_columns(tables, table, _TABLES_COLUMNS)
-    taken_at = F.coalesce(address(tables, "snapshot_logaddr"), F.lit(""))
     full_name = F.concat_ws(".", F.upper("table_schema"), F.upper("table_name"))
+    seen = tables.select(
+        F.col("id").try_cast("int").alias("id"),
+        F.upper("table_schema").alias("table_schema"),
+        F.explode(F.array(F.upper("table_name"), full_name)).alias("relation_name"),
+        _taken_at(tables),
+    ).filter(_is_landed(landed_to))
+    snapshots = seen.agg(F.sort_array(F.collect_set("taken_at")).alias("snapshots"))
+    later = F.filter("snapshots", lambda taken_at: taken_at > F.col("last_taken"))
     return (
-        tables.select(
-            F.col("id").try_cast("int").alias("id"),
-            F.explode(F.array(F.upper("table_name"), full_name)).alias("relation_name"),
-            taken_at.alias("taken_at"),
-        )
-        .groupBy("relation_name", "id")
-        .agg(F.min("taken_at").alias("first_taken"))
+        seen.groupBy("relation_name", "id", "table_schema")
+        .agg(F.min("taken_at").alias("first_taken"), F.max("taken_at").alias("last_taken"))
+        .crossJoin(F.broadcast(snapshots))
+        .withColumn("gone_at", F.get(later, F.lit(0)))
         .groupBy("relation_name")
-        .agg(F.sort_array(F.collect_list(F.struct("first_taken", "id"))).alias("relations"))
+        .agg(
+            F.sort_array(
+                F.collect_list(F.struct("first_taken", "id", "table_schema", "gone_at"))
+            ).alias("relations")
+        )
     )
+
+
+def newest_snapshot(tables: DataFrame, table: str, landed_to: str | None) -> DataFrame:
+    """One row, taken_at: address of the newest snapshot of SYS_TABLES, NULL where there is none.
+
+    Arguments are those of `relations_by_name`.
+    """
+    _check_columns(tables, table, _TABLES_COLUMNS)
+    taken_at = tables.select(_taken_at(tables)).filter(_is_landed(landed_to))
+    return taken_at.agg(F.max("taken_at").alias("taken_at"))
+
+
+def _taken_at(snapshots: DataFrame) -> SparkColumn:
+    return F.coalesce(address(snapshots, "snapshot_logaddr"), F.lit("")).alias("taken_at")
+
+
+def _is_landed(landed_to: str | None) -> SparkColumn:
+    return F.col("taken_at") <= F.lit(landed_to or "")
 
 
 def _check_columns(frame: DataFrame, table: str, wanted: Sequence[str]) -> None:

@@ -8,19 +8,21 @@ its rows and casts their values.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from dbt.adapters.events.logging import AdapterLogger
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from dbt_afterimage.changes.progress import greatest
 from dbt_afterimage.changes.rebuild import check_still_there
 from dbt_afterimage.kept_rows import keep
 from dbt_afterimage.soliddb.arrow import RESULT_TYPE, batch_decoder, pickle_by_value
-from dbt_afterimage.soliddb.catalogue import Catalogue, read_catalogue, relations_by_name
+from dbt_afterimage.soliddb.catalogue import Catalogue, read_catalogue
 from dbt_afterimage.soliddb.columns import DDL_COLUMNS, SQL_COLUMNS
 from dbt_afterimage.soliddb.columns import Column as TableColumn
+from dbt_afterimage.soliddb.ddl_tables import check_names, relation_id, with_tables
 from dbt_afterimage.soliddb.frames import in_frames
 from dbt_afterimage.soliddb.framing import framing_of
 from dbt_afterimage.soliddb.gaps import check_log_gap
@@ -28,7 +30,6 @@ from dbt_afterimage.soliddb.raw import Found, check_records, normal_log
 from dbt_afterimage.soliddb.record_ids import (
     BEFORE_IMAGE,
     CHANGES_COLUMNS,
-    CREATE_TABLE,
     DDL,
     DDL_KINDS,
     ROW_IDS,
@@ -108,15 +109,18 @@ def build_log(
     if found.records and last is not None:
         check_log_gap(context, log, last)
 
-    ddl = _ddl_records(records, tables, settings)
+    landed_to = greatest(found.last_commit, last)
+    ddl = _ddl_records(records, tables, settings, landed_to)
+    check_names(ddl, table)
+    waiting = [_first_waiting_ddl(ddl)]
     if is_decoded:
         catalogue = Catalogue((), None)
         placed = records.withColumn("layout", F.lit(None).cast("int"))
-        horizon = found.last_commit
     else:
-        catalogue = read_catalogue(columns, _boundaries(run, ddl), table)
+        catalogue = read_catalogue(columns, _boundaries(run, ddl), table, landed_to)
         placed = _with_layout(session, records, catalogue)
-        horizon = _horizon(context, placed, catalogue, found)
+        waiting.append(_first_waiting_row(placed, catalogue))
+    horizon = _horizon(context, records, [first for first in waiting if first], found)
     return LogBatch(
         run,
         _rows(placed, ddl, catalogue, settings, horizon, run.recorded_at),
@@ -127,11 +131,10 @@ def build_log(
     )
 
 
-def _ddl_records(records: DataFrame, tables: DataFrame, settings: dict[str, Any]) -> DataFrame:
-    """DDL and SQL records, decoded: ddl_code, ddl_name, sql_text, and the table they concern.
-
-    RELID is not documented for DDL records. Where it is missing the table is found by its name.
-    """
+def _ddl_records(
+    records: DataFrame, tables: DataFrame, settings: dict[str, Any], landed_to: str | None
+) -> DataFrame:
+    """DDL and SQL records, decoded: ddl_code, ddl_name, sql_text, and the table they concern."""
     layout = F.when(F.col("record_id") == DDL, F.lit(_DDL_LAYOUT)).otherwise(_SQL_LAYOUT)
     decoded = _decoded(
         records.filter(F.col("record_id").isin(DDL, SQL)).withColumn("layout", layout),
@@ -139,45 +142,33 @@ def _ddl_records(records: DataFrame, tables: DataFrame, settings: dict[str, Any]
         settings,
     )
     of_statement = Window.partitionBy("transaction_id", "frame", "statement_id")
-    name = F.upper(F.translate(F.element_at("image", "INFO"), '"', ""))
-    # the last two parts: a fully qualified name may have the database in front
-    short_name = F.substring_index(name, ".", -2)
-    named = F.broadcast(relations_by_name(tables, settings["source_table"]))
-    return (
-        decoded.withColumns(
-            {
-                "ddl_code": F.element_at("image", "LOGRECID").try_cast("int"),
-                "ddl_name": F.element_at("image", "INFO"),
-                "relation_name": short_name,
-                "sql_text": F.coalesce(
-                    F.element_at("image", "SQL"),
-                    F.min(F.element_at("image", "SQL")).over(of_statement),
-                ),
-            }
-        )
-        .join(named, "relation_name", "left")
-        .withColumn("relation_id", F.coalesce(_relation_id(), _relation_named()))
-        .drop("relation_name", "relations", "layout", "image")
-        .withColumn("image", F.lit(None).cast("map<string,string>"))
+    named = decoded.withColumns(
+        {
+            "ddl_code": F.element_at("image", "LOGRECID").try_cast("int"),
+            "ddl_name": F.element_at("image", "INFO"),
+            "sql_text": F.coalesce(
+                F.element_at("image", "SQL"),
+                F.min(F.element_at("image", "SQL")).over(of_statement),
+            ),
+        }
     )
-
-
-def _relation_id() -> Column:
-    return F.when(F.col("raw_relation_id") > 0, F.col("raw_relation_id"))
-
-
-def _relation_named() -> Column:
-    """The id that a name had when the record was written: a table may be dropped and made anew.
-
-    A table that is being created appears in a later snapshot, any other one in an earlier one.
-    """
-    place = F.col("log_address")
-    older = F.filter("relations", lambda relation: relation["first_taken"] <= place)
-    newer = F.filter("relations", lambda relation: relation["first_taken"] > place)
-    last_older, first_newer = F.get(older, F.size(older) - 1)["id"], F.get(newer, F.lit(0))["id"]
-    is_new = F.col("ddl_code") == CREATE_TABLE
-    return F.when(is_new, F.coalesce(first_newer, last_older)).otherwise(
-        F.coalesce(last_older, first_newer)
+    # without its code it may be a truncate, and must not pass for a record that does nothing
+    has_no_code = (F.col("record_id") == DDL) & F.col("ddl_code").isNull()
+    says_nothing = has_no_code & F.col("reject_reason").isNull()
+    named = named.withColumns(
+        {
+            "reject_reason": F.when(says_nothing, F.lit("malformed_message")).otherwise(
+                F.col("reject_reason")
+            ),
+            "reject_detail": F.when(says_nothing, F.lit("LOGRECID is no number")).otherwise(
+                F.col("reject_detail")
+            ),
+        }
+    )
+    return (
+        with_tables(named, tables, settings["source_table"], landed_to)
+        .drop("layout", "image")
+        .withColumn("image", F.lit(None).cast("map<string,string>"))
     )
 
 
@@ -215,14 +206,19 @@ def _with_layout(session: SparkSession, records: DataFrame, catalogue: Catalogue
     )
 
 
-def _horizon(
-    context: dict[str, Any], placed: DataFrame, catalogue: Catalogue, found: Found
-) -> str | None:
-    """The last COMMIT that can be read; what follows waits.
+class _Waiting(NamedTuple):
+    """A record that waits for a snapshot of the catalogue; the first of several compares least."""
 
-    A row whose columns are not known waits when it is newer than the newest snapshot: a later one
-    may tell them. All transactions from there on wait with it, so that changes stay in order. An
-    older row cannot be decoded any more, and is rejected.
+    commit_address: str
+    log_address: str
+    wanted: str
+    newest: str | None
+
+
+def _first_waiting_row(placed: DataFrame, catalogue: Catalogue) -> _Waiting | None:
+    """A row whose columns are not known waits when it is newer than the newest snapshot.
+
+    A later one may tell them. An older row cannot be decoded any more, and is rejected.
     """
     is_newer = F.lit(True) if catalogue.newest is None else F.col("log_address") > catalogue.newest
     waits = (
@@ -231,21 +227,54 @@ def _horizon(
         & F.col("commit_address").isNotNull()
         & is_newer
     )
-    first = (
+    found = (
         placed.filter(waits)
         .agg(F.min(F.struct("commit_address", "log_address", "raw_relation_id")).alias("row"))
         .first()
     )
-    if first is None or first["row"] is None:
-        return found.last_commit
-    row = first["row"]
-    logger.warning(
-        f"{context['model']}: the log waits from LOGADDR {row['log_address']} on, for the columns "
-        f"of the table with REL_ID {row['raw_relation_id']}. The newest snapshot of the catalogue "
-        f"is of {catalogue.newest or 'no address'}. Cure: land SYS_TABLES and SYS_COLUMNS anew, "
-        "with the log's present address as `snapshot_logaddr`."
+    if found is None or found["row"] is None:
+        return None
+    commit_address, log_address, relation = found["row"]
+    wanted = f"the columns of the table with REL_ID {relation}"
+    return _Waiting(commit_address, log_address, wanted, catalogue.newest)
+
+
+def _first_waiting_ddl(ddl: DataFrame) -> _Waiting | None:
+    """DDL of which the catalogue does not tell the table yet."""
+    found = (
+        ddl.filter("waits_for_tables")
+        .agg(
+            F.min(
+                F.struct("commit_address", "log_address", "ddl_code", "ddl_name", "newest")
+            ).alias("row")
+        )
+        .first()
     )
-    before = placed.filter(F.col("commit_address") < row["commit_address"])
+    if found is None or found["row"] is None:
+        return None
+    commit_address, log_address, code, name, newest = found["row"]
+    wanted = f"the id of the table {name} ({DDL_KINDS[code]})"
+    return _Waiting(commit_address, log_address, wanted, newest)
+
+
+def _horizon(
+    context: dict[str, Any], records: DataFrame, waiting: Sequence[_Waiting], found: Found
+) -> str | None:
+    """The last COMMIT that can be read; what follows waits.
+
+    All transactions from the first record on that waits do, so that changes stay in order.
+    """
+    if not waiting:
+        return found.last_commit
+    first = min(waiting)
+    logger.warning(
+        f"{context['model']}: the log waits from LOGADDR {first.log_address} on, for "
+        f"{first.wanted}. The newest snapshot of the catalogue is of "
+        f"{first.newest or 'no address'}. Cure: land SYS_TABLES and SYS_COLUMNS anew, with the "
+        "log's present address as `snapshot_logaddr`. A snapshot counts once the log is landed up "
+        "to it."
+    )
+    before = records.filter(F.col("commit_address") < first.commit_address)
     last = before.agg(F.max("commit_address")).first()
     return last[0] if last else None
 
@@ -288,7 +317,7 @@ def _rows(
     is_row = F.col("record_id").isin(*ROW_IDS)
     rows = _decoded(placed.filter(is_row), catalogue.layouts, settings).withColumns(
         {
-            "relation_id": _relation_id(),
+            "relation_id": relation_id(),
             "is_ddl": F.lit(False),
             **{name: F.lit(None) for name in ("ddl_code", "ddl_name", "sql_text")},
         }
@@ -308,7 +337,8 @@ def _rows(
     known = F.create_map(
         *[F.lit(part) for code, kind in DDL_KINDS.items() for part in (code, kind)]
     )
-    both = rows.drop("layout").unionByName(ddl.withColumn("is_ddl", F.lit(True)))
+    told = ddl.drop("waits_for_tables", "newest", "schemas").withColumn("is_ddl", F.lit(True))
+    both = rows.drop("layout").unionByName(told)
     both = both.filter(
         F.lit(False) if horizon is None else F.coalesce("commit_address", "log_address") <= horizon
     )

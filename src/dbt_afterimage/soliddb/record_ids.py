@@ -58,3 +58,5 @@ DDL_KINDS = {
 # After these the columns of a table may be others.
 CHANGES_COLUMNS = (CREATE_TABLE, ALTER_TABLE)
 EMPTIES_TABLE = (TRUNCATE_TABLE, DROP_TABLE)
+# After these the rows of a table that is there are others, or are laid out in another way.
+CONCERNS_ROWS = (ALTER_TABLE, *EMPTIES_TABLE)

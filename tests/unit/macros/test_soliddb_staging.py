@@ -39,6 +39,8 @@ def stage(
     tables = [known_as(500, "PEOPLE")] if tables is None else tables
 
     def run_query(sql: str) -> SimpleNamespace:
+        if "from the_log" in sql:
+            return SimpleNamespace(rows=[])
         return SimpleNamespace(rows=columns if "column_name" in sql else tables)
 
     def settings_of(source_name: str, name: str) -> dict[str, Any]:
@@ -127,7 +129,7 @@ def test_transactions_that_should_not_be_propagated_can_be_kept() -> None:
 
 
 def test_a_table_made_anew_keeps_its_name_and_has_two_ids() -> None:
-    sql = stage(ID, tables=[known_as(501, "PEOPLE"), known_as(500, "PEOPLE")])
+    sql = stage(ID, tables=[known_as(500, "PEOPLE"), known_as(501, "PEOPLE")])
     assert "relation_id in (500, 501)" in sql
 
 
@@ -147,6 +149,13 @@ def test_a_name_in_two_schemas_needs_a_setting() -> None:
     assert "several schemas have a table people" in message
     assert "BRANCH, OTHER" in message
     assert "relation_id in (600)" in stage(ID, tables=tables, table_schema="other")
+
+
+def test_one_id_of_a_name_can_be_chosen() -> None:
+    tables = [known_as(500, "PEOPLE"), known_as(600, "PEOPLE")]
+    assert "relation_id in (600)" in stage(ID, tables=tables, relation_id=600)
+    message = error_of(ID, tables=tables, relation_id=700)
+    assert "has no table people with the id 700, which source table branch.people" in message
 
 
 def test_a_column_with_a_name_of_the_contract_is_an_error() -> None:
