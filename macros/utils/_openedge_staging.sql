@@ -300,11 +300,13 @@ numbered_halves as (
 whole_rows as (
     select
         * except (
-            _hash, _raw_record{{ ', ' }}{{ _listed(found.data | map(attribute='raw_name') | list) | replace('\n        ', ' ') }}
+            _landed_at, _hash, _raw_record,
+            {{ _listed(found.data | map(attribute='raw_name') | list) | replace('\n        ', ' ') }}
         ),
         _first_position is not null and _halves = 1 as _is_half,
         _first_position is not null
         and _halves {{ '<> 2' if settings.first_user_field is not none else '> 0' }} as _is_unsupported,
+        if(_first_position is null, _landed_at, greatest(_landed_at, _rest._landed_at)) as _landed_at,
         if(_first_position is null, _hash, xxhash64(_hash, _rest._hash)) as _hash,
         if(_first_position is null, _raw_record, concat('[', array_join(_raw_records, ','), ']')) as _raw_record
         {%- for column in found.data %},

@@ -652,6 +652,17 @@ def test_a_cut_text(spark: SparkSession) -> None:
     assert row["known_columns"] == ["id", "name", "scan", "note"]
 
 
+def test_a_split_change_arrives_with_its_last_half(spark: SparkSession) -> None:
+    halves = [
+        (*changed(1, 4, 1, "a long", None, None, None, split=(9, 0, 1)), NOON),
+        (*changed(1, 4, None, " name", None, None, None, split=(13, 0, 0)), NOON.replace(hour=14)),
+    ]
+    given = extracts([tracked(1, 4, 2)], halves, {**SPLIT_COLUMNS, "_landed_at": "timestamp"})
+    settings = {"key": ["id"], "extract": "abl", "first_user_field": FIRST_FIELD, "policy_level": 2}
+    rows = staged(spark, given, settings)
+    assert only(rows, "name", "arrival") == [("a long name", "2026-03-02 14:00:00")]
+
+
 def test_both_images_may_be_split(spark: SparkSession) -> None:
     settings = {"key": ["id"], "extract": "abl", "first_user_field": FIRST_FIELD}
     halves = [
