@@ -10,8 +10,10 @@ from pyspark.sql import functions as F
 from dbt_afterimage.changes.gaps import check_gap
 from dbt_afterimage.changes.progress import Progress
 from dbt_afterimage.changes.reading import read
+from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.positions import SolidDbPositions
 from dbt_afterimage.settings import parse_settings, positions
+from dbt_afterimage.soliddb.raw import is_at, is_newer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +42,29 @@ def raw(spark: SparkSession, table_format: str) -> DataFrame:
         else:
             writer.append()
     return spark.table(RAW)
+
+
+@pytest.mark.parametrize("kind", ["string", "binary"])
+def test_files_of_a_log_that_was_read_are_not_read(
+    spark: SparkSession, table_format: str, kind: str
+) -> None:
+    spark.sql("create schema if not exists raw_files")
+    table = f"raw_files.sys_log_{kind}"
+    spark.sql(f"drop table if exists {table}")
+    addresses = [f"{number:040X}" for number in range(0xA0, 0xA0 + 3 * RECORDS_A_DAY)]
+    for day in range(3):
+        of_day = [(text,) for text in addresses[day * RECORDS_A_DAY : (day + 1) * RECORDS_A_DAY]]
+        column = "logaddr" if kind == "string" else "unhex(logaddr) as logaddr"
+        records = local_rows(spark, of_day, "logaddr string").selectExpr(column)
+        writer = records.coalesce(1).writeTo(table).using(table_format)
+        if day:
+            writer.append()
+        else:
+            writer.create()
+    log = spark.table(table)
+    last = addresses[2 * RECORDS_A_DAY - 1]
+    assert rows_read(log.filter(is_newer(log, last))) == RECORDS_A_DAY
+    assert rows_read(log.filter(is_at(log, last))) == RECORDS_A_DAY
 
 
 def test_soliddb_looks_at_what_is_new_alone(spark: SparkSession, raw: DataFrame) -> None:

@@ -20,10 +20,11 @@ from dbt_afterimage.soliddb.columns import Column
 from dbt_afterimage.soliddb.frames import in_frames
 from dbt_afterimage.soliddb.framing import UnknownFramingError
 from dbt_afterimage.soliddb.gaps import check_log_gap
-from dbt_afterimage.soliddb.raw import RawLogError, check_records, normal_log
+from dbt_afterimage.soliddb.raw import RawLogError, check_records, is_at, is_newer, normal_log
 from tests.functional.soliddb_project import SYS_COLUMNS, SYS_LOG, SYS_TABLES
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
 AT = datetime(2026, 3, 2, 9)
@@ -286,6 +287,29 @@ def test_only_what_is_newer_is_read(spark: SparkSession) -> None:
     for raw in (landed(spark, log), landed(spark, log).withColumn("logaddr", hex_of("logaddr"))):
         newer = normal_log(raw, "raw.sys_log", is_decoded=False, last=first).collect()
         assert [row["record_id"] for row in newer] == [7, 12]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "logaddr",
+        "lower(logaddr)",
+        "concat('  ', logaddr)",
+        "concat(logaddr, '  ')",
+        "concat(' ', lower(logaddr), ' ')",
+        "concat(left(logaddr, 39), lower(right(logaddr, 1)), ' ')",
+    ],
+)
+def test_hex_text_is_compared_in_any_form(spark: SparkSession, form: str) -> None:
+    texts = ["0" * 36 + end for end in ("00A9", "00AA", "00AB", "00AC", "00B0", "0100")]
+    rows = [(text,) for text in texts]
+    log = local_rows(spark, rows, "logaddr string").selectExpr(f"{form} as logaddr")
+
+    def found(condition: SparkColumn) -> list[str]:
+        return sorted(row["logaddr"].strip().upper() for row in log.filter(condition).collect())
+
+    assert found(is_newer(log, texts[2])) == texts[3:]
+    assert found(is_at(log, texts[2])) == [texts[2]]
 
 
 def hex_of(column: str) -> Any:

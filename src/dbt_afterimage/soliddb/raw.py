@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -12,6 +10,9 @@ from pyspark.sql.types import BinaryType, DataType, MapType, StringType
 
 from dbt_afterimage.soliddb.record_ids import ADDRESS_DIGITS, COMMIT, EMPTY, HAS_DATA, RECORD_IDS
 
+_FIRST_DIGIT = "0"
+# what sorts behind a text with any number of blanks after it
+_AFTER_BLANK = "!"
 _COLUMNS = ("recid", "trxid", "stmttrxid", "relid", "flags", "logaddr", "data", "landed_at")
 
 
@@ -87,20 +88,25 @@ def address(frame: DataFrame, column: str) -> Column:
 def is_newer(log: DataFrame, last: str) -> Column:
     """True for landed records after an address, and for those without one.
 
-    A comparison with the column as it is landed, so that the table format can skip files.
+    The column as it is landed is compared too, so that the table format can skip files: with binary
+    and with capital hex text. Small letters come after capital ones, so that a text is never less
+    than its address, unless it begins with a blank; of small letters no file is skipped.
     """
-    return _compared(log, last, operator.gt) | F.col("logaddr").isNull()
+    place, no_address = F.col("logaddr"), F.col("logaddr").isNull()
+    if isinstance(_type(log, "logaddr"), BinaryType):
+        return (place > F.lit(bytes.fromhex(last))) | no_address
+    may_be_newer = (place > last) | (place < _FIRST_DIGIT) | no_address
+    # not `| no_address` again: Spark would take it out of both, and leave nothing to skip files by
+    return may_be_newer & F.coalesce(address(log, "logaddr") > last, F.lit(True))
 
 
 def is_at(log: DataFrame, place: str) -> Column:
-    """True for landed records at an address."""
-    return _compared(log, place, operator.eq)
-
-
-def _compared(log: DataFrame, place: str, compare: Callable[[Column, Column], Column]) -> Column:
+    """True for landed records at an address; files are skipped as by `is_newer`."""
+    given = F.col("logaddr")
     if isinstance(_type(log, "logaddr"), BinaryType):
-        return compare(F.col("logaddr"), F.lit(bytes.fromhex(place)))
-    return compare(address(log, "logaddr"), F.lit(place))
+        return given == F.lit(bytes.fromhex(place))
+    may_be_at = given.between(place, place.lower() + _AFTER_BLANK) | (given < _FIRST_DIGIT)
+    return may_be_at & (address(log, "logaddr") == place)
 
 
 def check_records(records: DataFrame, table: str, last: str | None) -> Found:
