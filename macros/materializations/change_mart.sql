@@ -158,7 +158,7 @@
         {%- set applied = _read_progress(inputs[1].identifier) -%}
     {%- else -%}
         {%- set positions = ["null", "null"] if mart != 'history' else [
-            "max(if(change_oper <> 'L', change_seq, null))",
+            "max(" ~ _of_changes_and_loads('change_seq') ~ ")",
             "cast(max(if(change_oper <> 'L', changed_at, null)) as string)",
         ] -%}
         {%- set found = run_query(

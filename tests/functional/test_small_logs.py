@@ -1,0 +1,79 @@
+"""Marts of a handful of changes that come in batches, with what must come of them worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.functional.dbt_project import DbtProject
+from tests.functional.small_logs import SmallLog, SmallLogs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TABLES = {
+    # the load stands ahead of what the log had when it was recorded; its time tells nothing
+    "ahead": SmallLog(
+        [
+            "400 I 1 Ann Rome",
+            """
+            500 L at 1
+            500 L 1 Ann Rome at 1
+            500 L 7 Bea Oslo at 1
+            500 L 8 Ida Bari at 1
+            500 L 9 Eva Bari at 1
+            """,
+            """
+            450 I 7 Bea Oslo
+            450 I 8 Ida Pisa
+            500 U 9 Eva Rome
+            """,
+        ],
+        {"base": {"kind": "frozen"}},
+    ),
+    # a load right behind the log, and in the base what the next change inserts
+    "reloaded": SmallLog(
+        [
+            """
+            100 I 1 Ann Rome
+            101 L at 1
+            101 L 1 Ann Rome at 1
+            101 L 5 Bea Oslo at 1
+            """,
+            "101 I 5 Bea Oslo",
+        ],
+        {"base": {"kind": "live"}},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def logs(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    table_format: str,
+) -> SmallLogs:
+    """The marts after all batches."""
+    dbt = make_dbt_project(tmp_path_factory.mktemp("small_logs"), schema="small_logs")
+    logs = SmallLogs(dbt, spark, table_format, TABLES)
+    logs.write_project()
+    for batch in range(1, 1 + max(len(table.batches) for table in TABLES.values())):
+        logs.run(batch)
+    return logs
+
+
+def test_r11_changes_before_a_load_that_stands_ahead_of_the_log(logs: SmallLogs) -> None:
+    assert logs.versions("ahead") == [
+        "1 Ann Rome [400, ) I ",
+        "7 Bea Oslo [450, ) I ",
+        "8 Ida Pisa [450, 500) I U",
+        "8 Ida Bari [500, ) L ",
+        "9 Eva Rome [500, ) L ",
+    ]
+
+
+def test_r11_a_change_at_the_position_of_a_load(logs: SmallLogs) -> None:
+    assert logs.versions("reloaded") == ["1 Ann Rome [100, ) I ", "5 Bea Oslo [101, ) I "]
