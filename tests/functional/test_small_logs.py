@@ -46,6 +46,20 @@ TABLES = {
         ],
         {"base": {"kind": "live"}},
     ),
+    # at 3 the late delete takes the insert back
+    "kept": SmallLog(
+        [
+            """
+            1 I 1 Ann Rome
+            2 D 1 Ann Rome
+            3 I 1 Bea Rome
+            3 I 2 Cid Bari
+            """,
+            "3 D 1 Bea Rome",
+        ],
+        {"keep_deleted": True},
+        marts=("history", "current"),
+    ),
 }
 
 
@@ -77,3 +91,11 @@ def test_r11_changes_before_a_load_that_stands_ahead_of_the_log(logs: SmallLogs)
 
 def test_r11_a_change_at_the_position_of_a_load(logs: SmallLogs) -> None:
     assert logs.versions("reloaded") == ["1 Ann Rome [100, ) I ", "5 Bea Oslo [101, ) I "]
+
+
+def test_r11_a_deleted_row_that_history_took_back_is_not_kept(logs: SmallLogs) -> None:
+    assert logs.versions("kept") == ["1 Ann Rome [1, 2) I D", "2 Cid Bari [3, ) I "]
+    found = {row["id"]: row for row in logs.rows("kept_current")}
+    assert [
+        (row["name"], row["valid_from_seq"], row["is_deleted"]) for _, row in sorted(found.items())
+    ] == [("Ann", "1", True), ("Cid", "3", False)]
