@@ -159,7 +159,7 @@
     {%- else -%}
         {%- set positions = ["null", "null"] if mart != 'history' else [
             "max(" ~ _of_changes_and_loads('change_seq') ~ ")",
-            "cast(max(if(change_oper <> 'L', changed_at, null)) as string)",
+            "cast(max(" ~ _of_changes_and_loads('changed_at') ~ ") as string)",
         ] -%}
         {%- set found = run_query(
             "select cast(max(recorded_at) as string), " ~ positions | join(', ') ~ " from " ~ inputs[0]

@@ -63,7 +63,7 @@
 
 {#
     A column of changes and of the markers of loads, for a maximum: how far the table is. A load may stand ahead of the
-    changes that have landed.
+    changes that have landed, and its time is one that the keys' times must not fall behind (R10).
 #}
 {% macro _of_changes_and_loads(column) %}
     {{- return("if(change_oper <> 'L' or load_rows is not null, " ~ column ~ ", null)") -}}
@@ -83,7 +83,7 @@
             cast(
                 min(if(change_oper <> 'L', coalesce(changed_at, {{ _beginning_of_time() }}), null)) as string
             ) as first_changed_at,
-            cast(max(if(change_oper <> 'L', changed_at, null)) as string) as changed_at,
+            cast(max({{ _of_changes_and_loads('changed_at') }}) as string) as changed_at,
             count_if(change_oper = 'T') as truncates,
             count_if(load_rows is not null) as loads,
             min(if(load_rows is not null, change_seq, null)) as load_seq,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.functional.dbt_project import DbtProject
+from tests.functional.log_lines import MIDNIGHT
 from tests.functional.small_logs import SmallLog, SmallLogs
 
 if TYPE_CHECKING:
@@ -45,6 +46,27 @@ TABLES = {
             "101 I 5 Bea Oslo",
         ],
         {"base": {"kind": "live"}},
+    ),
+    "late_load": SmallLog(
+        [
+            "05 I 2 Cid Bari",
+            """
+            10 L at 20
+            10 L 1 Ann Rome at 20
+            10 L 2 Cid Bari at 20
+            20 D 1 at 15
+            """,
+            "30 I 1 Bea Rome at 17",
+        ],
+    ),
+    "emptied": SmallLog(
+        [
+            """
+            10 I 1 Ann Rome
+            20 L at 30
+            """,
+            "30 I 1 Ann Rome at 25",
+        ],
     ),
     # at 3 the late delete takes the insert back
     "kept": SmallLog(
@@ -93,9 +115,31 @@ def test_r11_a_change_at_the_position_of_a_load(logs: SmallLogs) -> None:
     assert logs.versions("reloaded") == ["1 Ann Rome [100, ) I ", "5 Bea Oslo [101, ) I "]
 
 
+def test_r10_no_time_before_that_of_a_load(logs: SmallLogs) -> None:
+    assert times(logs.history("late_load")) == [
+        (1, "10", 20, 20),
+        (1, "30", 20, None),
+        (2, "05", 5, None),
+    ]
+    assert times(logs.history("emptied")) == [(1, "10", 10, 30), (1, "30", 30, None)]
+
+
 def test_r11_a_deleted_row_that_history_took_back_is_not_kept(logs: SmallLogs) -> None:
     assert logs.versions("kept") == ["1 Ann Rome [1, 2) I D", "2 Cid Bari [3, ) I "]
     found = {row["id"]: row for row in logs.rows("kept_current")}
     assert [
         (row["name"], row["valid_from_seq"], row["is_deleted"]) for _, row in sorted(found.items())
     ] == [("Ann", "1", True), ("Cid", "3", False)]
+
+
+def times(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Key, change_seq, and the seconds of the interval in time."""
+    return [
+        (
+            row["id"],
+            row["valid_from_seq"],
+            (row["valid_from"] - MIDNIGHT).total_seconds(),
+            row["valid_to"] and (row["valid_to"] - MIDNIGHT).total_seconds(),
+        )
+        for row in rows
+    ]
