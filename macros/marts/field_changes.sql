@@ -150,6 +150,7 @@ compared as (
         opened.recorded_at,
         inline(
             filter(
+                {%- if columns | length > key | length %}
                 array(
                     {%- for column in columns if column.name not in key %}
                     {%- set name = _quoted(column.name) %}
@@ -160,6 +161,9 @@ compared as (
                     ){{ ',' if not loop.last }}
                     {%- endfor %}
                 ),
+                {%- else %}
+                cast(array() as array<struct<column_name: string, old_value: string, new_value: string>>),
+                {%- endif %}
                 field -> array_contains(opened.changed_columns, field.column_name)
             )
         ) as (column_name, old_value, new_value)

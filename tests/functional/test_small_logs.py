@@ -68,6 +68,30 @@ TABLES = {
             "30 I 1 Ann Rome at 25",
         ],
     ),
+    # no column beside the key: the tags of an order, for example
+    "links": SmallLog(
+        [
+            """
+            00 L
+            00 L 1 red
+            00 L 2 red
+            10 I 2 tan
+            20 D 1 red
+            """,
+            """
+            30 I 1 red
+            40 D 2 red
+            """,
+            """
+            35 D 2 tan
+            50 I 3 red
+            """,
+        ],
+        {"base": {"kind": "frozen"}, "before_images": False},
+        columns=("id", "name"),
+        key=("id", "name"),
+        marts=("history", "current", "field_changes"),
+    ),
     # at 3 the late delete takes the insert back
     "kept": SmallLog(
         [
@@ -130,6 +154,23 @@ def test_r11_a_deleted_row_that_history_took_back_is_not_kept(logs: SmallLogs) -
     assert [
         (row["name"], row["valid_from_seq"], row["is_deleted"]) for _, row in sorted(found.items())
     ] == [("Ann", "1", True), ("Cid", "3", False)]
+
+
+def test_a_table_whose_columns_are_all_key(logs: SmallLogs) -> None:
+    found = [
+        tuple(row[name] for name in ("id", "name", "valid_from_seq", "valid_to_seq", "opened_by"))
+        for row in logs.history("links")
+    ]
+    assert sorted(found) == [
+        (1, "red", "00", "20", "L"),
+        (1, "red", "30", None, "I"),
+        (2, "red", "00", "40", "L"),
+        (2, "tan", "10", "35", "I"),
+        (3, "red", "50", None, "I"),
+    ]
+    current = {(row["id"], row["name"]) for row in logs.rows("links_current")}
+    assert current == {(1, "red"), (3, "red")}
+    assert logs.rows("links_field_changes") == []
 
 
 def times(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
