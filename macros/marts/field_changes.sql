@@ -165,6 +165,8 @@ compared as (
                 cast(array() as array<struct<column_name: string, old_value: string, new_value: string>>),
                 {%- endif %}
                 field -> array_contains(opened.changed_columns, field.column_name)
+                -- what was not known before may have been the same
+                and not coalesce(array_contains(closed.unknown_columns, field.column_name), false)
             )
         ) as (column_name, old_value, new_value)
     from opened

@@ -106,6 +106,24 @@ TABLES = {
         {"keep_deleted": True},
         marts=("history", "current"),
     ),
+    "sparse": SmallLog(
+        [
+            """
+            10 U 1 Ann ?
+            10 U 2 Cid ?
+            """,
+            """
+            20 U 1 Bea Oslo
+            20 U 2 Dan Oslo
+            """,
+            """
+            15 U 1 Eva ?
+            30 U 2 Dan Rome
+            """,
+        ],
+        {"before_images": False},
+        marts=("history", "field_changes"),
+    ),
 }
 
 
@@ -154,6 +172,19 @@ def test_r11_a_deleted_row_that_history_took_back_is_not_kept(logs: SmallLogs) -
     assert [
         (row["name"], row["valid_from_seq"], row["is_deleted"]) for _, row in sorted(found.items())
     ] == [("Ann", "1", True), ("Cid", "3", False)]
+
+
+def test_r9_a_field_that_was_not_known_has_not_changed(logs: SmallLogs) -> None:
+    found = [
+        tuple(row[name] for name in ("id", "change_seq", "column_name", "old_value", "new_value"))
+        for row in logs.rows("sparse_field_changes")
+    ]
+    assert sorted(found) == [
+        (1, "15", "name", "Ann", "Eva"),
+        (1, "20", "name", "Eva", "Bea"),
+        (2, "20", "name", "Cid", "Dan"),
+        (2, "30", "city", "Oslo", "Rome"),
+    ]
 
 
 def test_a_table_whose_columns_are_all_key(logs: SmallLogs) -> None:
