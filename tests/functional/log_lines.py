@@ -1,7 +1,7 @@
 """Small change logs as text, one line per change, and versions that read like them.
 
 A line: change_seq, operation, key, name, city, what is before it. `20 U 7 Ann Oslo <- 1 Ann Rome at
-15 in t1`; an unknown value is a `?`, NULL a `-`. `L` without a key is the marker of a load.
+15 in t1`; an unknown value or time is a `?`, NULL a `-`. `L` without a key is the marker of a load.
 A version: `1 Ann Rome [10, 20) I U` was opened by an insert at 10 and closed by an update at 20.
 """
 
@@ -37,7 +37,7 @@ def change(line: str) -> tuple[Any, ...]:
         *(data or (None, None, None)),
         seq,
         oper,
-        MIDNIGHT + timedelta(seconds=int(second or seq)),
+        None if second == "?" else MIDNIGHT + timedelta(seconds=int(second or seq)),
         transaction or None,
         known,
         before_known,

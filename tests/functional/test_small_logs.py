@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -202,6 +204,33 @@ def test_a_table_whose_columns_are_all_key(logs: SmallLogs) -> None:
     current = {(row["id"], row["name"]) for row in logs.rows("links_current")}
     assert current == {(1, "red"), (3, "red")}
     assert logs.rows("links_field_changes") == []
+
+
+def test_what_is_made_from_a_history_that_is_built_anew_is_built_anew(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    tmp_path: Path,
+    table_format: str,
+) -> None:
+    """No batch is new, but times that are not known begin elsewhere."""
+    lines = """
+        00 L at ?
+        00 L 1 Ann Rome at ?
+        10 U 1 Eva Rome at ?
+    """
+    marts = ("history", "current", "field_changes")
+    tables = {"loaded": SmallLog([lines], {"before_images": False}, marts=marts)}
+    logs = SmallLogs(make_dbt_project(tmp_path, schema="rebuilt"), spark, table_format, tables)
+    logs.write_project()
+    logs.run(1)
+    begins = datetime(2000, 1, 1)
+    arguments = ("run", "--full-refresh", "--select", "loaded_history")
+    logs.dbt(*arguments, beginning_of_time=str(begins))
+    logs.dbt("run", "--exclude", "loaded_history", beginning_of_time=str(begins))
+    assert [(row["name"], row["valid_from"]) for row in logs.rows("loaded_current")] == [
+        ("Eva", begins)
+    ]
+    assert [row["changed_at"] for row in logs.rows("loaded_field_changes")] == [begins]
 
 
 def times(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
