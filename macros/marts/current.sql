@@ -64,7 +64,6 @@ where is_current
 {% macro _current_batch(target_relation, history, noted) %}
     {%- set after = adapter.afterimage_state(target_relation) -%}
     {%- set settings = _settings_of(model) -%}
-    {%- do _check_keep_deleted(target_relation, history, settings) -%}
     {%- set is_new = _recorded_after(noted[target_relation.identifier].recorded_at) -%}
     {%- set found = run_query(
         "select count(*), cast(max(recorded_at) as string) from " ~ history ~ " where " ~ is_new

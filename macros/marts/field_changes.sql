@@ -150,6 +150,7 @@ compared as (
         opened.recorded_at,
         inline(
             filter(
+                {%- if columns | length > key | length %}
                 array(
                     {%- for column in columns if column.name not in key %}
                     {%- set name = _quoted(column.name) %}
@@ -160,7 +161,12 @@ compared as (
                     ){{ ',' if not loop.last }}
                     {%- endfor %}
                 ),
+                {%- else %}
+                cast(array() as array<struct<column_name: string, old_value: string, new_value: string>>),
+                {%- endif %}
                 field -> array_contains(opened.changed_columns, field.column_name)
+                -- what was not known before may have been the same
+                and not coalesce(array_contains(closed.unknown_columns, field.column_name), false)
             )
         ) as (column_name, old_value, new_value)
     from opened

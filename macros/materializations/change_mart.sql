@@ -33,6 +33,9 @@
         {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
     {%- elif is_first or _is_made_anew(mart, inputs, target_relation, noted) -%}
         {%- set applied = _mart_applied_by_rebuild(mart, inputs) -%}
+        {%- if mart == 'history' and existing is not none -%}
+            {%- do _forget_followers() -%}
+        {%- endif -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
         {%- do adapter.afterimage_create_table(
             target_relation, _mart_select(mart, inputs, applied), _column_descriptions(),
@@ -82,9 +85,13 @@
 
 {#
     Whether a mart's input holds nothing any more of what the mart has applied: `rebuild_changes` made the log anew, or
-    somebody dropped it. Added to the mart's rows, its rows would stand there twice.
+    somebody dropped it. Added to the mart's rows, its rows would stand there twice. Or its history was built anew, and what
+    the mart had applied was forgotten.
 #}
 {% macro _is_made_anew(mart, inputs, target_relation, noted) %}
+    {%- if mart in ('current', 'field_changes') and noted[target_relation.identifier].recorded_at is none -%}
+        {{ return(true) }}
+    {%- endif -%}
     {%- set applied = {} -%}
     {%- if mart == 'change_activity' -%}
         {%- for log in _change_activity_logs(target_relation) -%}
@@ -158,8 +165,8 @@
         {%- set applied = _read_progress(inputs[1].identifier) -%}
     {%- else -%}
         {%- set positions = ["null", "null"] if mart != 'history' else [
-            "max(if(change_oper <> 'L', change_seq, null))",
-            "cast(max(if(change_oper <> 'L', changed_at, null)) as string)",
+            "max(" ~ _of_changes_and_loads('change_seq') ~ ")",
+            "cast(max(" ~ _of_changes_and_loads('changed_at') ~ ") as string)",
         ] -%}
         {%- set found = run_query(
             "select cast(max(recorded_at) as string), " ~ positions | join(', ') ~ " from " ~ inputs[0]

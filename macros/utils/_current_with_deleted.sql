@@ -44,7 +44,7 @@ where
     holds no version of them any more.
 
     Narrow: history wrote nothing but newer versions than it had, so the last one is among them. Otherwise it may have
-    written an older one only, and all versions of the keys are read, as history itself did.
+    written an older one only, or none and taken the last one back: all versions of such keys are read.
 #}
 {% macro _current_source_with_deleted(history, target_relation, key, columns, is_new, path) -%}
 {%- set rows -%}
@@ -55,11 +55,27 @@ select *
     {%- else -%}
 select history_rows.*
     from {{ history }} as history_rows
-    left semi join (select * from {{ history }} where {{ is_new }}) as written
-        on {{ _equal(key, 'history_rows', 'written', '=') }}
+    left semi join touched
+        on {{ _equal(key, 'history_rows', 'touched', '=') }}
     {%- endif -%}
 {%- endset -%}
 with
+{%- if path != 'narrow' %}
+
+touched as (
+    select{{ '\n        ' if key | length > 1 else ' ' }}{{ _listed(key) }}
+    from {{ history }}
+    where {{ is_new }}
+    union
+    -- of a version that history has taken back
+    select{{ '\n        ' if key | length > 1 else ' ' }}{{ _listed(key, 'told.') }}
+    from {{ target_relation }} as told
+    left anti join {{ history }} as history_rows
+        on
+            {{ _equal(key, 'told', 'history_rows', '=') | replace(' and ', '\n            and ') }}
+            and told.valid_from_seq = history_rows.valid_from_seq
+),
+{%- endif %}
 
 {{ _last_versions(rows, key) }}
 

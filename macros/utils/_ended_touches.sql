@@ -72,13 +72,12 @@ ends as (
 
 closed_touches as (
     select
-        {{ _listed(key) }},
+        {{ _listed(key + _without(given.columns, key)) }},
         case when _is_end then if(_closer.change_oper = 'T', 'T', 'R') else _kind end as _kind,
         case when _is_end then 0 else _touch_rank end as _touch_rank,
         case when _is_end then _closer.change_seq else change_seq end as change_seq,
         case when _is_end then _closer.changed_at else changed_at end as changed_at,
         transaction_id,
-        known_columns,
         {%- if _keeps_before(given) %}
         before,
         before_known_columns,
@@ -86,7 +85,7 @@ closed_touches as (
         {%- if given.seeds %}
         _stood,
         {%- endif %}
-        {{ _listed(_without(given.columns, key)) }}
+        known_columns
     from ends
         lateral view explode(
             case when _closer is null then array(false) else array(false, true) end

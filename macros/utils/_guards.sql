@@ -17,6 +17,9 @@
 
 {# Stops when a mart was made from other settings, or has columns that do not fit; adds new columns, widens types. #}
 {% macro _guard_mart(target_relation, mart, inputs) %}
+    {%- if mart == 'current' -%}
+        {%- do _check_keep_deleted(target_relation, inputs[0], _settings_of(model)) -%}
+    {%- endif -%}
     {%- if _is_of_one_table(mart) -%}
         {%- do adapter.afterimage_fit_mart(target_relation, inputs[0], _mart_expectations(mart, inputs)) -%}
     {%- endif -%}

@@ -52,20 +52,21 @@
 {% endmacro %}
 
 
-{#
-    What the table holds already: its progress row, or more where a run was killed before it wrote one.
-    A table that holds nothing but a full load is as far as that: what is newer takes the narrow path.
-#}
+{# What the table holds already: its progress row, or more where a run was killed before it wrote one. #}
 {% macro _history_applied(target_relation, noted) %}
     {%- set applied = noted[target_relation.identifier] -%}
     {%- set published = _newest_batch(target_relation, _recorded_after(applied.recorded_at)) -%}
     {%- do applied.update({'is_known': published is none}) -%}
-    {%- if applied.recorded_at and applied.change_seq is none -%}
-        {%- do applied.update({
-            'change_seq': run_query("select max(valid_from_seq) from " ~ target_relation).rows[0][0]
-        }) -%}
-    {%- endif -%}
     {{ return(applied) }}
+{% endmacro %}
+
+
+{#
+    A column of changes and of the markers of loads, for a maximum: how far the table is. A load may stand ahead of the
+    changes that have landed, and its time is one that the keys' times must not fall behind (R10).
+#}
+{% macro _of_changes_and_loads(column) %}
+    {{- return("if(change_oper <> 'L' or load_rows is not null, " ~ column ~ ", null)") -}}
 {% endmacro %}
 
 
@@ -77,12 +78,12 @@
             count(*) as changes,
             cast(max(recorded_at) as string) as recorded_at,
             min(change_seq) as first_seq,
-            max(if(change_oper <> 'L', change_seq, null)) as change_seq,
+            max({{ _of_changes_and_loads('change_seq') }}) as change_seq,
             {#- a time that is not known is the one before it, so it may be any (R10) #}
             cast(
                 min(if(change_oper <> 'L', coalesce(changed_at, {{ _beginning_of_time() }}), null)) as string
             ) as first_changed_at,
-            cast(max(if(change_oper <> 'L', changed_at, null)) as string) as changed_at,
+            cast(max({{ _of_changes_and_loads('changed_at') }}) as string) as changed_at,
             count_if(change_oper = 'T') as truncates,
             count_if(load_rows is not null) as loads,
             min(if(load_rows is not null, change_seq, null)) as load_seq,

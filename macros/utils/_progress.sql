@@ -107,3 +107,18 @@
     ) -%}
     {%- do adapter.afterimage_forget_noted(model_name) -%}
 {% endmacro %}
+
+
+{#
+    Forgets what the marts made from this history have noted, so that they are built anew after it: other settings may have
+    given it other rows of the very batches that they have applied. Before it is built: a killed run forgets too much.
+#}
+{% macro _forget_followers() %}
+    {%- set names = [] -%}
+    {%- for node in graph.nodes.values() -%}
+        {%- if node.config.materialized == 'change_mart' and model.unique_id in node.depends_on.nodes -%}
+            {%- do names.append(node.alias) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- do adapter.afterimage_forget_progress(_progress_relation(), names) -%}
+{% endmacro %}

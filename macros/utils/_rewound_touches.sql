@@ -181,26 +181,6 @@ rewound as (
     {%- if is_live %}
     select
         {{ _listed(key) }},
-        _side as _kind,
-        if(_side = 'L', 1, _touch_rank) as _touch_rank,
-        if(_is_lost, _load.change_seq, change_seq) as change_seq,
-        if(_is_lost, coalesce(_load.changed_at, {{ _beginning_of_time() }}), changed_at) as changed_at,
-        if(_is_lost, null, transaction_id) as transaction_id,
-        case
-            when _is_lost then _lost_row.before_known_columns
-            when _is_blind then array({{ _texts(key) }})
-            when _at_load.before_known_columns is not null
-                then array_union(known_columns, _at_load.before_known_columns)
-            when _at_load is not null then null
-            else known_columns
-        end as known_columns,
-        {%- if given.replays %}
-        _from_seq,
-        {%- endif %}
-        {%- if _keeps_before(given) %}
-        before,
-        before_known_columns,
-        {%- endif %}
         {%- for name in values %}
         case
             when _is_lost then _lost_row.before.{{ _quoted(name) }}
@@ -215,18 +195,13 @@ rewound as (
                 {%- endif %}
                 then _at_load.before.{{ _quoted(name) }}
             else {{ _quoted(name) }}
-        end as {{ _quoted(name) }}{{ ',' if not loop.last }}
+        end as {{ _quoted(name) }},
         {%- endfor %}
-    from sides
-    {%- else %}
-    select
-        {{ _listed(key) }},
-        _kind,
-        _touch_rank,
-        change_seq,
-        changed_at,
-        transaction_id,
-        known_columns,
+        _side as _kind,
+        if(_side = 'L', 1, _touch_rank) as _touch_rank,
+        if(_is_lost, _load.change_seq, change_seq) as change_seq,
+        if(_is_lost, coalesce(_load.changed_at, {{ _beginning_of_time() }}), changed_at) as changed_at,
+        if(_is_lost, null, transaction_id) as transaction_id,
         {%- if given.replays %}
         _from_seq,
         {%- endif %}
@@ -234,7 +209,31 @@ rewound as (
         before,
         before_known_columns,
         {%- endif %}
-        {{ _listed(values) }}
+        case
+            when _is_lost then _lost_row.before_known_columns
+            when _is_blind then array({{ _texts(key) }})
+            when _at_load.before_known_columns is not null
+                then array_union(known_columns, _at_load.before_known_columns)
+            when _at_load is not null then null
+            else known_columns
+        end as known_columns
+    from sides
+    {%- else %}
+    select
+        {{ _listed(key + values) }},
+        _kind,
+        _touch_rank,
+        change_seq,
+        changed_at,
+        transaction_id,
+        {%- if given.replays %}
+        _from_seq,
+        {%- endif %}
+        {%- if _keeps_before(given) %}
+        before,
+        before_known_columns,
+        {%- endif %}
+        known_columns
     from first_changes
     where coalesce(_first_change <> 'I', true)
     {%- endif %}

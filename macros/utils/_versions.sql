@@ -39,6 +39,7 @@
 {%- set upserts = _upserts() -%}
 {%- set beginning = _beginning_of_time() -%}
 {%- set keeps_before = _keeps_before(given) -%}
+{%- set compared = 'struct(' ~ (_listed(tracked) | replace('\n        ', ' ') if tracked else 'true') ~ ')' -%}
 with{{ ' recursive' if _carries_lives(given) }}
 
 {% if given.affected_keys -%}
@@ -75,13 +76,15 @@ touches as (
         {%- for name in key %}
         case when _kind = 'X' then before.{{ _quoted(name) }} else {{ _quoted(name) }} end as {{ _quoted(name) }},
         {%- endfor %}
+        {%- for name in _without(columns, key) %}
+        {{ _quoted(name) }},
+        {%- endfor %}
         _kind,
         case _kind when 'L' then 1 when 'I' then 2 when 'D' then 4 else 3 end as _touch_rank,
         change_seq,
         {#- a load whose time is not known begins at the beginning of time (R8) #}
         case when _kind = 'L' then coalesce(changed_at, {{ beginning }}) else changed_at end as changed_at,
         transaction_id,
-        known_columns,
         {%- if given.replays %}
         cast(null as string) as _from_seq,
         {%- endif %}
@@ -92,7 +95,7 @@ touches as (
         {%- if given.seeds %}
         cast(null as struct<opened_by: string, changed_columns: array<string>>) as _stood,
         {%- endif %}
-        {{ _listed(_without(columns, key)) }}
+        known_columns
     from moves
         lateral view explode(
             {{ "case when _is_move then array('X', 'K') else array(change_oper) end" if given.has_moves else "array(change_oper)" }}
@@ -100,16 +103,12 @@ touches as (
     {%- if given.seeds %}
     union all
     select
-        {{ _listed(key) }},
+        {{ _listed(key + _without(columns, key)) }},
         'S' as _kind,
         0 as _touch_rank,
         valid_from_seq as change_seq,
         valid_from as changed_at,
         transaction_id,
-        case
-            when unknown_columns is not null
-                then array_except(array({{ _texts(columns) }}), unknown_columns)
-        end as known_columns,
         {%- if given.replays %}
         _from_seq,
         {%- endif %}
@@ -118,7 +117,10 @@ touches as (
         null as before_known_columns,
         {%- endif %}
         struct(opened_by as opened_by, changed_columns as changed_columns) as _stood,
-        {{ _listed(_without(columns, key)) }}
+        case
+            when unknown_columns is not null
+                then array_except(array({{ _texts(columns) }}), unknown_columns)
+        end as known_columns
     from seeds
     {%- endif %}
 ),
@@ -193,7 +195,7 @@ compared as (
         {%- if carried %}
         lag(unknown_columns) over by_key as _previous_unknown_columns,
         {%- endif %}
-        lag(struct({{ _listed(tracked) | replace('\n        ', ' ') }})) over by_key as _previous
+        lag({{ compared }}) over by_key as _previous
     from remaining
     window by_key as (partition by {{ partition }} order by change_seq, _touch_rank)
 ),
@@ -208,7 +210,7 @@ boundaries as (
             {%- if carried %}
             or {{ _differs_somewhere(tracked, carried) }}
             {%- else %}
-            or not (_previous <=> struct({{ _listed(tracked) | replace('\n        ', ' ') }}))
+            or not (_previous <=> {{ compared }})
             {%- endif %}
         ) as _is_opening,
         _kind not in {{ upserts }} and coalesce(_was_open, false) as _is_closing
@@ -294,12 +296,16 @@ versions as (
             when _kind = 'S' then _stood.changed_columns
             {%- endif %}
             when _was_open
+                {%- if tracked %}
                 then array_compact(array(
                     {%- for name in tracked %}
                     {%- set own = '_own.' ~ _quoted(name) if name in untracked else _quoted(name) %}
                     case when not (_previous.{{ _quoted(name) }} <=> {{ own }}) then {{ _text(name) }} end{{ ',' if not loop.last }}
                     {%- endfor %}
                 ))
+                {%- else %}
+                then cast(array() as array<string>)
+                {%- endif %}
         end as changed_columns,
         {{ '_latest.unknown_columns' if carried else 'cast(null as array<string>) as unknown_columns' }},
         {%- for name in _without(columns, key) %}

@@ -1,4 +1,4 @@
-{# Runs before every dbt command that runs models: stops where the Spark session would give wrong times. #}
+{# Runs before every dbt command that runs models: stops where the session, or the project, would give wrong rows. #}
 {% macro check_session() %}
     {%- if execute -%}
         {%- if adapter.afterimage_settings is not defined -%}
@@ -14,6 +14,7 @@
                 ~ " Set `spark.sql.session.timeZone: UTC` in the profile's server_side_parameters."
             ) }}
         {%- endif -%}
+        {%- do _check_aliases() -%}
         {%- do _create_progress() -%}
         {%- for source in graph.sources.values() -%}
             {%- if source.meta.get('afterimage') or source.config.get('meta', {}).get('afterimage') -%}
@@ -21,4 +22,24 @@
             {%- endif -%}
         {%- endfor -%}
     {%- endif -%}
+{% endmacro %}
+
+
+{# Stops where two models note under one name what they have applied: each would take the other's batches for its own. #}
+{% macro _check_aliases() %}
+    {%- set kinds = ('change_log', 'staging_log', 'change_mart') -%}
+    {%- set found = {} -%}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized in kinds -%}
+        {%- set other = found.get(node.alias) -%}
+        {%- if other -%}
+            {{ exceptions.raise_compiler_error(
+                "`check_session`: " ~ other.unique_id ~ " (" ~ other.schema ~ "." ~ other.alias ~ ") and " ~ node.unique_id
+                ~ " (" ~ node.schema ~ "." ~ node.alias ~ ") both have the alias `" ~ node.alias ~ "`, under which models note"
+                ~ " what they have applied: batches would be left out. Aliases of models with the materialization "
+                ~ kinds | join(', ') ~ " must differ, also between schemas. Nothing was written. Cure: give one of the two"
+                ~ " another `alias`, or another name."
+            ) }}
+        {%- endif -%}
+        {%- do found.update({node.alias: node}) -%}
+    {%- endfor -%}
 {% endmacro %}

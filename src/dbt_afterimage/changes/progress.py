@@ -9,11 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import reduce
+from threading import Lock
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.noted_at_start import forget_noted
+
+_one_delete = Lock()
 
 ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
@@ -69,7 +72,9 @@ def write_progress(
 
 def forget_progress(session: SparkSession, table: str, model: str) -> None:
     """Remove all that is noted of ``model``, whose table is to begin anew."""
-    session.sql(f"delete from {table} where model = '{model}'")
+    # of two deletes at one time Iceberg refuses the second where they rewrite one file
+    with _one_delete:
+        session.sql(f"delete from {table} where model = '{model}'")
     forget_noted(model)
 
 

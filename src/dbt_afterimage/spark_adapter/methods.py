@@ -236,6 +236,24 @@ def afterimage_forget_noted(self: Any, model: str) -> None:
     forget_noted(model)
 
 
+def afterimage_forget_progress(self: Any, progress: Any, models: list[str]) -> None:
+    """Remove all that is noted of models: whatever they make begins anew.
+
+    Args:
+        self: dbt's adapter.
+        progress: the table of progress.
+        models: their names there.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.changes.progress import forget_progress
+
+    session = SparkSession.builder.getOrCreate()
+    with _dbt_errors():
+        for model in models:
+            forget_progress(session, str(progress), model)
+
+
 def afterimage_mart_properties(self: Any, settings: Any, is_tracking: bool) -> dict[str, str]:
     """Table properties of a mart, from which a later run tells whether it can go on with it.
 
@@ -408,6 +426,7 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_create_table": (afterimage_create_table, None),
     "afterimage_fit_mart": (afterimage_fit_mart, None),
     "afterimage_forget_noted": (afterimage_forget_noted, None),
+    "afterimage_forget_progress": (afterimage_forget_progress, None),
     "afterimage_land_demo": (afterimage_land_demo, None),
     "afterimage_land_kafka": (afterimage_land_kafka, 0),
     "afterimage_land_openedge": (afterimage_land_openedge, None),

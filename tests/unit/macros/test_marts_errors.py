@@ -64,6 +64,24 @@ def test_keep_deleted_as_it_was_is_no_error(
     render("_check_keep_deleted", "built", "history", settings(keep_deleted=keep_deleted))
 
 
+@pytest.mark.parametrize(("built", "keep_deleted"), [(PLAIN, True), (DELETED, False)])
+def test_the_guard_looks_at_keep_deleted_first(built: list[str], keep_deleted: bool) -> None:
+    """Otherwise a column that the setting adds would be missing, or be overlooked."""
+
+    def fit_mart(*_: Any) -> None:
+        raise AssertionError("the columns come second")
+
+    columns = {"orders_current": built, "orders_history": PLAIN}
+    render = MacroRenderer(
+        _raw_columns=lambda relation: [{"name": name} for name in columns[str(relation)]],
+        _settings_of=lambda _: settings(keep_deleted=keep_deleted),
+        adapter=SimpleNamespace(afterimage_fit_mart=fit_mart),
+        model=SimpleNamespace(name="orders_current"),
+    )
+    with pytest.raises(CompilationError, match="was built with `keep_deleted"):
+        render("_guard_mart", "orders_current", "current", ["orders_history"])
+
+
 def test_a_source_with_a_column_that_keep_deleted_adds() -> None:
     render = renderer(orders_history=[*PLAIN, "Is_Deleted"])
     relation = Relation("orders_history")

@@ -1,0 +1,44 @@
+"""What stops a command before its first model: table, setting, cure."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.macro_renderer import CompilationError, MacroRenderer
+
+
+def check(*models: tuple[str, str, str]) -> None:
+    """Models as schema, alias and materialization."""
+    nodes = {
+        f"model.shop.{schema}_{alias}": SimpleNamespace(
+            resource_type="model",
+            unique_id=f"model.shop.{schema}_{alias}",
+            schema=schema,
+            alias=alias,
+            config=SimpleNamespace(materialized=materialized),
+        )
+        for schema, alias, materialized in models
+    }
+    graph: Any = SimpleNamespace(nodes=nodes)
+    MacroRenderer(graph=graph, target=SimpleNamespace(schema="shop"))("_check_aliases")
+
+
+@pytest.mark.parametrize("materialized", ["change_log", "staging_log", "change_mart"])
+def test_two_models_with_one_alias(materialized: str) -> None:
+    with pytest.raises(CompilationError) as caught:
+        check(("sales", "orders", materialized), ("crm", "orders", "change_mart"))
+    message = str(caught.value)
+    parts = [
+        "model.shop.sales_orders (sales.orders)",
+        "model.shop.crm_orders (crm.orders)",
+        "`orders`",
+        "Cure: ",
+    ]
+    assert [part for part in parts if part not in message] == []
+
+
+def test_one_alias_in_two_schemas_where_only_one_notes_what_it_has_applied() -> None:
+    check(("sales", "orders", "change_mart"), ("crm", "orders", "view"), ("crm", "bills", "table"))
