@@ -62,8 +62,8 @@ MUTATIONS = (
     Mutation(
         "R3: every update makes a version",
         VERSIONS,
-        "or not (_previous <=> struct(",
-        "or true or not (_previous <=> struct(",
+        "or not (_previous <=> {{ compared }})",
+        "or true",
         _rules("ignored"),
     ),
     Mutation(
