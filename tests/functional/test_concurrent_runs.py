@@ -6,13 +6,19 @@ a whole, then the first one writes.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dbt_afterimage import staging_log
 from dbt_afterimage.append import append_once
-from dbt_afterimage.changes.progress import Progress, read_progress, write_progress
+from dbt_afterimage.changes.progress import (
+    Progress,
+    forget_progress,
+    read_progress,
+    write_progress,
+)
 from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
 from dbt_afterimage.staging_log import LogBatch, start_log, write_log
@@ -166,6 +172,29 @@ def test_what_another_run_notes_while_a_decoded_log_is_made_anew_is_taken_back(
     assert ids(spark) == [1]
     assert read_progress(spark, PROGRESS, "people").change_seq == "1"
     assert read_progress(spark, PROGRESS, "others").change_seq == "9"
+
+
+def test_what_is_noted_is_forgotten_while_other_models_note_something(
+    spark: SparkSession, table_format: str
+) -> None:
+    log_context(spark, table_format)
+    for model in ("people", "others"):
+        write_progress(spark, PROGRESS, model, Progress(FIRST, "1"))
+
+    def note() -> None:
+        for _ in range(8):
+            write_progress(spark, PROGRESS, "others", Progress(SECOND, "2"))
+
+    def forget() -> None:
+        for _ in range(4):
+            write_progress(spark, PROGRESS, "people", Progress(SECOND, "2"))
+            forget_progress(spark, PROGRESS, "people")
+
+    with ThreadPoolExecutor(2) as threads:
+        for run in [threads.submit(note), threads.submit(forget)]:
+            run.result()
+    models = [row["model"] for row in spark.table(PROGRESS).select("model").collect()]
+    assert models == ["others"] * 9
 
 
 def log_context(spark: SparkSession, table_format: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.noted_at_start import forget_noted
+from dbt_afterimage.spark_adapter.errors import is_conflict
 
 _one_delete = Lock()
 
@@ -72,9 +73,7 @@ def write_progress(
 
 def forget_progress(session: SparkSession, table: str, model: str) -> None:
     """Remove all that is noted of ``model``, whose table is to begin anew."""
-    # of two deletes at one time Iceberg refuses the second where they rewrite one file
-    with _one_delete:
-        session.sql(f"delete from {table} where model = '{model}'")
+    _delete(session, table, f"model = '{model}'")
     forget_noted(model)
 
 
@@ -93,9 +92,23 @@ def forget_since(session: SparkSession, table: str, model: str, after: str | Non
     # a delete is a commit, and may meet what other models note, even when it finds nothing
     if session.table(table).filter(later).isEmpty():
         return False
-    session.sql(f"delete from {table} where {later}")
+    _delete(session, table, later)
     forget_noted(model)
     return True
+
+
+def _delete(session: SparkSession, table: str, where: str) -> None:
+    """Delete rows, however often other models note something meanwhile: the formats refuse that."""
+    with _one_delete:
+        for is_last in (False,) * 9 + (True,):
+            try:
+                session.sql(f"delete from {table} where {where}")
+            except Exception as error:
+                # Spark wraps what it knows; what it does not is an error of py4j
+                if is_last or not is_conflict(str(error)):
+                    raise
+            else:
+                return
 
 
 def unnoted(log: DataFrame, noted: Progress, mark: str = "recorded_at") -> DataFrame:
