@@ -63,17 +63,7 @@ with
 {%- if path != 'narrow' %}
 
 touched as (
-    select{{ '\n        ' if key | length > 1 else ' ' }}{{ _listed(key) }}
-    from {{ history }}
-    where {{ is_new }}
-    union
-    -- of a version that history has taken back
-    select{{ '\n        ' if key | length > 1 else ' ' }}{{ _listed(key, 'told.') }}
-    from {{ target_relation }} as told
-    left anti join {{ history }} as history_rows
-        on
-            {{ _equal(key, 'told', 'history_rows', '=') | replace(' and ', '\n            and ') }}
-            and told.valid_from_seq = history_rows.valid_from_seq
+    {{ _keys_that_history_touched(history, key, is_new, target_relation, 'valid_from_seq') | indent }}
 ),
 {%- endif %}
 

@@ -96,17 +96,7 @@
 with
 
 touched as (
-    select {{ _listed(key) | replace('\n        ', ' ') }}
-    from {{ history }}
-    where {{ is_new }}
-    union
-    -- of a version that history has taken back
-    select {{ _listed(key, 'told.') | replace('\n        ', ' ') }}
-    from {{ target_relation }} as told
-    left anti join {{ history }} as history_rows
-        on
-            {{ _equal(key, 'told', 'history_rows', '=') | replace(' and ', '\n            and ') }}
-            and told.change_seq = history_rows.valid_from_seq
+    {{ _keys_that_history_touched(history, key, is_new, target_relation, 'change_seq') | indent }}
 ),
 
 rebuilt as (
@@ -140,4 +130,24 @@ where
         struct({{ _listed(values, 'rebuilt.') | replace('\n        ', ' ') }})
         <=> struct({{ _listed(values, 'stored.') | replace('\n        ', ' ') }})
     )
+{%- endmacro %}
+
+
+{#
+    A select of the keys whose versions history has written, or taken back: then a mart made from it tells of a version that
+    history has no longer, by the position in its column `place`.
+#}
+{% macro _keys_that_history_touched(history, key, is_new, mart, place) -%}
+{%- set gap = '\n    ' if key | length > 1 else ' ' -%}
+select{{ gap }}{{ _listed(key, indent=4) }}
+from {{ history }}
+where {{ is_new }}
+union
+-- of a version that history has taken back
+select{{ gap }}{{ _listed(key, 'told.', indent=4) }}
+from {{ mart }} as told
+left anti join {{ history }} as history_rows
+    on
+        {{ _equal(key, 'told', 'history_rows', '=') | replace(' and ', '\n        and ') }}
+        and told.{{ place }} = history_rows.valid_from_seq
 {%- endmacro %}

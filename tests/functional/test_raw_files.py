@@ -108,9 +108,9 @@ def rows_read(frame: DataFrame) -> int:
     return sum(metric.get().value() for metric in read_rows if metric.isDefined())
 
 
-def test_files_of_settled_records_are_not_read(spark: SparkSession, raw: DataFrame) -> None:
-    given = {"system": "qlik_change_table", "key": ["id"]}
-    node = {"source_name": "raw", "name": "things__ct", "config": {"meta": {"afterimage": given}}}
+def check_that_the_last_day_is_read(spark: SparkSession, raw: DataFrame, system: str) -> None:
+    given = {"system": system, "key": ["id"]}
+    node = {"source_name": "raw", "name": "things", "config": {"meta": {"afterimage": given}}}
     settings = parse_settings(node)
     log = spark.sql("select change_seq, change_oper from " + RAW)
     context = {"settings": settings, "backfill_from": None}
@@ -118,6 +118,10 @@ def test_files_of_settled_records_are_not_read(spark: SparkSession, raw: DataFra
     changes = read(context, positions(settings), raw, log, done).changes
     assert rows_read(changes) == RECORDS_A_DAY
     assert changes.count() == RECORDS_A_DAY
+
+
+def test_files_of_settled_records_are_not_read(spark: SparkSession, raw: DataFrame) -> None:
+    check_that_the_last_day_is_read(spark, raw, "qlik_change_table")
 
 
 def test_files_of_a_full_load_are_not_read_for_changes(spark: SparkSession, raw: DataFrame) -> None:
@@ -129,12 +133,4 @@ def test_files_of_a_full_load_are_not_read_for_changes(spark: SparkSession, raw:
     load.coalesce(1).writeTo(RAW).append()
     # as staging makes it of messages: no file can be skipped by it
     raw = spark.table(RAW).withColumn("change_oper", F.explode(F.array("change_oper")))
-    given = {"system": "qlik_messages", "key": ["id"]}
-    node = {"source_name": "raw", "name": "things", "config": {"meta": {"afterimage": given}}}
-    settings = parse_settings(node)
-    log = spark.sql("select change_seq, change_oper from " + RAW)
-    context = {"settings": settings, "backfill_from": None}
-    done = Progress(change_seq=f"{DAYS[1]}2359".ljust(35, "0"))
-    changes = read(context, positions(settings), raw, log, done).changes
-    assert rows_read(changes) == RECORDS_A_DAY
-    assert changes.count() == RECORDS_A_DAY
+    check_that_the_last_day_is_read(spark, raw, "qlik_messages")

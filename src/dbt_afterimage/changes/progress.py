@@ -18,6 +18,7 @@ from dbt_afterimage.noted_at_start import forget_noted
 from dbt_afterimage.spark_adapter.errors import is_conflict
 
 _one_delete = Lock()
+_TRIES = 10
 
 ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
@@ -100,12 +101,12 @@ def forget_since(session: SparkSession, table: str, model: str, after: str | Non
 def _delete(session: SparkSession, table: str, where: str) -> None:
     """Delete rows, however often other models note something meanwhile: the formats refuse that."""
     with _one_delete:
-        for is_last in (False,) * 9 + (True,):
+        for left in reversed(range(_TRIES)):
             try:
                 session.sql(f"delete from {table} where {where}")
             except Exception as error:
                 # Spark wraps what it knows; what it does not is an error of py4j
-                if is_last or not is_conflict(str(error)):
+                if not left or not is_conflict(str(error)):
                     raise
             else:
                 return
