@@ -134,9 +134,15 @@ candidates as (
 ),
 
 still_open as (
+    {%- if path == 'narrow' %}
+    -- a version that followed a closed one was written with it, or later
+    select *
+    from opened
+    {%- else %}
     select *
     from {{ history }}
     where is_current
+    {%- endif %}
 )
 
 select *

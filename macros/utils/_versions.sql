@@ -31,15 +31,16 @@
 {%- set columns = given.columns -%}
 {%- set tracked = given.tracked -%}
 {%- set carried = given.carried -%}
+{%- set values = _without(columns, key) -%}
 {%- set untracked = [] -%}
-{%- for name in columns if name not in key and (name not in tracked or name in carried) -%}
+{%- for name in values if name not in tracked or name in carried -%}
     {%- do untracked.append(name) -%}
 {%- endfor -%}
 {%- set partition = _listed(key) | replace('\n        ', ' ') -%}
 {%- set upserts = _upserts() -%}
 {%- set beginning = _beginning_of_time() -%}
+{%- set state = 'struct(_row as _row' ~ (', unknown_columns as unknown_columns' if carried else '') ~ ')' -%}
 {%- set keeps_before = _keeps_before(given) -%}
-{%- set compared = 'struct(' ~ (_listed(tracked) | replace('\n        ', ' ') if tracked else 'true') ~ ')' -%}
 with{{ ' recursive' if _carries_lives(given) }}
 
 {% if given.affected_keys -%}
@@ -168,6 +169,25 @@ affected_touches as (
 {%- set touches = 'filled' %}
 {%- endif %}
 
+-- from here on the values go along as one: many columns would make each step below as long as the table is wide
+packed as (
+    select
+        {{ _listed(key) }},
+        _kind,
+        _touch_rank,
+        change_seq,
+        changed_at,
+        transaction_id,
+        {%- if given.seeds %}
+        _stood,
+        {%- endif %}
+        {%- if carried %}
+        unknown_columns,
+        {%- endif %}
+        struct({{ _listed(values) | replace('\n        ', ' ') if values else 'true' }}) as _row
+    from {{ touches }}
+),
+
 -- of several touches at one change_seq the last one counts, no version is empty; the first one tells what opened it (R1)
 effective as (
     select
@@ -178,7 +198,7 @@ effective as (
                 then lag(_kind) over by_key
             else _kind
         end as _first_kind
-    from {{ touches }}
+    from packed
     window by_key as (partition by {{ partition }} order by change_seq, _touch_rank)
 ),
 
@@ -195,7 +215,7 @@ compared as (
         {%- if carried %}
         lag(unknown_columns) over by_key as _previous_unknown_columns,
         {%- endif %}
-        lag({{ compared }}) over by_key as _previous
+        lag(_row) over by_key as _previous
     from remaining
     window by_key as (partition by {{ partition }} order by change_seq, _touch_rank)
 ),
@@ -207,10 +227,10 @@ boundaries as (
         and (
             not coalesce(_was_open, false)
             or _kind = 'K'
-            {%- if carried %}
+            {%- if untracked %}
             or {{ _differs_somewhere(tracked, carried) }}
             {%- else %}
-            or not (_previous <=> {{ compared }})
+            or not (_previous <=> _row)
             {%- endif %}
         ) as _is_opening,
         _kind not in {{ upserts }} and coalesce(_was_open, false) as _is_closing
@@ -231,20 +251,14 @@ numbered as (
 -- an update without a tracked difference writes into the open version: the last value counts (R4)
 updated as (
     select
-        * except ({{ _listed(untracked + (['unknown_columns'] if carried else [])) | replace('\n        ', ' ') }}),
+        *,
         last_value(
-            case
-                when _kind in {{ upserts }}
-                    then struct(
-                        {{ _listed(untracked + (['unknown_columns'] if carried else []), indent=24) }}
-                    )
-            end,
+            case when _kind in {{ upserts }} then {{ state }} end,
             true
         ) over (
             partition by {{ partition }}, _version_number order by change_seq, _touch_rank
             rows between unbounded preceding and unbounded following
-        ) as _latest,
-        struct({{ _listed(untracked + (['unknown_columns'] if carried else [])) | replace('\n        ', ' ') }}) as _own
+        ) as _latest
     from numbered
 ),
 {%- set touches = 'updated' %}
@@ -299,8 +313,8 @@ versions as (
                 {%- if tracked %}
                 then array_compact(array(
                     {%- for name in tracked %}
-                    {%- set own = '_own.' ~ _quoted(name) if name in untracked else _quoted(name) %}
-                    case when not (_previous.{{ _quoted(name) }} <=> {{ own }}) then {{ _text(name) }} end{{ ',' if not loop.last }}
+                    {%- set old, new = '_previous.' ~ _quoted(name), '_row.' ~ _quoted(name) %}
+                    case when not ({{ old }} <=> {{ new }}) then {{ _text(name) }} end{{ ',' if not loop.last }}
                     {%- endfor %}
                 ))
                 {%- else %}
@@ -308,11 +322,11 @@ versions as (
                 {%- endif %}
         end as changed_columns,
         {{ '_latest.unknown_columns' if carried else 'cast(null as array<string>) as unknown_columns' }},
-        {%- for name in _without(columns, key) %}
-        {{ '_latest.' if name in untracked }}{{ _quoted(name) }},
+        {%- for name in values %}
+        {{ '_latest.' if name in untracked }}_row.{{ _quoted(name) }},
         {%- endfor %}
         {%- if given.seeds %}
-        {{ 'if(_own <=> _latest, false, true)' if untracked else 'false' }} as _is_updated_in_place,
+        {{ 'if(_latest <=> ' ~ state ~ ', false, true)' if untracked else 'false' }} as _is_updated_in_place,
         {%- endif %}
         _kind = 'S' as _is_seed
     from intervals
@@ -363,7 +377,7 @@ versions as (
 {% macro _differs_somewhere(tracked, carried) %}
     {%- set parts = ['false'] -%}
     {%- for name in tracked -%}
-        {%- set differs = "not (_previous." ~ _quoted(name) ~ " <=> " ~ _quoted(name) ~ ")" -%}
+        {%- set differs = "not (_previous." ~ _quoted(name) ~ " <=> _row." ~ _quoted(name) ~ ")" -%}
         {%- if name in carried -%}
             {%- set differs = differs ~ " and not coalesce(array_contains(_previous_unknown_columns, " ~ _text(name) ~ "), false)" -%}
         {%- endif -%}

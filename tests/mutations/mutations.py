@@ -62,15 +62,15 @@ MUTATIONS = (
     Mutation(
         "R3: every update makes a version",
         VERSIONS,
-        "or not (_previous <=> {{ compared }})",
+        "or {{ _differs_somewhere(tracked, carried) }}",
         "or true",
         _rules("ignored"),
     ),
     Mutation(
         "R4: untracked columns keep their first value",
         VERSIONS,
-        "        last_value(\n            case\n",
-        "        first_value(\n            case\n",
+        "        last_value(\n            case when _kind in {{ upserts }} then {{ state }} end,",
+        "        first_value(\n            case when _kind in {{ upserts }} then {{ state }} end,",
         _rules("ignored"),
     ),
     Mutation(

@@ -32,6 +32,7 @@ _IMAGES = "_afterimage_images"
 _UPDATES = "_afterimage_updates"
 _OWN_KEY = "_afterimage_own_key"
 _PARTNER = "_afterimage_partner"
+_VALUES = "_afterimage_values"
 _OWN_COLUMNS = (_CLASS, _PLACE, _IS_RECORDED, _IS_CANDIDATE, _IMAGES, _UPDATES, _OWN_KEY, _PARTNER)
 
 
@@ -60,7 +61,8 @@ def pair(
         ReservedColumnError: a data column has a name that the change log needs for itself.
     """
     data = data_columns(staged.columns)
-    rows = _classed(staged.drop("raw_record"), key).withColumn(_IS_RECORDED, F.lit(False))
+    staged = staged.drop("raw_record")
+    rows = _packed(_classed(staged, key).withColumn(_IS_RECORDED, F.lit(False)), data, key)
     if recorded is not None:
         present = {name.lower() for name in data}
         lost = [name for name in _data_of_log(recorded) if name.lower() not in present]
@@ -69,8 +71,9 @@ def pair(
     place = F.coalesce("change_seq", F.col("record_hash").cast("string"))
     rows = rows.withColumn(_PLACE, place).repartition(_PLACE)
     rows = _deduplicate(rows, key)
-    rows = _collect_partners(rows, data, key, before_images)
-    return _decide(rows, bool(key), before_images).drop(*_OWN_COLUMNS)
+    rows = _collect_partners(rows, key, before_images)
+    rows = _decide(rows, bool(key), before_images).drop(*_OWN_COLUMNS)
+    return _unpacked(rows, staged.columns, data)
 
 
 def quoted(column: str) -> Column:
@@ -93,6 +96,26 @@ def _classed(staged: DataFrame, key: list[str]) -> DataFrame:
     return staged.withColumn("reject_reason", reason).withColumn(
         _CLASS, F.when(F.col("reject_reason").isNull(), F.col("change_oper")).otherwise("X")
     )
+
+
+def _packed(rows: DataFrame, data: list[str], key: list[str]) -> DataFrame:
+    """The data columns as one, `_VALUES`, beside those of the key, which alone are looked at.
+
+    Otherwise each step of pairing is as long as the table is wide, for Spark to write and Java to
+    compile.
+    """
+    # Spark does not tell capitals from small letters
+    keys = {name.lower() for name in key}
+    others = [name for name in rows.columns if name not in data or name.lower() in keys]
+    values = F.struct(*map(quoted, data))
+    return rows.select(*map(quoted, others), values.alias(_VALUES))
+
+
+def _unpacked(rows: DataFrame, names: list[str], data: list[str]) -> DataFrame:
+    """The columns with these names, in their order, and what pairing has added."""
+    values = {name: F.col(_VALUES)[name].alias(name) for name in data}
+    added = [name for name in rows.columns if name not in names and name != _VALUES]
+    return rows.select(*[values.get(name, quoted(name)) for name in names], *map(quoted, added))
 
 
 def _data_of_log(recorded: DataFrame) -> list[str]:
@@ -157,9 +180,7 @@ def _deduplicate(rows: DataFrame, key: list[str]) -> DataFrame:
     )
 
 
-def _collect_partners(
-    rows: DataFrame, data: list[str], key: list[str], before_images: bool
-) -> DataFrame:
+def _collect_partners(rows: DataFrame, key: list[str], before_images: bool) -> DataFrame:
     """Puts the before images and the updates of a change_seq beside each of its rows.
 
     Both arrays hold one element in all but damaged input. The frame is the whole partition, so
@@ -168,7 +189,7 @@ def _collect_partners(
     same_place = Window.partitionBy(_PLACE)
     own_key = F.struct(*[quoted(column) for column in key]) if key else F.lit(None).cast("string")
     image = F.struct(
-        F.struct(*[quoted(column) for column in data]).alias("image"),
+        F.col(_VALUES).alias("image"),
         own_key.alias("key"),
         F.col("known_columns").alias("known_columns"),
         F.col("record_hash").alias("record_hash"),
