@@ -15,20 +15,22 @@
 {% macro _field_changes_batch_by_images(target_relation, changes, settings, noted) %}
     {%- set applied = noted[target_relation.identifier].recorded_at -%}
     {%- set is_new = _recorded_after(applied) -%}
-    {%- set found = run_query(
-        "select count(*), cast(max(recorded_at) as string) from " ~ changes ~ " where " ~ is_new
-    ).rows[0] -%}
-    {%- if not found[0] | int -%}
+    {%- set answers = _asked({
+        'changes': _count_question(changes, is_new),
+        'recorded_at': _newest_batch_question(changes, is_new),
+        'published': _newest_batch_question(target_relation, is_new),
+    }) -%}
+    {%- if not answers.changes | int -%}
         {{ return(none) }}
     {%- endif -%}
     {#- a run that was killed before it noted its progress has published already; a batch is whole or absent -#}
-    {%- set published = _newest_batch(target_relation, is_new) -%}
+    {%- set published = answers.published -%}
     {%- set columns = _data_columns(changes, settings) -%}
     {{ return({
         'path': 'narrow',
         'why': 'changes of new batches only',
-        'changes': found[0] | int,
-        'applied': {'recorded_at': found[1], 'change_seq': none, 'changed_at': none, 'path': 'narrow'},
+        'changes': answers.changes | int,
+        'applied': {'recorded_at': answers.recorded_at, 'change_seq': none, 'changed_at': none, 'path': 'narrow'},
         'after': published or applied,
         'rows': _field_changes_by_images(
             changes, settings, columns, _recorded_after(published) if published else is_new
@@ -42,7 +44,11 @@
     {%- set applied = noted[target_relation.identifier] -%}
     {%- set current = noted[history.identifier] -%}
     {%- set is_new = _recorded_after(applied.recorded_at) -%}
-    {%- set written = run_query("select count(*) from " ~ history ~ " where " ~ is_new).rows[0][0] | int -%}
+    {%- set answers = _asked({
+        'written': _count_question(history, is_new),
+        'published': _newest_batch_question(target_relation, is_new),
+    }) -%}
+    {%- set written = answers.written | int -%}
     {%- set publications = noted[history.identifier] -%}
     {%- if not written and publications.paths in ([], ['narrow']) -%}
         {{ return(none) }}
@@ -51,7 +57,7 @@
     {%- set why = none -%}
     {%- if not applied.change_seq -%}
         {%- set why = 'what was applied before is not known' -%}
-    {%- elif _newest_batch(target_relation, is_new) -%}
+    {%- elif answers.published -%}
         {%- set why = 'a run was cut off before it noted its progress' -%}
     {%- elif publications.paths != ['narrow'] -%}
         {%- set why = 'history did not take its narrow path' -%}

@@ -9,16 +9,23 @@
 {% macro _history_batch(target_relation, changes, noted) %}
     {%- set after = adapter.afterimage_state(target_relation) -%}
     {%- set table = _history_table(changes) -%}
-    {%- set applied = _history_applied(target_relation, noted) -%}
+    {%- set applied = noted[target_relation.identifier] -%}
     {%- set is_new = _recorded_after(applied.recorded_at) -%}
-    {%- set found = _history_look(table, is_new) -%}
+    {%- set answers = _asked({
+        'found': _history_look_question(table, is_new),
+        'published': _newest_batch_question(target_relation, is_new),
+        'unknown': _open_unknown_columns_question(target_relation),
+    }) -%}
+    {#- more than the progress row says where a run was killed before it wrote one -#}
+    {%- do applied.update({'is_known': answers.published is none}) -%}
+    {%- set found = _history_found(table, answers.found) -%}
     {%- if not found.changes -%}
         {{ return(none) }}
     {%- endif -%}
     {%- do table.update({'changes': _recorded_up_to(changes, found.recorded_at)}) -%}
     {%- set decision = _history_path(target_relation, table, applied, found, is_new) -%}
     {%- if decision.path == 'narrow' -%}
-        {%- set given = _history_given_by(table, found, none, _open_unknown_columns(target_relation)) -%}
+        {%- set given = _history_given_by(table, found, none, fromjson(answers.unknown or '[]')) -%}
         {%- do given.update({
             'where': is_new,
             'affected_keys': none if found.truncates else _history_batch_keys(table, is_new, found),
@@ -52,15 +59,6 @@
 {% endmacro %}
 
 
-{# What the table holds already: its progress row, or more where a run was killed before it wrote one. #}
-{% macro _history_applied(target_relation, noted) %}
-    {%- set applied = noted[target_relation.identifier] -%}
-    {%- set published = _newest_batch(target_relation, _recorded_after(applied.recorded_at)) -%}
-    {%- do applied.update({'is_known': published is none}) -%}
-    {{ return(applied) }}
-{% endmacro %}
-
-
 {#
     A column of changes and of the markers of loads, for a maximum: how far the table is. A load may stand ahead of the
     changes that have landed, and its time is one that the keys' times must not fall behind (R10).
@@ -70,11 +68,18 @@
 {% endmacro %}
 
 
-{# One query over the batch: how much of what is in it. #}
-{% macro _history_look(table, is_new) %}
-    {%- set is_move = _is_key_change(table.settings.key) -%}
-    {%- set statement -%}
-        select
+{# How much of what is in the changes that a condition selects. #}
+{% macro _history_look(table, where) %}
+    {{ return(_history_found(table, _asked({'found': _history_look_question(table, where)}).found)) }}
+{% endmacro %}
+
+
+{# The same as a question, for `_asked`. #}
+{% macro _history_look_question(table, where) -%}
+{%- set is_move = _is_key_change(table.settings.key) -%}
+select
+    to_json(
+        struct(
             count(*) as changes,
             cast(max(recorded_at) as string) as recorded_at,
             min(change_seq) as first_seq,
@@ -89,28 +94,27 @@
             min(if(load_rows is not null, change_seq, null)) as load_seq,
             count_if({{ is_move }}) as moves,
             count_if({{ is_move }} and {{ _is_blind_for(table.columns) }}) as blind_moves,
-            to_json(array_distinct(flatten(collect_set(map_keys(truncate_scope))))) as scopes,
-            to_json(collect_set(known_columns)) as known,
-            to_json(collect_set(before_known_columns)) as before_known
-        from {{ table.changes | indent(8) }}
-        where {{ is_new }}
-    {%- endset -%}
-    {%- set row = run_query(statement).rows[0] -%}
-    {{ return({
-        'changes': row[0] | int,
-        'recorded_at': row[1],
-        'first_seq': row[2],
-        'change_seq': row[3],
-        'first_changed_at': row[4],
-        'changed_at': row[5],
-        'truncates': row[6] | int,
-        'loads': row[7] | int,
-        'has_ends': row[6] | int > 0 or row[7] | int > 1 or (row[7] | int == 1 and row[2] < row[8]),
-        'moves': row[9] | int,
-        'blind_moves': row[10] | int,
-        'scopes': _truncate_scopes(table, fromjson(row[11] or '[]')),
-        'known': fromjson(row[12]) + fromjson(row[13]),
-    }) }}
+            array_distinct(flatten(collect_set(map_keys(truncate_scope)))) as scopes,
+            collect_set(known_columns) as known,
+            collect_set(before_known_columns) as before_known
+        ),
+        map('ignoreNullFields', 'false')
+    )
+from {{ table.changes | indent }}
+where {{ where }}
+{%- endmacro %}
+
+
+{# Its answer, a text, as what the paths go by. #}
+{% macro _history_found(table, answer) %}
+    {%- set found = fromjson(answer) -%}
+    {%- set has_ends = found.truncates > 0 or found.loads > 1 or (found.loads == 1 and found.first_seq < found.load_seq) -%}
+    {%- do found.update({
+        'has_ends': has_ends,
+        'scopes': _truncate_scopes(table, found.scopes or []),
+        'known': found.known + found.before_known,
+    }) -%}
+    {{ return(found) }}
 {% endmacro %}
 
 
@@ -154,14 +158,12 @@
 {% endmacro %}
 
 
-{# Columns that some open version does not know (R9). #}
-{% macro _open_unknown_columns(target_relation) %}
-    {%- set found = run_query(
-        "select to_json(array_distinct(flatten(collect_set(unknown_columns)))) from " ~ target_relation
-        ~ " where is_current and unknown_columns is not null"
-    ).rows[0][0] -%}
-    {{ return(fromjson(found or '[]', [])) }}
-{% endmacro %}
+{# For `_asked`: columns that some open version does not know (R9), a list as JSON. #}
+{% macro _open_unknown_columns_question(target_relation) -%}
+select to_json(array_distinct(flatten(collect_set(unknown_columns))))
+from {{ target_relation }}
+where is_current and unknown_columns is not null
+{%- endmacro %}
 
 
 {# Arguments of `_versions` for the whole log, as far as it needs them: steps for what the log does not hold are left out. #}

@@ -89,12 +89,6 @@
 {% endmacro %}
 
 
-{# The newest batch that a relation holds, of those that a condition on recorded_at selects; none when it holds none. #}
-{% macro _newest_batch(relation, is_new) %}
-    {{ return(run_query("select cast(max(recorded_at) as string) from " ~ relation ~ " where " ~ is_new).rows[0][0]) }}
-{% endmacro %}
-
-
 {# Appends what a model has just published. #}
 {% macro _write_progress(model_name, progress) %}
     {%- set texts = [] -%}
