@@ -65,11 +65,9 @@ where is_current
     {%- set after = adapter.afterimage_state(target_relation) -%}
     {%- set settings = _settings_of(model) -%}
     {%- set is_new = _recorded_after(noted[target_relation.identifier].recorded_at) -%}
-    {%- set found = run_query(
-        "select count(*), cast(max(recorded_at) as string) from " ~ history ~ " where " ~ is_new
-    ).rows[0] -%}
+    {%- set found = fromjson(_asked({'found': _batch_question(history, is_new)}).found) -%}
     {%- set publications = noted[history.identifier] -%}
-    {%- if not found[0] | int and publications.paths in ([], ['narrow']) -%}
+    {%- if not found.changes and publications.paths in ([], ['narrow']) -%}
         {{ return(none) }}
     {%- endif -%}
     {%- set key = settings.key -%}
@@ -77,7 +75,7 @@ where is_current
     {%- set path, why = 'narrow', 'keys of the batch only' -%}
     {%- if publications.paths != ['narrow'] -%}
         {%- set path, why = 'wide', 'history did not take its narrow path' -%}
-    {%- elif found[1] and found[1] > publications.recorded_at -%}
+    {%- elif found.recorded_at and found.recorded_at > publications.recorded_at -%}
         {%- set path, why = 'wide', 'history has rows that it has not noted yet, another run is at work or was cut off' -%}
     {%- endif -%}
     {%- if settings.keep_deleted -%}
@@ -88,9 +86,9 @@ where is_current
     {{ return({
         'path': path,
         'why': why,
-        'changes': found[0] | int,
+        'changes': found.changes,
         'applied': {
-            'recorded_at': [found[1], publications.recorded_at] | select | max,
+            'recorded_at': [found.recorded_at, publications.recorded_at] | select | max,
             'change_seq': none,
             'changed_at': none,
             'path': path,

@@ -24,9 +24,13 @@ where {{ is_new }}
 {%- endmacro %}
 
 
-{# For `_asked`: how many rows of a relation a condition selects. #}
-{% macro _count_question(relation, where) -%}
-select count(*)
+{# For `_asked`: how many rows of a relation a condition on recorded_at selects, and their newest batch; as JSON. #}
+{% macro _batch_question(relation, is_new) -%}
+select
+    to_json(
+        struct(count(*) as changes, cast(max(recorded_at) as string) as recorded_at),
+        map('ignoreNullFields', 'false')
+    )
 from {{ relation }}
-where {{ where }}
+where {{ is_new }}
 {%- endmacro %}

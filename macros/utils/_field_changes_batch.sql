@@ -16,11 +16,11 @@
     {%- set applied = noted[target_relation.identifier].recorded_at -%}
     {%- set is_new = _recorded_after(applied) -%}
     {%- set answers = _asked({
-        'changes': _count_question(changes, is_new),
-        'recorded_at': _newest_batch_question(changes, is_new),
+        'found': _batch_question(changes, is_new),
         'published': _newest_batch_question(target_relation, is_new),
     }) -%}
-    {%- if not answers.changes | int -%}
+    {%- set found = fromjson(answers.found) -%}
+    {%- if not found.changes -%}
         {{ return(none) }}
     {%- endif -%}
     {#- a run that was killed before it noted its progress has published already; a batch is whole or absent -#}
@@ -29,8 +29,8 @@
     {{ return({
         'path': 'narrow',
         'why': 'changes of new batches only',
-        'changes': answers.changes | int,
-        'applied': {'recorded_at': answers.recorded_at, 'change_seq': none, 'changed_at': none, 'path': 'narrow'},
+        'changes': found.changes,
+        'applied': {'recorded_at': found.recorded_at, 'change_seq': none, 'changed_at': none, 'path': 'narrow'},
         'after': published or applied,
         'rows': _field_changes_by_images(
             changes, settings, columns, _recorded_after(published) if published else is_new
@@ -45,10 +45,10 @@
     {%- set current = noted[history.identifier] -%}
     {%- set is_new = _recorded_after(applied.recorded_at) -%}
     {%- set answers = _asked({
-        'written': _count_question(history, is_new),
+        'found': _batch_question(history, is_new),
         'published': _newest_batch_question(target_relation, is_new),
     }) -%}
-    {%- set written = answers.written | int -%}
+    {%- set written = fromjson(answers.found).changes -%}
     {%- set publications = noted[history.identifier] -%}
     {%- if not written and publications.paths in ([], ['narrow']) -%}
         {{ return(none) }}
