@@ -9,8 +9,6 @@ import os
 import socket
 import subprocess
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +19,9 @@ from dbt_afterimage.jars import fetched, java
 KAFKA = ("org.apache.kafka", "kafka_2.13", "4.1.1")
 _START_SECONDS = 60
 _MEMORY = "-Xmx256m"
+# 16 bytes in base64, as Kafka wants it. The same for all, since each broker has its own folder: of
+# random ones, every 64th begins with a hyphen, which Kafka's command line takes for an option.
+_CLUSTER = "YWZ0ZXJpbWFnZSBicm9rZQ"
 
 _PROPERTIES = """\
 process.roles=broker,controller
@@ -68,14 +69,13 @@ def running_broker(folder: Path, partitions: int = 1) -> Iterator[Broker]:
         JarsError: its jars cannot be fetched.
     """
     classpath = os.pathsep.join(map(str, fetched([KAFKA], transitive=True)))
-    port, controller = _free_port(), _free_port()
+    port, controller = _free_ports()
     properties = folder / "server.properties"
     properties.write_text(
         _PROPERTIES.format(port=port, controller=controller, folder=folder, partitions=partitions),
         encoding="utf-8",
     )
-    cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-    _java(classpath, "kafka.tools.StorageTool", ["format", "-t", cluster, "-c", str(properties)])
+    _java(classpath, "kafka.tools.StorageTool", ["format", "-t", _CLUSTER, "-c", str(properties)])
     with (folder / "broker.log").open("wb") as log:
         process = subprocess.Popen(
             [java(), _MEMORY, "-cp", classpath, "kafka.Kafka", str(properties)],
@@ -106,10 +106,12 @@ def _java(classpath: str, program: str, arguments: list[str]) -> None:
         raise BrokerError(f"{program} failed:\n{(run.stdout + run.stderr)[-2000:]}")
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+def _free_ports() -> tuple[int, int]:
+    # both are held until both are known, or they could be the same
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("127.0.0.1", 0))
+        second.bind(("127.0.0.1", 0))
+        return int(first.getsockname()[1]), int(second.getsockname()[1])
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
