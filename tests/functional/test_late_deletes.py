@@ -1,4 +1,4 @@
-"""A late delete takes away the only version that a key had: it is gone from every mart."""
+"""Late deletes: of the only version of a key, and of a version that has been updated since."""
 
 from __future__ import annotations
 
@@ -21,21 +21,39 @@ def people(
     tmp_path_factory: pytest.TempPathFactory,
     table_format: str,
 ) -> People:
-    """Two inserts; then, late, a delete with the position of the first one."""
+    """Three rows, one of them updated; then two late deletes, each in a batch of its own."""
     dbt = make_dbt_project(tmp_path_factory.mktemp("late_deletes"), schema="late_deletes")
     people = start(dbt, spark, table_format, MODELS)
-    inserts = [
+    people.declare(ignore=["note"])
+    in_time = [
         (seq(1), "I", 1, "Ann", "old", 0.5, "1.00"),
         (seq(2), "I", 2, "Bob", "old", 0.5, "1.00"),
+        (seq(3), "I", 3, "Cid", "old", 0.5, "1.00"),
+        (seq(5), "B", 3, "Cid", "old", 0.5, "1.00"),
+        (seq(5), "U", 3, "Cid", "new", 0.5, "1.00"),
     ]
-    people.land(PEOPLE, inserts)
+    of_its_only_change = (seq(1), "D", 1, "Ann", "old", 0.5, "1.00")
+    before_the_update = (seq(4), "D", 3, "Cid", "old", 0.5, "1.00")
+    people.land(PEOPLE, in_time)
     dbt("run")
-    people.land(PEOPLE, [*inserts, (seq(1), "D", 1, "Ann", "old", 0.5, "1.00")])
+    people.land(PEOPLE, [*in_time, of_its_only_change])
+    dbt("run")
+    people.land(PEOPLE, [*in_time, of_its_only_change, before_the_update])
     dbt("run")
     return people
 
 
 def test_r11_a_version_that_was_never_open_goes(people: People) -> None:
     """At one change_seq the delete counts, so nothing was ever there (R1)."""
-    assert people.rows("history", "id, name, opened_by", "id") == [(2, "Bob", "I")]
-    assert people.rows("current", "id, name", "id") == [(2, "Bob")]
+    assert people.rows("history", "id, name, opened_by", "id, valid_from_seq")[0] == (
+        2,
+        "Bob",
+        "I",
+    )
+    assert people.rows("current", "id, name", "id") == [(2, "Bob"), (3, "Cid")]
+
+
+def test_r4_a_version_that_ends_late_has_the_untracked_values_of_its_time(people: People) -> None:
+    """The update came after the end, so its note is none of the ended version's."""
+    versions = people.rows("history", "note, opened_by, closed_by", "id, valid_from_seq")
+    assert versions[1:] == [("old", "I", "D"), ("new", "U", None)]

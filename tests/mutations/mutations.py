@@ -178,7 +178,7 @@ MUTATIONS = (
         REPLAY,
         "        replays.is_updated_since\n",
         "        false\n",
-        _batches("r11_history", "ignored"),
+        "tests/functional/test_late_deletes.py -k test_r4",
     ),
     Mutation(
         "R7: a transaction that a late change falls into is read in part",
