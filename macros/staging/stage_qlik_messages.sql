@@ -42,44 +42,43 @@ messages as (
         {%- endif %}
 ),
 
--- an update is two records, its image after and the one before
+-- an update is two records, its image after and the one before; images are not named here, so that what
+-- asks for letters and positions alone reads none
 records as (
     select
         *,
-        inline(
+        explode(
             if(
-                _operation = 'UPDATE' and _before is not null,
+                _operation = 'UPDATE' and _has_before,
+                array('U', 'B'),
                 array(
-                    named_struct('_letter', 'U', '_image', _after),
-                    named_struct('_letter', 'B', '_image', _before)
-                ),
-                array(
-                    named_struct(
-                        '_letter',
-                        case
-                            when _kind = 'tombstone' then 'N'
-                            when _kind = 'load' then 'L'
-                            when _kind = 'rejected' then cast(null as string)
-                            when _operation = 'INSERT' then 'I'
-                            when _operation = 'UPDATE' then 'U'
-                            when _operation = 'DELETE' then 'D'
-                        end,
-                        '_image',
-                        -- what a delete removes stands in either place
-                        if(
-                            _operation = 'DELETE'
-                            and not coalesce(
-                                exists(map_values(_after), value -> value is not null),
-                                false
-                            ),
-                            coalesce(_before, _after),
-                            _after
-                        )
-                    )
+                    case
+                        when _kind = 'tombstone' then 'N'
+                        when _kind = 'load' then 'L'
+                        when _kind = 'rejected' then cast(null as string)
+                        when _operation = 'INSERT' then 'I'
+                        when _operation = 'UPDATE' then 'U'
+                        when _operation = 'DELETE' then 'D'
+                    end
                 )
             )
-        ) as (_letter, _image)
+        ) as _letter
     from messages
+),
+
+images as (
+    select
+        *,
+        case
+            when _letter = 'B' then _before
+            -- what a delete removes stands in either place
+            when
+                _operation = 'DELETE'
+                and not coalesce(exists(map_values(_after), value -> value is not null), false)
+                then coalesce(_before, _after)
+            else _after
+        end as _image
+    from records
 ),
 
 source as (
@@ -99,7 +98,7 @@ source as (
         {%- for column in data %},
         element_at(_image, {{ _text(column.message_name) }}) as {{ _quoted(column.name) }}
         {%- endfor %}
-    from records
+    from images
 ),
 
 known as (

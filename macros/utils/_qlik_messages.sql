@@ -5,8 +5,8 @@
     {{ return([
         '_kind', '_topic', '_partition', '_offset', '_produced_at', '_operation', '_change_seq', '_source_timestamp',
         '_stream_position', '_transaction_id', '_transaction_event', '_is_last_event', '_change_mask', '_column_mask',
-        '_mask_columns', '_load_id', '_loaded_at', '_arrival', '_reject_reason', '_reject_detail', '_raw_value',
-        '_record_hash',
+        '_mask_columns', '_has_before', '_load_id', '_loaded_at', '_arrival', '_reject_reason', '_reject_detail',
+        '_raw_value', '_record_hash',
     ]) }}
 {% endmacro %}
 

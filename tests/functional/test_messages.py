@@ -273,6 +273,18 @@ def test_tombstones_are_counted(story: Story) -> None:
     assert story.project.rows("stg_people", condition) == [(1, 1)]
 
 
+def test_what_looks_for_marks_of_arrival_reads_no_images(story: Story) -> None:
+    """All decoded messages are looked through for them in each run that has news."""
+    staged = story.project.spark.table(f"{story.project.dbt.schema}.stg_people")
+    changes = staged.filter("change_oper not in ('L', 'N') or change_oper is null")
+    marks = changes.select("arrival").distinct()
+    leaves = marks._jdf.queryExecution().optimizedPlan().collectLeaves()  # no other way to ask
+    (scan,) = [leaves.apply(number) for number in range(leaves.size())]
+    columns = {scan.output().apply(number).name() for number in range(scan.output().size())}
+    assert "arrival" in columns
+    assert not columns & {"image", "before"}
+
+
 def test_a_run_without_news_commits_nothing(story: Story) -> None:
     before, after = story.commits
     assert before == after

@@ -43,6 +43,7 @@ MESSAGE_COLUMNS = {
     "mask_columns": "array<string>",
     "image": "map<string,string>",
     "before": "map<string,string>",
+    "has_before": "boolean",
     "load_id": "string",
     "loaded_at": "timestamp",
     "ended_by": "string",

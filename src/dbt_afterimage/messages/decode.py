@@ -288,6 +288,7 @@ def _judged(
         F.when(is_read, F.col("mask_columns")).alias("mask_columns"),
         image.alias("image"),
         before.alias("before"),
+        before.isNotNull().alias("has_before"),
         F.when(is_metadata, metadata["lineage"]["tableVersion"]).alias("table_version"),
         F.when(is_metadata, metadata["columns"]).alias("columns"),
         F.when(is_metadata, metadata["dataSchema"]).alias("data_schema"),
