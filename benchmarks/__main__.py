@@ -23,7 +23,8 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=20)
     parser.add_argument("--closed", type=int, default=0, help="closed versions per open one")
-    parser.add_argument("--no-snapshot", action="store_true")
+    parser.add_argument("--no-snapshot", action="store_true", help="leave out `dbt snapshot`")
+    parser.add_argument("--no-late", action="store_true", help="leave out a batch of late changes")
     options = parser.parse_args()
     with running_bench(options.table_format, write_project) as bench:
         session = bench.session
@@ -33,6 +34,8 @@ def main() -> None:
         chain = Chain(lakehouse, feed, bench.dbt, not options.no_snapshot, options.closed)
         chain.prepare()
         chain.measure(1, options.repeats)
+        if not options.no_late:
+            chain.measure_late(3, options.repeats)
         text = as_markdown(chain)
         print(text)
         write_result(options.results, f"{options.table_format}.md", text)

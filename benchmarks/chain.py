@@ -95,14 +95,40 @@ class Chain:
             if self.with_snapshot:
                 self._time("dbt snapshot", lambda: self.dbt("snapshot"))
 
+    def measure_late(self, batch: int, repeats: int) -> None:
+        """The chain over a batch that has late changes, so that history goes its wide path."""
+        is_late = self.feed.late(batch - 1)
+        land_batch(self._session, self.feed, RAW_SCHEMA, batch - 1, f"not {is_late}")
+        self.dbt("run", "--select", "stg_items+")
+        land_batch(self._session, self.feed, RAW_SCHEMA, batch - 1, is_late)
+        land_batch(self._session, self.feed, RAW_SCHEMA, batch)
+        states = {table: self._lake.state(table) for table in WRITTEN}
+        before = self._scalar(f"select cast(max(recorded_at) as string) from {LOG}")
+        written = f"select * from {HISTORY} where recorded_at > timestamp '{before}'"
+        for _ in range(repeats):
+            for table, state in states.items():
+                self._lake.go_back(table, state)
+            for name, seconds in self._steps(self.dbt("run", "--select", "stg_items+")):
+                self.seconds[f"{name}, late changes"].append(seconds)
+            rows = self._session.sql(written).cache()
+            rows.createOrReplaceTempView("written_late")
+            self.rows["items_history, late changes"] = rows.count()
+            statement = rivals.append("bench.appended_items_history", "select * from written_late")
+            self._sql("append items_history, late changes", statement)
+            rows.unpersist()
+
     def _chain(self, *, first: bool) -> None:
         """All models of the table, by dbt; the figures of the steps are those that dbt reports."""
         if first:
             self._before = self._scalar(f"select cast(max(recorded_at) as string) from {LOG}")
         results = self._time("dbt run", lambda: self.dbt("run", "--select", "stg_items+"))
-        for result in results.results:
-            if result.node.name in CHAIN:
-                self.seconds[result.node.name].append(result.execution_time)
+        for name, seconds in self._steps(results):
+            self.seconds[name].append(seconds)
+
+    def _steps(self, results: Any) -> list[tuple[str, float]]:
+        """Models of the chain, and the seconds that dbt says they took."""
+        names = [(result.node.name, result.execution_time) for result in results.results]
+        return [(name, seconds) for name, seconds in names if name in CHAIN]
 
     def _keep_written_rows(self, is_new: str, watermark: str) -> None:
         """What each step wrote, cached, and an empty table to append it to."""

@@ -78,8 +78,19 @@ class Feed:
         """A select of the base table before the first change."""
         return f"select {', '.join(self.values('0'))} from range(0, {self.keys}, 1, 8)"
 
-    def change_table(self, first_batch: int = 0, batches: int = 1) -> str:
-        """A select of the records of some batches, in the order of their events."""
+    def late(self, batch: int) -> str:
+        """Condition on `event`: one of those of a batch that come with the next one, 1 % of it.
+
+        They are of its end, at most 1,000, so that they lie within the look-back.
+        """
+        end = (batch + 1) * self.changes
+        return f"(event >= {end - min(self.changes // 20, 5_000)} and event % 5 = 3)"
+
+    def change_table(self, first_batch: int = 0, batches: int = 1, only: str = "true") -> str:
+        """A select of the records of some batches, in the order of their events.
+
+        `only` is a condition on `event`, its number.
+        """
         first, end = first_batch * self.changes, (first_batch + batches) * self.changes
         instant = f"timestamp_micros({{}} * {1_000_000 // CHANGES_PER_SECOND} + 1772409600000000)"
         headers = [
@@ -103,7 +114,7 @@ class Feed:
             " row_number() over (partition by id, kind order by event), 0) as number"
             f" from ({self._events(end)}) as events) as numbered"
             " lateral view explode(if(kind = 'U', array('B', 'U'), array(kind))) records as oper"
-            f" where event >= {first}) as records"
+            f" where event >= {first} and {only}) as records"
         )
 
     def _events(self, end: int) -> str:
@@ -142,6 +153,8 @@ def land(session: SparkSession, feed: Feed, schema: str, table_format: str) -> N
     session.sql(f"create or replace table {schema}.items__ct using {table_format} as {records}")
 
 
-def land_batch(session: SparkSession, feed: Feed, schema: str, batch: int) -> None:
-    """Append the records of one batch to the change table."""
-    session.sql(f"insert into {schema}.items__ct {feed.change_table(batch)}")
+def land_batch(
+    session: SparkSession, feed: Feed, schema: str, batch: int, only: str = "true"
+) -> None:
+    """Append the records of one batch to the change table, or those that a condition selects."""
+    session.sql(f"insert into {schema}.items__ct {feed.change_table(batch, only=only)}")

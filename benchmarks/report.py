@@ -16,6 +16,8 @@ COMPARISONS = (
     ("items_changes", "append items_changes", None),
     ("items_history", "append items_history", 2.0),
     ("items_history", "hand-written history", 0.67),
+    ("items_history, late changes", "append items_history, late changes", None),
+    ("items_history, late changes", "items_history", None),
     ("items_current", "append items_current", 2.0),
     ("items_current", "hand-written current", None),
     ("items_field_changes", "append items_field_changes", 1.3),

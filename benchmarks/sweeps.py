@@ -97,7 +97,7 @@ def measured(
 ) -> dict[str, float]:
     """Medians by case of one point, measured unless its figures are there."""
     seconds: dict[str, list[float]] = {}
-    files = {f"{table_format}.json": ["--no-snapshot"]}
+    files = {f"{table_format}.json": ["--no-snapshot", "--no-late"]}
     if sweep.module == MANY_TABLES:
         files = {f"{table_format}.json": [], f"{table_format}_views.json": ["--views"]}
     for name, options in files.items():
