@@ -19,6 +19,7 @@ def plot(file: Path, title: str, size: str, points: Mapping[int, Mapping[str, fl
 
     mpl.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import FuncFormatter, LogLocator
 
     figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
     sizes = list(points)
@@ -30,6 +31,9 @@ def plot(file: Path, title: str, size: str, points: Mapping[int, Mapping[str, fl
     # a size may be 0
     axes.set_xscale("symlog", linthresh=1)
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:g}"))
+    axes.yaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
     axes.set_xticks(sizes, [f"{value:,}" for value in sizes])
     axes.set_xlabel(size)
     axes.set_ylabel("seconds")
