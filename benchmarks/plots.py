@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil, floor, log10
 from pathlib import Path
 
 
@@ -31,6 +32,8 @@ def plot(file: Path, title: str, size: str, points: Mapping[int, Mapping[str, fl
     # a size may be 0
     axes.set_xscale("symlog", linthresh=1)
     axes.set_yscale("log")
+    measured = [seconds for cases in points.values() for seconds in cases.values()]
+    axes.set_ylim(10 ** floor(log10(min(measured))), 10 ** ceil(log10(max(measured))))
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:g}"))
     axes.yaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
