@@ -9,7 +9,7 @@
     Arguments:
       models     names of models; by default all change logs, decoded logs and marts that were built, with their
                  rejected records, and the table of progress
-      keep_days  states of a table stay readable so long
+      keep_days  states of a table stay readable so long; on Delta the table's `delta.deletedFileRetentionDuration` counts
       max_files  so many data files of a table are rewritten at most; Delta rewrites all that are small
 #}
 {% macro compact(models=none, keep_days=7, max_files=1000) %}

@@ -18,17 +18,33 @@ from dbt_afterimage.spark_adapter.errors import conflicts_explained
 _ABANDONED_AFTER = timedelta(days=1)
 
 
+class CompactError(ValueError):
+    """An argument of `compact` cannot be; the text is meant for the user."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """How far a call goes.
 
     Attributes:
         max_files: so many data files of a table are rewritten at most (Iceberg).
-        keep_days: snapshots and files that are no longer used stay readable so long.
+        keep_days: states of the table stay readable so long (Iceberg).
+
+    Raises:
+        CompactError: one of them is no whole number, or too small.
     """
 
     max_files: int
     keep_days: int
+
+    def __post_init__(self) -> None:
+        for name, least in (("max_files", 1), ("keep_days", 0)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise CompactError(
+                    f"`compact`: `{name}` is {value!r}. Allowed: a whole number from {least}. "
+                    "Nothing was done. Cure: correct the argument."
+                )
 
 
 def compact(session: SparkSession, table: str, table_format: str, limits: Limits) -> str:
@@ -49,7 +65,7 @@ def compact(session: SparkSession, table: str, table_format: str, limits: Limits
     with conflicts_explained(table):
         if table_format == "iceberg":
             return _compact_iceberg(session, table, limits)
-        return _compact_delta(session, table, limits)
+        return _compact_delta(session, table)
 
 
 def _compact_iceberg(session: SparkSession, table: str, limits: Limits) -> str:
@@ -89,11 +105,12 @@ def _drop_abandoned_branches(session: SparkSession, table: str, before: datetime
         session.sql(f"alter table {table} drop branch if exists {row['name']}")
 
 
-def _compact_delta(session: SparkSession, table: str, limits: Limits) -> str:
+def _compact_delta(session: SparkSession, table: str) -> str:
     # small files, and files of which deletion vectors cover a part; large whole ones stay
     metrics = session.sql(f"optimize {table}").collect()[0]["metrics"]
-    session.sql(f"vacuum {table} retain {limits.keep_days * 24} hours")
+    # Delta 4.3 looks at the table's own property; but for 0 hours it takes no notice of `retain`
+    session.sql(f"vacuum {table}")
     return (
         f"{metrics['numFilesRemoved']:,} data files became {metrics['numFilesAdded']:,}; files "
-        f"that no state of the last {limits.keep_days} days needs were removed"
+        "that were out of use for longer than `delta.deletedFileRetentionDuration` were removed"
     )

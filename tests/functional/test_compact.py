@@ -51,6 +51,19 @@ def test_nothing_is_done_twice(spark: SparkSession, table: str, table_format: st
     assert compact(spark, table, table_format, limits).startswith("0 data files became 0")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        ("{keep_days: -1}", "`keep_days` is -1. Allowed: a whole number from 0"),
+        ("{keep_days: week}", "`keep_days` is 'week'. Allowed: a whole number from 0"),
+        ("{max_files: 0}", "`max_files` is 0. Allowed: a whole number from 1"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(people: People, arguments: str, allowed: str) -> None:
+    with people.untouched():
+        assert allowed in people.dbt.error_of("run-operation", "compact", "--args", arguments)
+
+
 def test_the_command_names_every_table(people: People) -> None:
     before = {table: people.rows(table, "*", "1, 2") for table in TABLES}
     people.dbt("run-operation", "compact")

@@ -404,14 +404,17 @@ def afterimage_compact(self: Any, relation: Any, keep_days: int, max_files: int)
         relation: the table.
         keep_days: states of the table stay readable so long.
         max_files: so many data files are rewritten at most.
+
+    Raises:
+        DbtRuntimeError: an argument cannot be, or another run wrote to the table.
     """
     from pyspark.sql import SparkSession
 
-    from dbt_afterimage.maintenance import Limits, compact
+    from dbt_afterimage.maintenance import CompactError, Limits, compact
 
     session = SparkSession.builder.getOrCreate()
-    limits = Limits(max_files=max_files, keep_days=keep_days)
-    with _dbt_errors(ConcurrentRunError):
+    with _dbt_errors(ConcurrentRunError, CompactError):
+        limits = Limits(max_files=max_files, keep_days=keep_days)
         return compact(session, str(relation), afterimage_table_format(self), limits)
 
 
