@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks import rivals
 from benchmarks.feed import Feed, land, land_batch
@@ -13,11 +13,15 @@ from benchmarks.lakehouse import Lakehouse
 from benchmarks.measuring import timed
 from benchmarks.project import CHAIN, RAW_SCHEMA, SCHEMA
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 Dbt = Callable[..., Any]
 
 RAW = f"{RAW_SCHEMA}.items__ct"
 LOG, HISTORY = f"{SCHEMA}.items_changes", f"{SCHEMA}.items_history"
 CURRENT, FIELDS = f"{SCHEMA}.items_current", f"{SCHEMA}.items_field_changes"
+LATE = ", late changes"
 PROGRESS = f"{SCHEMA}.afterimage_progress"
 WRITTEN = (LOG, f"{LOG}_rejected", HISTORY, CURRENT, FIELDS, PROGRESS)
 
@@ -78,14 +82,12 @@ class Chain:
         watermark = self._scalar(f"select coalesce(max(header__change_seq), '') from {RAW}")
         land_batch(self._session, self.feed, RAW_SCHEMA, batch)
         tables = [*WRITTEN, "bench.rival_history", "bench.rival_current"]
-        states = {table: self._lake.state(table) for table in tables}
         if self.with_snapshot:
-            states["bench.items_snapshot"] = self._lake.state("bench.items_snapshot")
-        for repeat in range(repeats):
-            for table, state in states.items():
-                self._lake.go_back(table, state)
-            self._chain(first=repeat == 0)
-            is_new = f"recorded_at > timestamp '{self._before}'"
+            tables.append("bench.items_snapshot")
+        is_new = self._is_new()
+        for repeat in self._from_one_state(tables, repeats):
+            results = self._time("dbt run", lambda: self.dbt("run", "--select", "stg_items+"))
+            self._keep_steps(results)
             if repeat == 0:
                 self._keep_written_rows(is_new, watermark)
             self._time("empty run", lambda: self.dbt("run", "--select", "stg_items+"))
@@ -102,33 +104,30 @@ class Chain:
         self.dbt("run", "--select", "stg_items+")
         land_batch(self._session, self.feed, RAW_SCHEMA, batch - 1, is_late)
         land_batch(self._session, self.feed, RAW_SCHEMA, batch)
-        states = {table: self._lake.state(table) for table in WRITTEN}
-        before = self._scalar(f"select cast(max(recorded_at) as string) from {LOG}")
-        written = f"select * from {HISTORY} where recorded_at > timestamp '{before}'"
-        for _ in range(repeats):
+        is_new = self._is_new()
+        for _ in self._from_one_state(WRITTEN, repeats):
+            self._keep_steps(self.dbt("run", "--select", "stg_items+"), LATE)
+            written = self._session.table(HISTORY).where(is_new)
+            self.rows[f"items_history{LATE}"] = self._append("items_history", written, LATE)
+
+    def _is_new(self) -> str:
+        """Condition: a row of a batch that the next run records."""
+        newest = self._scalar(f"select cast(max(recorded_at) as string) from {LOG}")
+        return f"recorded_at > timestamp '{newest}'"
+
+    def _from_one_state(self, tables: Iterable[str], repeats: int) -> Iterator[int]:
+        """The numbers of the repeats; at the beginning of each the tables are as they are now."""
+        states = {table: self._lake.state(table) for table in tables}
+        for repeat in range(repeats):
             for table, state in states.items():
                 self._lake.go_back(table, state)
-            for name, seconds in self._steps(self.dbt("run", "--select", "stg_items+")):
-                self.seconds[f"{name}, late changes"].append(seconds)
-            rows = self._session.sql(written).cache()
-            rows.createOrReplaceTempView("written_late")
-            self.rows["items_history, late changes"] = rows.count()
-            statement = rivals.append("bench.appended_items_history", "select * from written_late")
-            self._sql("append items_history, late changes", statement)
-            rows.unpersist()
+            yield repeat
 
-    def _chain(self, *, first: bool) -> None:
-        """All models of the table, by dbt; the figures of the steps are those that dbt reports."""
-        if first:
-            self._before = self._scalar(f"select cast(max(recorded_at) as string) from {LOG}")
-        results = self._time("dbt run", lambda: self.dbt("run", "--select", "stg_items+"))
-        for name, seconds in self._steps(results):
-            self.seconds[name].append(seconds)
-
-    def _steps(self, results: Any) -> list[tuple[str, float]]:
-        """Models of the chain, and the seconds that dbt says they took."""
-        names = [(result.node.name, result.execution_time) for result in results.results]
-        return [(name, seconds) for name, seconds in names if name in CHAIN]
+    def _keep_steps(self, results: Any, suffix: str = "") -> None:
+        """Keep the seconds that dbt says the models of the chain took."""
+        for result in results.results:
+            if result.node.name in CHAIN:
+                self.seconds[f"{result.node.name}{suffix}"].append(result.execution_time)
 
     def _keep_written_rows(self, is_new: str, watermark: str) -> None:
         """What each step wrote, cached, and an empty table to append it to."""
@@ -165,13 +164,19 @@ class Chain:
 
     def _appends(self, watermark: str) -> None:
         for name in ("items_changes", "items_history", "items_current", "items_field_changes"):
-            rows = self._session.table(f"written_{name}").cache()
-            rows.count()
-            statement = rivals.append(f"bench.appended_{name}", f"select * from written_{name}")
-            self._sql(f"append {name}", statement)
-            rows.unpersist()
+            self._append(name, self._session.table(f"written_{name}"))
         unpaired = rivals.unpaired_log(RAW, self.columns, watermark)
         self._sql("unpaired log", rivals.append("bench.unpaired", unpaired))
+
+    def _append(self, name: str, rows: DataFrame, suffix: str = "") -> int:
+        """Append what a step wrote, from memory, to a table like its own; how many rows."""
+        rows = rows.cache()
+        count = rows.count()
+        rows.createOrReplaceTempView("appended_rows")
+        statement = rivals.append(f"bench.appended_{name}", "select * from appended_rows")
+        self._sql(f"append {name}{suffix}", statement)
+        rows.unpersist()
+        return count
 
     def _merges(self, is_new: str) -> None:
         history = rivals.history_merge("bench.rival_history", LOG, self.columns, is_new)
