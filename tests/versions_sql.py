@@ -35,6 +35,7 @@ def versions_sql(
         "scopes": [],
         "has_moves": False,
         "has_blind_moves": False,
+        "has_few_keys": False,
         "replays": False,
         **others,
     }

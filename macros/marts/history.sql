@@ -53,6 +53,7 @@
         'where': none,
         'affected_keys': none,
         'seeds': none,
+        'stored': none,
         'columns': table.columns,
         'key': table.settings.key,
         'tracked': table.tracked,
@@ -63,6 +64,7 @@
         'has_moves': true,
         'has_blind_moves': true,
         'recorded_at': none,
+        'has_few_keys': false,
         'replays': false,
         'from_seq': none,
     }) }}

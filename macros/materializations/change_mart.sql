@@ -6,7 +6,8 @@
     run that is killed in between applies its batch again, which changes nothing. A batch has one of three:
     - `rows` to append to a table whose last batch was `after`
     - `source`, rows that come and go, told by `identity`, where the table meets the condition `where`; `after` is the state
-      of the table before anything was looked at, so what another run writes from there on is noticed
+      of the table before anything was looked at, so what another run writes from there on is noticed; `kept` are names of
+      rows that `source` reads, if any, see `afterimage_keep`
     - a `statement`
     Why not dbt-spark's incremental: its MERGE has neither conditions nor deletes, and its source is a temporary
     view that is evaluated more than once.
@@ -54,7 +55,9 @@
                 {%- do adapter.afterimage_append(target_relation, batch.rows, batch.after) -%}
                 {%- call noop_statement('main', 'OK, appended') -%}{{ batch.rows }}{%- endcall -%}
             {%- elif batch.source -%}
-                {%- do adapter.afterimage_publish(target_relation, batch.source, batch.identity, batch.where, batch.after) -%}
+                {%- do adapter.afterimage_publish(
+                    target_relation, batch.source, batch.identity, batch.where, batch.after, batch.get('kept', [])
+                ) -%}
                 {%- call noop_statement('main', 'OK, published') -%}{{ batch.source }}{%- endcall -%}
             {%- else -%}
                 {%- call statement('main') -%}

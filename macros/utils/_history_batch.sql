@@ -39,7 +39,7 @@
         {%- set source = _history_wide_source(target_relation, given, table, found) -%}
         {#- what had ended before is not read -#}
         {%- set identity = [model.alias ~ '_id'] -%}
-        {%- set where = _standing_since(given.from_seq, 'target') if given.from_seq else '' -%}
+        {%- set where = _standing_since(_text(given.from_seq), 'target') if given.from_seq else '' -%}
     {%- endif -%}
     {{ return({
         'path': decision.path,
@@ -55,6 +55,7 @@
         'identity': identity,
         'where': where,
         'after': after,
+        'kept': decision.get('kept', []),
     }) }}
 {% endmacro %}
 
@@ -269,22 +270,17 @@ where not _is_seed or valid_to_seq is not null or _is_updated_in_place
 {{ _versions(given) }},
 
 stored as (
+    {%- if given.stored %}
+    select *
+    from {{ given.stored }}
+    {%- elif given.affected_keys %}
     select stored_rows.*
     from {{ target_relation }} as stored_rows
-    {%- if given.affected_keys %}
     left semi join affected_keys
-        on
-            {{ _equal(table.settings.key, 'stored_rows', 'affected_keys', '=') | replace(' and ', '\n            and ') }}
-            {%- if given.replays %}
-            and (
-                affected_keys._from_seq is null
-                or stored_rows.valid_to_seq is null
-                or stored_rows.valid_to_seq >= affected_keys._from_seq
-            )
-            {%- endif %}
-    {%- endif %}
-    {%- if given.from_seq %}
-    where {{ _standing_since(given.from_seq, 'stored_rows') }}
+        on {{ _equal(table.settings.key, 'stored_rows', 'affected_keys', '=') | replace(' and ', '\n            and ') }}
+    {%- else %}
+    select *
+    from {{ target_relation }}
     {%- endif %}
 ),
 

@@ -14,10 +14,12 @@
     {%- set later = _history_look(table, _since(found.first_seq)) if may_replay else none -%}
     {%- if may_replay and not later.loads -%}
         {%- set given = _history_given_by(table, later, none, []) -%}
-        {%- set keys = _history_replayed_keys(target_relation, table, found, later, given, is_new) -%}
+        {#- worked out once: what is looked at here is what the batch is built from, and joins it several times -#}
+        {%- set keys = adapter.afterimage_keep(_history_replayed_keys(target_relation, table, found, later, given, is_new)) -%}
+        {%- do decision.update({'kept': [keys]}) -%}
         {%- set look = run_query(
-            "select count_if(_from_seq is null), count(*), to_json(array_distinct(flatten(collect_set(_unknown_columns))))"
-            ~ " from (" ~ keys ~ ") as replayed_keys"
+            "select count_if(_from_seq is null), count(*), to_json(array_distinct(flatten(collect_set(_unknown_columns)))) from "
+            ~ keys
         ).rows[0] -%}
         {%- set from_seq = found.first_seq if look[0] | int == 0 else none -%}
         {%- set unknown = fromjson(look[2] or '[]') -%}
@@ -30,11 +32,15 @@
         {%- endif -%}
         {%- do given.update({
             'where': _since(from_seq) if from_seq else none,
-            'affected_keys': keys | indent,
-            'seeds': _history_standing_versions(target_relation, table, from_seq),
+            'affected_keys': 'select * from ' ~ keys,
+            'has_few_keys': look[1] | int <= 250000,
             'replays': true,
             'from_seq': from_seq,
         }) -%}
+        {#- read once, with all its columns: what stood is among what may change -#}
+        {%- set stored = adapter.afterimage_keep(_history_stored_versions(target_relation, table, given, keys)) -%}
+        {%- do decision.kept.append(stored) -%}
+        {%- do given.update({'stored': stored, 'seeds': _history_standing_versions(stored)}) -%}
     {%- else -%}
         {%- set given = _history_given_by_log(table, []) -%}
         {%- if decision.path == 'wide' -%}
@@ -58,7 +64,7 @@
 
 {# Condition on versions: open at a place in the order of changes, ended there, or after it. #}
 {% macro _standing_since(change_seq, versions) %}
-    {{- return("(" ~ versions ~ ".valid_to_seq is null or " ~ versions ~ ".valid_to_seq >= '" ~ change_seq ~ "')") -}}
+    {{- return("(" ~ versions ~ ".valid_to_seq is null or " ~ versions ~ ".valid_to_seq >= " ~ change_seq ~ ")") -}}
 {% endmacro %}
 
 
@@ -99,7 +105,7 @@ standing as (
         on
             {{ _equal(key, 'first_changes', 'versions', '=') | replace(' and ', '\n            and ') }}
             and {{ _stands_at('first_changes.first_seq', 'versions') | indent(8) }}
-    where {{ _standing_since(found.first_seq, 'versions') }}
+    where {{ _standing_since(_text(found.first_seq), 'versions') }}
 ),
 
 later_sides as (
@@ -167,7 +173,7 @@ overtaken as (
 recent_versions as (
     select *
     from {{ target_relation }} as versions
-    where {{ _standing_since(found.first_seq, 'versions') }}
+    where {{ _standing_since(_text(found.first_seq), 'versions') }}
 ),
 
 rewinding as (
@@ -199,17 +205,25 @@ left join rewinding
 {%- endmacro %}
 
 
-{# The versions that stood at the keys' `_from_seq`. #}
-{% macro _history_standing_versions(target_relation, table, from_seq) -%}
-select
-        standing_versions.*,
-        affected_keys._from_seq
-    from affected_keys
-    inner join {{ target_relation }} as standing_versions
-        on
-            {{ _equal(table.settings.key, 'affected_keys', 'standing_versions', '=') | replace(' and ', '\n            and ') }}
-            and {{ _stands_at('affected_keys._from_seq', 'standing_versions') | indent(8) }}
-    {%- if from_seq %}
-    where {{ _standing_since(from_seq, 'standing_versions') }}
+{# The stored versions of the keys as far as they may change, with `_from_seq` of their key. #}
+{% macro _history_stored_versions(target_relation, table, given, keys) -%}
+select{{ _few_keys_hint(given) }}
+    stored_versions.*,
+    affected_keys._from_seq
+from {{ target_relation }} as stored_versions
+inner join {{ keys }} as affected_keys
+    on {{ _equal(table.settings.key, 'stored_versions', 'affected_keys', '=') }}
+where
+    (affected_keys._from_seq is null or {{ _standing_since('affected_keys._from_seq', 'stored_versions') }})
+    {%- if given.from_seq %}
+    and {{ _standing_since(_text(given.from_seq), 'stored_versions') }}
     {%- endif %}
+{%- endmacro %}
+
+
+{# Those of them that stood at the keys' `_from_seq`. #}
+{% macro _history_standing_versions(stored) -%}
+select *
+    from {{ stored }}
+    where {{ _stands_at('_from_seq', stored) | replace('\n    ', ' ') }}
 {%- endmacro %}

@@ -15,6 +15,7 @@
       affected_keys select of the affected keys, or none for all
       seeds         select of history rows, or none; may read `affected_keys`. They are the versions that stood before the
                     touches; how they began, which touches do not tell, goes along in `_stood`
+      stored        name of the stored versions that may change, `seeds` among them, where they are kept; or none
       columns       names of the data columns
       key, tracked  names of columns
       carried       columns that some change does not know (R9)
@@ -23,6 +24,7 @@
       has_moves     whether key changes are among them
       has_blind_moves  whether some of those leave columns out of both images, see `_carries_lives`
       scopes        columns that some truncate names in its scope
+      has_few_keys  whether `affected_keys` are known to be so few that they can be sent to every task
       replays       whether keys are rebuilt from `_from_seq` on, a column of `affected_keys`: NULL for the whole log.
                     `seeds` are then the versions that stood there, and have that column too
 #}
@@ -129,7 +131,7 @@ touches as (
 {%- if given.affected_keys and (given.replays or not given.seeds) %}
 
 affected_touches as (
-    select touches.*
+    select{{ _few_keys_hint(given) }} touches.*
     from touches
     left semi join affected_keys
         on
@@ -333,6 +335,15 @@ versions as (
     where _is_opening
 )
 {%- endmacro %}
+
+
+{#
+    A hint that spares a shuffle of what is joined to `affected_keys`, by sending them to every task. Spark guesses their
+    number from that of all rows they were made from.
+#}
+{% macro _few_keys_hint(given) %}
+    {{- return(' /*+ broadcast(affected_keys) */' if given.has_few_keys else '') -}}
+{% endmacro %}
 
 
 {# The kinds of touches that leave a key open. #}

@@ -8,9 +8,12 @@ worked out from it among them.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_NAMED: dict[str, DataFrame] = {}
 
 
 def keep(rows: DataFrame) -> DataFrame:
@@ -26,3 +29,18 @@ def release(kept: DataFrame) -> None:
     # Spark does so by itself only once Java has collected what refers to them; it has no
     # other name for it
     kept._jdf.logicalPlan().rdd().unpersist(False)
+
+
+def keep_by_name(rows: DataFrame) -> str:
+    """The name of a view of the rows, worked out now, for statements of macros."""
+    name = f"afterimage_{uuid4().hex}"
+    _NAMED[name] = keep(rows)
+    _NAMED[name].createOrReplaceTempView(name)
+    return name
+
+
+def release_name(name: str) -> None:
+    """Free what `keep_by_name` holds, and drop the view."""
+    kept = _NAMED.pop(name)
+    kept.sparkSession.catalog.dropTempView(name)
+    release(kept)

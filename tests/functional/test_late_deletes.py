@@ -13,6 +13,16 @@ from tests.functional.people import MODELS, PEOPLE, People, seq, start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+IN_TIME = [
+    (seq(1), "I", 1, "Ann", "old", 0.5, "1.00"),
+    (seq(2), "I", 2, "Bob", "old", 0.5, "1.00"),
+    (seq(3), "I", 3, "Cid", "old", 0.5, "1.00"),
+    (seq(5), "B", 3, "Cid", "old", 0.5, "1.00"),
+    (seq(5), "U", 3, "Cid", "new", 0.5, "1.00"),
+]
+OF_ITS_ONLY_CHANGE = (seq(1), "D", 1, "Ann", "old", 0.5, "1.00")
+BEFORE_THE_UPDATE = (seq(4), "D", 3, "Cid", "old", 0.5, "1.00")
+
 
 @pytest.fixture(scope="module")
 def people(
@@ -25,20 +35,11 @@ def people(
     dbt = make_dbt_project(tmp_path_factory.mktemp("late_deletes"), schema="late_deletes")
     people = start(dbt, spark, table_format, MODELS)
     people.declare(ignore=["note"])
-    in_time = [
-        (seq(1), "I", 1, "Ann", "old", 0.5, "1.00"),
-        (seq(2), "I", 2, "Bob", "old", 0.5, "1.00"),
-        (seq(3), "I", 3, "Cid", "old", 0.5, "1.00"),
-        (seq(5), "B", 3, "Cid", "old", 0.5, "1.00"),
-        (seq(5), "U", 3, "Cid", "new", 0.5, "1.00"),
-    ]
-    of_its_only_change = (seq(1), "D", 1, "Ann", "old", 0.5, "1.00")
-    before_the_update = (seq(4), "D", 3, "Cid", "old", 0.5, "1.00")
-    people.land(PEOPLE, in_time)
+    people.land(PEOPLE, IN_TIME)
     dbt("run")
-    people.land(PEOPLE, [*in_time, of_its_only_change])
+    people.land(PEOPLE, [*IN_TIME, OF_ITS_ONLY_CHANGE])
     dbt("run")
-    people.land(PEOPLE, [*in_time, of_its_only_change, before_the_update])
+    people.land(PEOPLE, [*IN_TIME, OF_ITS_ONLY_CHANGE, BEFORE_THE_UPDATE])
     dbt("run")
     return people
 
@@ -57,3 +58,20 @@ def test_r4_a_version_that_ends_late_has_the_untracked_values_of_its_time(people
     """The update came after the end, so its note is none of the ended version's."""
     versions = people.rows("history", "note, opened_by, closed_by", "id, valid_from_seq")
     assert versions[1:] == [("old", "I", "D"), ("new", "U", None)]
+
+
+def test_rows_that_a_run_keeps_for_itself_are_freed(people: People) -> None:
+    """The wide path works out its keys, and the versions that may change, once."""
+    held = kept_rows(people.spark)
+    again = (seq(4), "I", 1, "Ann", "old", 0.5, "1.00")
+    people.land(PEOPLE, [*IN_TIME, OF_ITS_ONLY_CHANGE, BEFORE_THE_UPDATE, again])
+    people.dbt("run")
+    assert people.rows("current", "id, name", "id") == [(1, "Ann"), (2, "Bob"), (3, "Cid")]
+    assert kept_rows(people.spark) == held
+
+
+def kept_rows(spark: SparkSession) -> tuple[int, int]:
+    """How many sets of rows Spark holds in memory, and how many temporary views there are."""
+    catalog = spark._jsparkSession.sessionState().catalog()
+    views = catalog.listLocalTempViews("afterimage_*").size()
+    return spark.sparkContext._jsc.getPersistentRDDs().size(), views

@@ -188,8 +188,29 @@ def afterimage_state(self: Any, relation: Any) -> str | None:
     return state_of(session, str(relation), afterimage_table_format(self))
 
 
+def afterimage_keep(self: Any, select: str) -> str:
+    """The name of a view of rows that are worked out now, once; `afterimage_publish` frees them.
+
+    Args:
+        self: dbt's adapter.
+        select: the statement that yields the rows.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.kept_rows import keep_by_name
+
+    with _dbt_errors():
+        return keep_by_name(SparkSession.builder.getOrCreate().sql(select))
+
+
 def afterimage_publish(
-    self: Any, relation: Any, select: str, identity: list[str], where: str, after: str | None
+    self: Any,
+    relation: Any,
+    select: str,
+    identity: list[str],
+    where: str,
+    after: str | None,
+    kept: list[str],
 ) -> None:
     """Take rows out of a mart and put rows in; readers see all of it or nothing.
 
@@ -200,15 +221,21 @@ def afterimage_publish(
         identity: columns that tell which row is meant.
         where: condition on `target`, the table; "" for none.
         after: of `afterimage_state`, taken before the batch was looked at.
+        kept: of `afterimage_keep`, what the statement reads; freed, whatever happens.
     """
     from pyspark.sql import SparkSession
 
+    from dbt_afterimage.kept_rows import release_name
     from dbt_afterimage.publication import Batch, publish
 
     session = SparkSession.builder.getOrCreate()
-    with _dbt_errors(ConcurrentRunError):
-        batch = Batch(session.sql(select), identity, where, after)
-        publish(session, str(relation), batch, afterimage_table_format(self))
+    try:
+        with _dbt_errors(ConcurrentRunError):
+            batch = Batch(session.sql(select), identity, where, after)
+            publish(session, str(relation), batch, afterimage_table_format(self))
+    finally:
+        for name in kept:
+            release_name(name)
 
 
 def afterimage_noted_at_start(self: Any, progress: Any, models: list[str]) -> dict[str, Any]:
@@ -430,6 +457,7 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_fit_mart": (afterimage_fit_mart, None),
     "afterimage_forget_noted": (afterimage_forget_noted, None),
     "afterimage_forget_progress": (afterimage_forget_progress, None),
+    "afterimage_keep": (afterimage_keep, ""),
     "afterimage_land_demo": (afterimage_land_demo, None),
     "afterimage_land_kafka": (afterimage_land_kafka, 0),
     "afterimage_land_openedge": (afterimage_land_openedge, None),
