@@ -181,22 +181,29 @@
 {% endmacro %}
 
 
-{# The one place for settings of a table format. Merge-on-read: an update writes the row and a mark, not the file again. #}
+{#
+    The one place for settings of a table format; a model's config `tblproperties` overrides and adds to them.
+    Merge-on-read: an update writes the row and a mark, not the file again. Iceberg's version 3 has better marks, but not all
+    readers know it, and there is no way back.
+#}
 {% macro _table_properties(mart) %}
-    {%- set properties = _mart_properties(mart) -%}
-    {%- if model.description -%}
-        {%- do properties.update({'comment': model.description}) -%}
-    {%- endif -%}
     {%- if adapter.afterimage_table_format() == 'iceberg' -%}
-        {%- do properties.update({
+        {%- set properties = {
             'format-version': '2',
             'write.merge.mode': 'merge-on-read',
             'write.update.mode': 'merge-on-read',
             'write.delete.mode': 'merge-on-read',
-        }) -%}
+        } -%}
     {%- else -%}
-        {%- do properties.update({'delta.enableDeletionVectors': 'true'}) -%}
+        {%- set properties = {'delta.enableDeletionVectors': 'true'} -%}
     {%- endif -%}
+    {%- for name, value in (config.get('tblproperties') or {}).items() -%}
+        {%- do properties.update({name: value | string}) -%}
+    {%- endfor -%}
+    {%- if model.description -%}
+        {%- do properties.update({'comment': model.description}) -%}
+    {%- endif -%}
+    {%- do properties.update(_mart_properties(mart)) -%}
     {{ return(properties) }}
 {% endmacro %}
 

@@ -1,0 +1,72 @@
+"""Properties of the marts' tables: those of the format, and those that a project gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.functional.dbt_project import DbtProject
+from tests.functional.people import MODELS, PEOPLE, People, record, seq, start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# version 3 keeps what is deleted in other files, which not all readers know
+GIVEN: dict[str, dict[str, int | str]] = {
+    "iceberg": {"format-version": 3, "write.metadata.previous-versions-max": 7},
+    "delta": {"delta.deletedFileRetentionDuration": "interval 30 days"},
+}
+DEFAULT = {
+    "iceberg": {"format-version": "2", "write.merge.mode": "merge-on-read"},
+    "delta": {"delta.enableDeletionVectors": "true"},
+}
+
+
+@pytest.fixture(scope="module")
+def people(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    table_format: str,
+) -> People:
+    """Two runs; properties are given for the history, one of which is not a project's to give."""
+    dbt = make_dbt_project(tmp_path_factory.mktemp("properties"), schema="properties")
+    properties = {**GIVEN[table_format], "afterimage.key": "none"}
+    given = {"name": "people_history", "config": {"tblproperties": properties}}
+    models = {**MODELS, "people_history.yml": {"version": 2, "models": [given]}}
+    people = start(dbt, spark, table_format, models)
+    first = [record(1, "I", 1, "Ann"), record(2, "I", 2, "Bob")]
+    people.land(PEOPLE, first)
+    dbt("run")
+    people.land(PEOPLE, [*first, record(3, "B", 1, "Ann"), record(3, "U", 1, "Anna")])
+    dbt("run")
+    return people
+
+
+def properties(people: People, table: str) -> dict[str, str]:
+    """All properties of a table, by name."""
+    rows = people.spark.sql(f"show tblproperties {people.name(table)}").collect()
+    return {row[0]: row[1] for row in rows}
+
+
+def test_a_mart_has_the_properties_that_its_model_gives(people: People) -> None:
+    given = {name: str(value) for name, value in GIVEN[people.table_format].items()}
+    assert given.items() <= properties(people, "history").items()
+    assert properties(people, "history")["afterimage.key"] == '["id"]'
+
+
+def test_a_mart_without_them_has_those_of_its_format(people: People) -> None:
+    assert DEFAULT[people.table_format].items() <= properties(people, "current").items()
+    assert not GIVEN[people.table_format].items() & properties(people, "current").items()
+
+
+def test_rows_come_and_go_in_tables_of_either_kind(people: People) -> None:
+    """The first one was closed, and the current one replaced."""
+    assert people.rows("history", "name, valid_to_seq", "valid_from_seq") == [
+        ("Ann", seq(3)),
+        ("Bob", None),
+        ("Anna", None),
+    ]
+    assert people.rows("current", "name", "name") == [("Anna",), ("Bob",)]
