@@ -30,6 +30,7 @@
             {%- do decision.update({'why': decision.why ~ '; ' ~ look[0] ~ ' of ' ~ look[1] ~ ' keys from the beginning of the log'}) -%}
             {%- set given = _history_given_by_log(table, unknown) -%}
         {%- endif -%}
+        {#- 250,000 keys are about 25 MB -#}
         {%- do given.update({
             'where': _since(from_seq) if from_seq else none,
             'affected_keys': 'select * from ' ~ keys,
@@ -37,10 +38,6 @@
             'replays': true,
             'from_seq': from_seq,
         }) -%}
-        {#- read once, with all its columns: what stood is among what may change -#}
-        {%- set stored = adapter.afterimage_keep(_history_stored_versions(target_relation, table, given, keys)) -%}
-        {%- do decision.kept.append(stored) -%}
-        {%- do given.update({'stored': stored, 'seeds': _history_standing_versions(stored)}) -%}
     {%- else -%}
         {%- set given = _history_given_by_log(table, []) -%}
         {%- if decision.path == 'wide' -%}
@@ -51,6 +48,12 @@
     {%- if decision.path == 'wide' and _carries_lives(given) -%}
         {%- do decision.update({'path': 'all', 'why': decision.why ~ ', and key changes carry values from key to key'}) -%}
         {{ return(_history_given_by_log(table, [])) }}
+    {%- endif -%}
+    {%- if given.replays -%}
+        {#- read once, with all its columns: what stood is among what may change -#}
+        {%- set stored = adapter.afterimage_keep(_history_stored_versions(target_relation, table, given)) -%}
+        {%- do decision.kept.append(stored) -%}
+        {%- do given.update({'stored': stored, 'seeds': _history_standing_versions(stored)}) -%}
     {%- endif -%}
     {{ return(given) }}
 {% endmacro %}
@@ -206,12 +209,12 @@ left join rewinding
 
 
 {# The stored versions of the keys as far as they may change, with `_from_seq` of their key. #}
-{% macro _history_stored_versions(target_relation, table, given, keys) -%}
+{% macro _history_stored_versions(target_relation, table, given) -%}
 select{{ _few_keys_hint(given) }}
     stored_versions.*,
     affected_keys._from_seq
 from {{ target_relation }} as stored_versions
-inner join {{ keys }} as affected_keys
+inner join ({{ given.affected_keys }}) as affected_keys
     on {{ _equal(table.settings.key, 'stored_versions', 'affected_keys', '=') }}
 where
     (affected_keys._from_seq is null or {{ _standing_since('affected_keys._from_seq', 'stored_versions') }})

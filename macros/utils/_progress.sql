@@ -4,7 +4,7 @@
 {% endmacro %}
 
 
-{# Creates it on the first run; does nothing, and commits nothing, afterwards. #}
+{# Creates it on the first run. Afterwards it commits nothing, but for many files that small batches have left. #}
 {% macro _create_progress() %}
     {%- do run_query("create schema if not exists " ~ target.schema) -%}
     {%- set statement -%}
@@ -21,6 +21,8 @@
         comment 'One row per publication of a model: what it had applied by then'
     {%- endset -%}
     {%- do run_query(statement) -%}
+    {#- each model of a run adds a file, and each run reads them all -#}
+    {%- do adapter.afterimage_tend(_progress_relation()) -%}
 {% endmacro %}
 
 

@@ -1,7 +1,7 @@
 """Keeps tables that many small batches are written to quick to read: what `compact` does.
 
 The table formats' own procedures, called with a bound on their work, so that a call ends soon and
-the next one goes on.
+the next one goes on. A table that every run adds files to, and reads whole, is tended by the runs.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from datetime import datetime, timedelta, timezone
 from pyspark.sql import SparkSession
 
 from dbt_afterimage.publication import BRANCH_PREFIX
-from dbt_afterimage.spark_adapter.errors import conflicts_explained
+from dbt_afterimage.spark_adapter.errors import conflicts_explained, is_conflict
 
 # What a killed run leaves behind is older than any run that goes on.
 _ABANDONED_AFTER = timedelta(days=1)
+
+MANY_FILES = 100
+"""So many files `tend` leaves as they are."""
 
 
 class CompactError(ValueError):
@@ -68,6 +71,43 @@ def compact(session: SparkSession, table: str, table_format: str, limits: Limits
         return _compact_delta(session, table)
 
 
+def tend(session: SparkSession, table: str, table_format: str) -> str | None:
+    """Compact a table if it has more than `MANY_FILES`; states of it stay readable for a week.
+
+    Args:
+        session: the live Spark session.
+        table: an existing table, small but for the number of its files.
+        table_format: `iceberg` or `delta`.
+
+    Returns:
+        What was done, in words; None for nothing, also where another run wrote to it meanwhile.
+    """
+    if _files(session, table, table_format) <= MANY_FILES:
+        return None
+    try:
+        if table_format == "iceberg":
+            return _compact_iceberg(session, table, Limits(max_files=1000, keep_days=7))
+        return _optimize(session, table)
+    except Exception as error:
+        # the next run will do
+        if is_conflict(str(error)):
+            return None
+        raise
+
+
+def _files(session: SparkSession, table: str, table_format: str) -> int:
+    """How many data files a table has, as its newest commit says; no file is looked at."""
+    if table_format == "iceberg":
+        query = (
+            "select max_by(summary['total-data-files'], committed_at) as files "
+            f"from {table}.snapshots"
+        )
+    else:
+        query = f"describe detail {table}"
+    row = session.sql(query).collect()[0]
+    return int(row["files" if table_format == "iceberg" else "numFiles"] or 0)
+
+
 def _compact_iceberg(session: SparkSession, table: str, limits: Limits) -> str:
     now = datetime.now(timezone.utc)
     _drop_abandoned_branches(session, table, now - _ABANDONED_AFTER)
@@ -106,11 +146,16 @@ def _drop_abandoned_branches(session: SparkSession, table: str, before: datetime
 
 
 def _compact_delta(session: SparkSession, table: str) -> str:
-    # small files, and files of which deletion vectors cover a part; large whole ones stay
-    metrics = session.sql(f"optimize {table}").collect()[0]["metrics"]
+    told = _optimize(session, table)
     # Delta 4.3 looks at the table's own property; but for 0 hours it takes no notice of `retain`
     session.sql(f"vacuum {table}")
     return (
-        f"{metrics['numFilesRemoved']:,} data files became {metrics['numFilesAdded']:,}; files "
-        "that were out of use for longer than `delta.deletedFileRetentionDuration` were removed"
+        f"{told}; files that were out of use for longer than `delta.deletedFileRetentionDuration` "
+        "were removed"
     )
+
+
+def _optimize(session: SparkSession, table: str) -> str:
+    # small files, and files of which deletion vectors cover a part; large whole ones stay
+    metrics = session.sql(f"optimize {table}").collect()[0]["metrics"]
+    return f"{metrics['numFilesRemoved']:,} data files became {metrics['numFilesAdded']:,}"

@@ -445,6 +445,24 @@ def afterimage_compact(self: Any, relation: Any, keep_days: int, max_files: int)
         return compact(session, str(relation), afterimage_table_format(self), limits)
 
 
+def afterimage_tend(self: Any, relation: Any) -> None:
+    """Compact a small table that every run adds files to, once they are many.
+
+    Args:
+        self: dbt's adapter.
+        relation: the table.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.maintenance import tend
+
+    session = SparkSession.builder.getOrCreate()
+    with _dbt_errors():
+        told = tend(session, str(relation), afterimage_table_format(self))
+    if told:
+        logger.info(f"{relation.identifier}: {told}")
+
+
 METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_settings": (afterimage_settings, {}),
     "afterimage_moment_kind": (afterimage_moment_kind, None),
@@ -466,4 +484,5 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_publish": (afterimage_publish, None),
     "afterimage_state": (afterimage_state, None),
     "afterimage_table_format": (afterimage_table_format, "iceberg"),
+    "afterimage_tend": (afterimage_tend, None),
 }
