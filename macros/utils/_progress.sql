@@ -19,6 +19,9 @@
         )
         using {{ adapter.afterimage_table_format() }}
         comment 'One row per publication of a model: what it had applied by then'
+        {%- if adapter.afterimage_table_format() == 'iceberg' %}
+        tblproperties ('commit.manifest.min-count-to-merge' = '10')
+        {%- endif %}
     {%- endset -%}
     {%- do run_query(statement) -%}
     {#- each model of a run adds a file, and each run reads them all -#}

@@ -11,9 +11,14 @@ from pyspark.sql import functions as F
 EACH_TASK_WRITES = {"distribution-mode": "none", "fanout-enabled": "true"}
 """Options of Iceberg's writer: each task writes what it has, to any partition."""
 
-_ICEBERG_PROPERTIES = {"write.parquet.row-group-size-bytes": str(16 << 20)}
-"""A row group is read by one task. 16 MiB is the least that Iceberg gives to one; by default row
-groups have 128 MiB, so that one core would read a table of a million rows."""
+_ICEBERG_PROPERTIES = {
+    # A row group is read by one task. 16 MiB is the least that Iceberg gives to one; by default row
+    # groups have 128 MiB, so that one core would read a table of a million rows.
+    "write.parquet.row-group-size-bytes": str(16 << 20),
+    # Each commit adds a list of files, and each statement reads them all; by default Iceberg merges
+    # them when there are 100 (docs/decisions/0047).
+    "commit.manifest.min-count-to-merge": "10",
+}
 
 
 def table_writer(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlparse
 
 import pytest
 
+from dbt_afterimage.table_writer import table_writer
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import MODELS, PEOPLE, People, record, seq, start
 
@@ -70,3 +74,27 @@ def test_rows_come_and_go_in_tables_of_either_kind(people: People) -> None:
         ("Anna", None),
     ]
     assert people.rows("current", "name", "name") == [("Anna",), ("Bob",)]
+
+
+def test_many_small_batches_leave_few_lists_of_files(
+    spark: SparkSession, table_format: str
+) -> None:
+    """Each statement reads them all before it reads a row."""
+    spark.sql("create schema if not exists properties")
+    table = "properties.numbers"
+    table_writer(spark.range(1), table, table_format).createOrReplace()
+    for _ in range(25):
+        spark.range(1).writeTo(table).append()
+    assert lists_of_files(spark, table, table_format) <= 10
+    assert spark.table(table).count() == 26
+
+
+def lists_of_files(spark: SparkSession, table: str, table_format: str) -> int:
+    """Manifests of Iceberg; commits of Delta after its last checkpoint."""
+    if table_format == "iceberg":
+        return spark.sql(f"select * from {table}.manifests").count()
+    detail = spark.sql(f"describe detail {table}").collect()[0]
+    log = Path(unquote(urlparse(detail["location"]).path)) / "_delta_log"
+    checkpoint = json.loads((log / "_last_checkpoint").read_text(encoding="utf-8"))
+    newest = max(int(file.stem) for file in log.glob("*.json"))
+    return newest - int(checkpoint["version"])
