@@ -20,6 +20,7 @@
         using {{ adapter.afterimage_table_format() }}
         comment 'One row per publication of a model: what it had applied by then'
         {%- if adapter.afterimage_table_format() == 'iceberg' %}
+        {#- as `table_writer.py` has it for all other tables #}
         tblproperties ('commit.manifest.min-count-to-merge' = '10')
         {%- endif %}
     {%- endset -%}

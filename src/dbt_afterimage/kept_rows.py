@@ -8,7 +8,8 @@ worked out from it among them.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import uuid4
+
+from dbt_afterimage.temporary_view import named_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,9 +34,9 @@ def release(kept: DataFrame) -> None:
 
 def keep_by_name(rows: DataFrame) -> str:
     """The name of a view of the rows, worked out now, for statements of macros."""
-    name = f"afterimage_{uuid4().hex}"
-    _NAMED[name] = keep(rows)
-    _NAMED[name].createOrReplaceTempView(name)
+    kept = keep(rows)
+    name = named_view(kept)
+    _NAMED[name] = kept
     return name
 
 

@@ -98,14 +98,12 @@ def tend(session: SparkSession, table: str, table_format: str) -> str | None:
 def _files(session: SparkSession, table: str, table_format: str) -> int:
     """How many data files a table has, as its newest commit says; no file is looked at."""
     if table_format == "iceberg":
-        query = (
-            "select max_by(summary['total-data-files'], committed_at) as files "
-            f"from {table}.snapshots"
+        found = session.sql(
+            f"select max_by(summary['total-data-files'], committed_at) from {table}.snapshots"
         )
     else:
-        query = f"describe detail {table}"
-    row = session.sql(query).collect()[0]
-    return int(row["files" if table_format == "iceberg" else "numFiles"] or 0)
+        found = session.sql(f"describe detail {table}").select("numFiles")
+    return int(found.collect()[0][0] or 0)
 
 
 def _compact_iceberg(session: SparkSession, table: str, limits: Limits) -> str:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from pyspark.sql import DataFrame
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def named_view(rows: DataFrame) -> str:
+    """Make a view of rows, which whoever calls this drops; its name, which no other one has."""
+    name = f"afterimage_{uuid4().hex}"
+    rows.createOrReplaceTempView(name)
+    return name
 
 
 @contextmanager
 def temporary_view(rows: DataFrame) -> Iterator[str]:
     """While this lasts, a view of rows; its name is no other model's, for all share the session."""
-    name = f"afterimage_{uuid4().hex}"
-    rows.createOrReplaceTempView(name)
+    name = named_view(rows)
     try:
         yield name
     finally:

@@ -34,8 +34,13 @@ def data_files(spark: SparkSession, table: str, table_format: str) -> dict[str, 
     """The data files of a history table, by name."""
     if table_format == "iceberg":
         return _iceberg_files(spark, table)
+    return _delta_files(delta_log(spark, table))
+
+
+def delta_log(spark: SparkSession, table: str) -> Path:
+    """The folder of a Delta table's commits and checkpoints."""
     location = spark.sql(f"describe detail {table}").collect()[0]["location"]
-    return _delta_files(Path(unquote(urlparse(location).path)) / "_delta_log")
+    return Path(unquote(urlparse(location).path)) / "_delta_log"
 
 
 def files_with(spark: SparkSession, table: str, table_format: str, condition: str) -> set[str]:

@@ -113,9 +113,10 @@ class People:
         fields = self.spark.table(self.name(table)).schema.fields
         return {field.name: field.dataType.simpleString() for field in fields}
 
-    def properties(self, table: str) -> dict[str, str]:
+    def properties(self, table: str, prefix: str = "afterimage.") -> dict[str, str]:
+        """Properties of a table whose names begin with `prefix`, by name."""
         rows = self.spark.sql(f"show tblproperties {self.name(table)}").collect()
-        return {row[0]: row[1] for row in rows if row[0].startswith("afterimage.")}
+        return {row[0]: row[1] for row in rows if row[0].startswith(prefix)}
 
     def versions(self) -> dict[str, Any]:
         """What every commit to one of the tables changes."""

@@ -1,16 +1,15 @@
-"""Properties of the marts' tables: those of the format, and those that a project gives."""
+"""Properties of tables: those of the format, what they do, and those that a project gives."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlparse
 
 import pytest
 
 from dbt_afterimage.table_writer import table_writer
+from tests.functional.data_files import delta_log
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import MODELS, PEOPLE, People, record, seq, start
 
@@ -49,21 +48,16 @@ def people(
     return people
 
 
-def properties(people: People, table: str) -> dict[str, str]:
-    """All properties of a table, by name."""
-    rows = people.spark.sql(f"show tblproperties {people.name(table)}").collect()
-    return {row[0]: row[1] for row in rows}
-
-
 def test_a_mart_has_the_properties_that_its_model_gives(people: People) -> None:
     given = {name: str(value) for name, value in GIVEN[people.table_format].items()}
-    assert given.items() <= properties(people, "history").items()
-    assert properties(people, "history")["afterimage.key"] == '["id"]'
+    assert given.items() <= people.properties("history", "").items()
+    assert people.properties("history")["afterimage.key"] == '["id"]'
 
 
 def test_a_mart_without_them_has_those_of_its_format(people: People) -> None:
-    assert DEFAULT[people.table_format].items() <= properties(people, "current").items()
-    assert not GIVEN[people.table_format].items() & properties(people, "current").items()
+    found = people.properties("current", "").items()
+    assert DEFAULT[people.table_format].items() <= found
+    assert not GIVEN[people.table_format].items() & found
 
 
 def test_rows_come_and_go_in_tables_of_either_kind(people: People) -> None:
@@ -93,8 +87,7 @@ def lists_of_files(spark: SparkSession, table: str, table_format: str) -> int:
     """Manifests of Iceberg; commits of Delta after its last checkpoint."""
     if table_format == "iceberg":
         return spark.sql(f"select * from {table}.manifests").count()
-    detail = spark.sql(f"describe detail {table}").collect()[0]
-    log = Path(unquote(urlparse(detail["location"]).path)) / "_delta_log"
+    log = delta_log(spark, table)
     checkpoint = json.loads((log / "_last_checkpoint").read_text(encoding="utf-8"))
     newest = max(int(file.stem) for file in log.glob("*.json"))
     return newest - int(checkpoint["version"])
