@@ -25,7 +25,8 @@ SNAPSHOT = """\
 {% snapshot items_snapshot %}
 {{ config(
     target_schema=target.schema, unique_key='id', strategy='timestamp', updated_at='updated_at',
-    file_format=target.name, invalidate_hard_deletes=true
+    file_format=target.name, invalidate_hard_deletes=true,
+    tblproperties={'delta.enableDeletionVectors': 'true'} if target.name == 'delta' else {}
 ) }}
 select * from {{ source('state', 'items_state') }}
 {% endsnapshot %}

@@ -17,12 +17,8 @@
             arrival string comment 'greatest mark of arrival that a change log has read; NULL where there are none',
             raw_version string comment 'hash of what a change log has read, NULL where raw tables have no versions; topic ids of a landing'
         )
-        using {{ adapter.afterimage_table_format() }}
+        {{ adapter.afterimage_table_options() }}
         comment 'One row per publication of a model: what it had applied by then'
-        {%- if adapter.afterimage_table_format() == 'iceberg' %}
-        {#- as `table_writer.py` has it for all other tables #}
-        tblproperties ('commit.manifest.min-count-to-merge' = '10')
-        {%- endif %}
     {%- endset -%}
     {%- do run_query(statement) -%}
     {#- each model of a run adds a file, and each run reads them all -#}

@@ -70,6 +70,22 @@ def test_rows_come_and_go_in_tables_of_either_kind(people: People) -> None:
     assert people.rows("current", "name", "name") == [("Anna",), ("Bob",)]
 
 
+def test_only_tables_whose_rows_go_can_mark_them_as_deleted(people: People) -> None:
+    """Delta looks for marks in all files of a table that can have some, with each statement."""
+    if people.table_format == "iceberg":
+        marts, others = "merge-on-read", None
+        of_a_table = "write.delete.mode"
+    else:
+        marts, others = "true", "false"
+        of_a_table = "delta.enableDeletionVectors"
+    found = {
+        name: people.properties(name, "").get(of_a_table)
+        for name in ("changes", "history", "current", "field_changes")
+    }
+    assert found.pop("changes") == others
+    assert set(found.values()) == {marts}
+
+
 def test_many_small_batches_leave_few_lists_of_files(
     spark: SparkSession, table_format: str
 ) -> None:

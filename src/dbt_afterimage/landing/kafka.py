@@ -29,6 +29,7 @@ from dbt_afterimage.landing.parts import in_order
 from dbt_afterimage.messages import offsets
 from dbt_afterimage.messages.columns import RAW_COLUMNS
 from dbt_afterimage.messages.offsets import Offsets
+from dbt_afterimage.table_writer import table_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -302,7 +303,7 @@ def _run(
 
 def _create(session: SparkSession, table: str, table_format: str) -> None:
     columns = ", ".join(f"`{name}` {kind}" for name, kind in RAW_COLUMNS.items())
-    session.sql(f"create table if not exists {table} ({columns}) using {table_format}")
+    session.sql(f"create table if not exists {table} ({columns}) {table_options(table_format)}")
 
 
 def _ends(session: SparkSession, request: Request) -> Ends:

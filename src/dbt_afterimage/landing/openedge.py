@@ -19,6 +19,7 @@ from dbt_afterimage.guarded_table import alter_table, column_types
 from dbt_afterimage.guards import Alterations, quoted
 from dbt_afterimage.kept_rows import keep, release
 from dbt_afterimage.spark_adapter.errors import without_plan
+from dbt_afterimage.table_writer import table_writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -248,7 +249,7 @@ class _Reader:
         try:
             count = rows.count()
             if not exists:
-                rows.writeTo(landed).using(self._format).create()
+                table_writer(rows, landed, self._format).create()
             elif count:
                 rows.writeTo(landed).append()
         finally:

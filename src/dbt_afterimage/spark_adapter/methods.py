@@ -124,6 +124,13 @@ def afterimage_table_format(self: Any) -> str:
     )
 
 
+def afterimage_table_options(self: Any) -> str:
+    """What `create table` says of the format, for tables that a macro makes: `table_options`."""
+    from dbt_afterimage.table_writer import table_options
+
+    return table_options(afterimage_table_format(self))
+
+
 def afterimage_create_table(
     self: Any,
     relation: Any,
@@ -484,5 +491,6 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_publish": (afterimage_publish, None),
     "afterimage_state": (afterimage_state, None),
     "afterimage_table_format": (afterimage_table_format, "iceberg"),
+    "afterimage_table_options": (afterimage_table_options, ""),
     "afterimage_tend": (afterimage_tend, None),
 }
