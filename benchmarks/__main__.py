@@ -39,7 +39,7 @@ def main() -> None:
         text = as_markdown(chain)
         print(text)
         write_result(options.results, f"{options.table_format}.md", text)
-        figures = as_json(chain, session.version)
+        figures = as_json(chain)
         write_result(options.results, f"{options.table_format}.json", figures)
 
 

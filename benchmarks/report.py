@@ -47,22 +47,33 @@ def as_markdown(chain: Chain) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_json(chain: Chain, spark: str) -> str:
+def as_json(chain: Chain) -> str:
     """All figures, with versions and settings."""
+    session = chain.lakehouse.session
+    settings = dict(session.sparkContext.getConf().getAll())
     return json.dumps(
         {
             "table_format": chain.lakehouse.table_format,
             "feed": vars(chain.feed),
             "versions": {
                 "python": platform.python_version(),
-                "spark": spark,
+                "spark": session.version,
                 "dbt-core": version("dbt-core"),
                 "dbt-spark": version("dbt-spark"),
             },
+            "settings": {name: settings[name] for name in sorted(settings) if _is_chosen(name)},
             "rows": chain.rows,
             "seconds": chain.seconds,
         },
         indent=2,
+    )
+
+
+def _is_chosen(setting: str) -> bool:
+    """Not what Spark itself adds at each start, nor where things lie."""
+    return setting in {"spark.master", "spark.driver.memory"} or (
+        setting.startswith(("spark.sql.", "spark.databricks.", "spark.driver.extraJava"))
+        and not setting.endswith((".dir", ".warehouse"))
     )
 
 
