@@ -58,20 +58,29 @@ def write_project(folder: Path, name: str = "bench") -> None:
     write_files(folder / "snapshots", {"items_snapshot.sql": SNAPSHOT})
 
 
-def write_profiles(folder: Path, threads: int = 2, cores: int = 2) -> None:
+def write_profiles(folder: Path, threads: int = 2) -> None:
     """Write the example's profile with the benchmark's schema; one thread keeps steps apart."""
-    profile = yaml.safe_load((ROOT / "profiles.yml.example").read_text(encoding="utf-8"))
+    profile = _example_profile()
     for output in profile["afterimage"]["outputs"].values():
         output["schema"] = SCHEMA
         output["threads"] = threads
-        output["server_side_parameters"]["spark.master"] = f"local[{cores}]"
     write_files(folder, {"profiles.yml": profile})
+
+
+def spark_settings(table_format: str) -> dict[str, str]:
+    """What the example's profile says to Spark, versions of jars among it."""
+    output = _example_profile()["afterimage"]["outputs"][table_format]
+    return dict(output["server_side_parameters"])
 
 
 def raw_source(name: str, schema: str) -> dict[str, Any]:
     """A source of dbt with the raw tables of one chain."""
     settings = {"system": "qlik_change_table", "key": ["id"], "base": {"kind": "frozen"}}
     return _source(name, schema, {"items__ct": {"afterimage": settings}, "items": {}})
+
+
+def _example_profile() -> Any:
+    return yaml.safe_load((ROOT / "profiles.yml.example").read_text(encoding="utf-8"))
 
 
 def _source(name: str, schema: str, tables: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import statistics
 from importlib.metadata import version
 
 from benchmarks.chain import Chain
+from benchmarks.project import spark_settings
 
 # step, what it is compared with, the ratio that it should keep below
 COMPARISONS = (
@@ -49,31 +50,21 @@ def as_markdown(chain: Chain) -> str:
 
 def as_json(chain: Chain) -> str:
     """All figures, with versions and settings."""
-    session = chain.lakehouse.session
-    settings = dict(session.sparkContext.getConf().getAll())
     return json.dumps(
         {
             "table_format": chain.lakehouse.table_format,
             "feed": vars(chain.feed),
             "versions": {
                 "python": platform.python_version(),
-                "spark": session.version,
+                "spark": chain.lakehouse.session.version,
                 "dbt-core": version("dbt-core"),
                 "dbt-spark": version("dbt-spark"),
             },
-            "settings": {name: settings[name] for name in sorted(settings) if _is_chosen(name)},
+            "settings": spark_settings(chain.lakehouse.table_format),
             "rows": chain.rows,
             "seconds": chain.seconds,
         },
         indent=2,
-    )
-
-
-def _is_chosen(setting: str) -> bool:
-    """Not what Spark itself adds at each start, nor where things lie."""
-    return setting in {"spark.master", "spark.driver.memory"} or (
-        setting.startswith(("spark.sql.", "spark.databricks.", "spark.driver.extraJava"))
-        and not setting.endswith((".dir", ".warehouse"))
     )
 
 

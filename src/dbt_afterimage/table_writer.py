@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 EACH_TASK_WRITES = {"distribution-mode": "none", "fanout-enabled": "true"}
 """Options of Iceberg's writer: each task writes what it has, to any partition."""
 
-FORMAT_PROPERTIES: Mapping[str, Mapping[str, str]] = {
+_FORMAT_PROPERTIES: Mapping[str, Mapping[str, str]] = {
     "iceberg": {
         # A row group is read by one task. 16 MiB is the least that Iceberg gives to one; by default
         # row groups have 128 MiB, so that one core would read a table of a million rows.
@@ -52,7 +52,7 @@ def table_writer(
     writer = rows.writeTo(table).using(table_format)
     if table_format == "iceberg" and not gather:
         writer = writer.options(**EACH_TASK_WRITES)
-    for name, value in {**FORMAT_PROPERTIES[table_format], **properties}.items():
+    for name, value in {**_FORMAT_PROPERTIES[table_format], **properties}.items():
         writer = writer.tableProperty(name, value)
     columns = [F.col(name) for name in partition_by]
     return writer.partitionedBy(*columns) if columns else writer
@@ -60,5 +60,5 @@ def table_writer(
 
 def table_options(table_format: str) -> str:
     """The format and its properties, for `create table` in SQL."""
-    listed = ", ".join(f"'{name}' = '{v}'" for name, v in FORMAT_PROPERTIES[table_format].items())
+    listed = ", ".join(f"'{name}' = '{v}'" for name, v in _FORMAT_PROPERTIES[table_format].items())
     return f"using {table_format} tblproperties ({listed})"

@@ -11,7 +11,7 @@ import pytest
 from dbt_afterimage.table_writer import table_writer
 from tests.functional.data_files import delta_log
 from tests.functional.dbt_project import DbtProject
-from tests.functional.people import MODELS, PEOPLE, People, record, seq, start
+from tests.functional.people import MODELS, PEOPLE, TABLES, People, record, seq, start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +24,11 @@ GIVEN: dict[str, dict[str, int | str]] = {
 DEFAULT = {
     "iceberg": {"format-version": "2", "write.merge.mode": "merge-on-read"},
     "delta": {"delta.enableDeletionVectors": "true"},
+}
+# the property that says whether rows are marked; what the change log has, and what marts have
+MARKS = {
+    "iceberg": ("write.delete.mode", None, "merge-on-read"),
+    "delta": ("delta.enableDeletionVectors", "false", "true"),
 }
 
 
@@ -72,18 +77,10 @@ def test_rows_come_and_go_in_tables_of_either_kind(people: People) -> None:
 
 def test_only_tables_whose_rows_go_can_mark_them_as_deleted(people: People) -> None:
     """Delta looks for marks in all files of a table that can have some, with each statement."""
-    if people.table_format == "iceberg":
-        marts, others = "merge-on-read", None
-        of_a_table = "write.delete.mode"
-    else:
-        marts, others = "true", "false"
-        of_a_table = "delta.enableDeletionVectors"
-    found = {
-        name: people.properties(name, "").get(of_a_table)
-        for name in ("changes", "history", "current", "field_changes")
-    }
-    assert found.pop("changes") == others
-    assert set(found.values()) == {marts}
+    marks, of_the_log, of_marts = MARKS[people.table_format]
+    found = {name: people.properties(name, "").get(marks) for name in TABLES}
+    assert found.pop("changes") == of_the_log
+    assert set(found.values()) == {of_marts}
 
 
 def test_many_small_batches_leave_few_lists_of_files(
