@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.measuring import options_of, timed, write_result
 from benchmarks.project import SCHEMA
 from benchmarks.session import Bench, running_bench
-from dbt_afterimage.demo.broker import Broker, running_broker
+from dbt_afterimage.demo.broker import Broker, producer_options, running_broker
 from dbt_afterimage.jars import avro_jars, give_to_spark, kafka_jars
 from dbt_afterimage.messages.decode import JSON
 from dbt_afterimage.messages.decoder import Decoder
@@ -70,7 +70,8 @@ def produce(session: SparkSession, broker: Broker, count: int) -> None:
         "cast(id % 3 as int) as partition",
         f"to_json({envelope}, map('ignoreNullFields', 'false')) as value",
     )
-    rows.write.format("kafka").option("kafka.bootstrap.servers", broker.address).save()
+    options = {f"kafka.{name}": value for name, value in producer_options(broker.address).items()}
+    rows.write.format("kafka").options(**options).save()
 
 
 def _image(age: int) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.demo.broker import Broker
+from dbt_afterimage.demo.broker import Broker, producer_options
 from tests.functional.dbt_project import DbtProject
 from tests.functional.killed_landing import SCHEMA, arguments
 from tests.functional.messages_project import write_project
@@ -37,8 +37,8 @@ def produce(
         "if(id % 2 = 0, array(named_struct('key', 'table', 'value', cast('carts' as binary))), "
         "null) as headers",
     )
-    options = {"kafka.bootstrap.servers": broker.address, "includeHeaders": "true"}
-    rows.coalesce(1).write.format("kafka").options(**options).save()
+    options = {f"kafka.{name}": value for name, value in producer_options(broker.address).items()}
+    rows.coalesce(1).write.format("kafka").options(includeHeaders="true", **options).save()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.changes.progress import forget_progress
-from dbt_afterimage.demo.broker import running_broker
+from dbt_afterimage.demo.broker import producer_options, running_broker
 from dbt_afterimage.demo.kafka.messages import PARTITIONS, Message
 from dbt_afterimage.demo.land import LandingError
 from dbt_afterimage.demo.transport import Destination, Operation, Transport
@@ -60,7 +60,8 @@ def send(session: SparkSession, brokers: str, messages: Iterable[Message]) -> No
     jvm: Any = session.sparkContext._jvm
     kafka = jvm.org.apache.kafka
     properties = jvm.java.util.Properties()
-    properties.setProperty("bootstrap.servers", brokers)
+    for name, value in producer_options(brokers).items():
+        properties.setProperty(name, value)
     serializer = kafka.common.serialization.ByteArraySerializer
     producer = kafka.clients.producer.KafkaProducer(properties, serializer(), serializer())
     try:
