@@ -107,7 +107,7 @@ bench: $(SETUP_DONE) ## what each step of a table's chain costs, beside plain ap
 bench-sweeps: $(SETUP_DONE) ## the same with one size growing: changes, keys, columns, closed versions, tables, threads; hours
 	$(WITH_ENV) python -m benchmarks.sweeps --table-format $(FORMAT) $(BENCH_ARGS)
 
-bench-upkeep: $(SETUP_DONE) ## 200 small batches, then the same after `compact`; half an hour
+bench-upkeep: $(SETUP_DONE) ## 200 small batches, then the same after `compact`; an hour
 	$(WITH_ENV) python -m benchmarks.upkeep --table-format $(FORMAT) $(BENCH_ARGS)
 
 bench-soliddb: $(SETUP_DONE) ## how fast rows of solidDB are decoded, beside reading them decoded
