@@ -19,7 +19,7 @@ import pytest
 from dbt.adapters.spark import impl
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_afterimage.spark_adapter import extension, python_submission
+from dbt_afterimage.spark_adapter import extension, python_submission, readable_catalog
 from dbt_afterimage.spark_adapter.methods import METHODS
 from dbt_afterimage.spark_adapter.python_submission import SessionPythonJobHelper
 
@@ -633,6 +633,6 @@ def test_a_page_can_break_the_types_of_the_catalog() -> None:
         def _get_columns_for_catalog(self, relation: str) -> Iterator[dict[str, Any]]:
             yield {"column_name": "before", "column_type": f"struct<{relation}:int,b:decimal(9,2)>"}
 
-    extension._space_types_in_catalog(Adapter)
+    readable_catalog.make_catalog_readable(Adapter)
     (column,) = Adapter()._get_columns_for_catalog("a")
     assert column == {"column_name": "before", "column_type": "struct<a:int, b:decimal(9, 2)>"}

@@ -7,9 +7,7 @@ the dbt process, so a Python model can run right there.
 from __future__ import annotations
 
 import copy
-import re
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 from dbt.adapters.spark import impl
@@ -18,6 +16,7 @@ from dbt.adapters.spark.connections import SparkConnectionMethod
 from dbt_afterimage.spark_adapter.methods import METHODS
 from dbt_afterimage.spark_adapter.python_submission import SessionPythonJobHelper
 from dbt_afterimage.spark_adapter.quiet_session import start_sessions_quietly
+from dbt_afterimage.spark_adapter.readable_catalog import make_catalog_readable
 
 SUBMISSION_METHOD = "session"
 _MARK = "_afterimage_extended"
@@ -32,7 +31,7 @@ def extend_spark_adapter() -> None:
             return
         _add_python_submission(adapter)
         _add_methods(adapter)
-        _space_types_in_catalog(adapter)
+        make_catalog_readable(adapter)
         start_sessions_quietly()
         setattr(adapter, _MARK, True)
 
@@ -51,21 +50,6 @@ def _add_python_submission(adapter: type[Any]) -> None:
 
     adapter.default_python_submission_method = property(default_python_submission_method)
     adapter.python_submission_helpers = property(python_submission_helpers)
-
-
-def _space_types_in_catalog(adapter: type[Any]) -> None:
-    """Put a space behind each comma of a type in the catalog, so that a page can break it.
-
-    The column `before` is a struct of the whole row; dbt docs shows it in one line otherwise, so
-    wide that the columns' descriptions are beyond the edge of the page.
-    """
-    of_catalog = adapter._get_columns_for_catalog
-
-    def _get_columns_for_catalog(self: Any, relation: Any) -> Iterator[dict[str, Any]]:
-        for column in of_catalog(self, relation):
-            yield {**column, "column_type": re.sub(r",\s*", ", ", str(column["column_type"]))}
-
-    adapter._get_columns_for_catalog = _get_columns_for_catalog
 
 
 def _add_methods(adapter: type[Any]) -> None:
