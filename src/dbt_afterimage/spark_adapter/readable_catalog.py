@@ -45,18 +45,20 @@ def _rows(table: str, shown: int) -> int | None:
     from pyspark.errors import AnalysisException
     from pyspark.sql import SparkSession
 
+    from dbt_afterimage.table_state import current_state
+
+    session = SparkSession.builder.getOrCreate()
     try:
-        # how many rows are deleted by equality is known to those who read the table only
-        found = (
-            SparkSession.builder.getOrCreate()
-            .sql(
-                "select cast(summary['total-records'] as bigint) "
-                "- cast(summary['total-position-deletes'] as bigint) "
-                f"from {table}.snapshots where summary['total-equality-deletes'] = '0' "
-                f"and snapshot_id in (select snapshot_id from {table}.refs where name = 'main')"
-            )
-            .first()
-        )
+        snapshot = current_state(session, table, "iceberg")
     except AnalysisException:  # not a table of Iceberg: it has no table of its snapshots
         return shown
+    if snapshot is None:
+        return None
+    # how many rows are deleted by equality is known to those who read the table only
+    found = session.sql(
+        "select cast(summary['total-records'] as bigint) "
+        "- cast(summary['total-position-deletes'] as bigint) from "
+        f"{table}.snapshots where snapshot_id = {snapshot} "
+        "and summary['total-equality-deletes'] = '0'"
+    ).first()
     return None if found is None or found[0] is None else int(found[0])
