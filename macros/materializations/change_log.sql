@@ -5,7 +5,6 @@
 #}
 {% materialization change_log, adapter='spark', supported_languages=['python'] %}
     {%- set target_relation = this.incorporate(type='table') -%}
-    {%- do _check_session_method() -%}
     {{ run_hooks(pre_hooks) }}
     {%- call statement('main', language='python') -%}
 {{ compiled_code }}

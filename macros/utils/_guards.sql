@@ -3,18 +3,6 @@
     The comparison itself is Python (src/dbt_afterimage/guards.py), shared with the change log.
 #}
 
-{# Stops a Python model where there is no Spark in the dbt process. #}
-{% macro _check_session_method() %}
-    {%- if adapter.afterimage_connection_method() != 'session' -%}
-        {{ exceptions.raise_compiler_error(
-            "Model " ~ model.name ~ " is Python, and under `method: " ~ adapter.afterimage_connection_method()
-            ~ "` there is no Spark in the dbt process to run it. Use a target with `method: session`;"
-            ~ " profiles.yml.example has one for a cluster."
-        ) }}
-    {%- endif -%}
-{% endmacro %}
-
-
 {# Stops when a mart was made from other settings, or has columns that do not fit; adds new columns, widens types. #}
 {% macro _guard_mart(target_relation, mart, inputs) %}
     {%- if mart == 'current' -%}

@@ -286,8 +286,18 @@ def test_a_catalog_without_merge_is_refused(parameters: dict[str, str]) -> None:
         METHODS["afterimage_table_format"][0](_adapter(parameters))
 
 
-def _adapter(parameters: dict[str, str]) -> Any:
-    credentials = SimpleNamespace(server_side_parameters=parameters)
+def test_another_method_than_session_is_told_so_first() -> None:
+    adapter = _adapter({"spark.sql.catalog.spark_catalog": "an.iceberg.Catalog"}, "thrift")
+    with pytest.raises(DbtRuntimeError, match=r"`method` is thrift; allowed: session\..*Cure: "):
+        METHODS["afterimage_table_format"][0](adapter)
+
+
+def _adapter(parameters: dict[str, str], method: str = "session") -> Any:
+    from dbt.adapters.spark.connections import SparkConnectionMethod
+
+    credentials = SimpleNamespace(
+        server_side_parameters=parameters, method=SparkConnectionMethod(method)
+    )
     return SimpleNamespace(config=SimpleNamespace(credentials=credentials))
 
 

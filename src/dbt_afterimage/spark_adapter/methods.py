@@ -72,11 +72,6 @@ def afterimage_before_look_back_sql(self: Any, settings: Any, seq: str) -> str:
     return positions(settings).before_look_back_sql(seq)
 
 
-def afterimage_connection_method(self: Any) -> str:
-    """The `method` of the target's profile: `session`, `thrift`, ..."""
-    return str(self.config.credentials.method.value)
-
-
 def afterimage_columns(self: Any, relation: Any) -> list[dict[str, str]]:
     """Columns of a table or view, `name` and `data_type`; none where there is no such.
 
@@ -100,11 +95,21 @@ def afterimage_columns(self: Any, relation: Any) -> list[dict[str, str]]:
 def afterimage_table_format(self: Any) -> str:
     """Table format of the target's default catalog: `iceberg` or `delta`.
 
+    The first thing that every command asks for, so it also says where Spark must be.
+
     Raises:
-        DbtRuntimeError: the catalog is neither; history needs MERGE, which plain Parquet lacks.
+        DbtRuntimeError: Spark is elsewhere than in this process; or the catalog is neither, and
+            history needs MERGE, which plain Parquet lacks.
     """
     from pyspark.sql import SparkSession
 
+    method = str(self.config.credentials.method.value)
+    if method != "session":
+        raise DbtRuntimeError(
+            f"The target's `method` is {method}; allowed: session. This project works in the Spark "
+            "session of the dbt process, and under another method there is none. Cure: take a "
+            "target with `method: session`; profiles.yml.example has one for a cluster."
+        )
     session = SparkSession.getActiveSession()
     parameters = self.config.credentials.server_side_parameters
 
@@ -476,7 +481,6 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_before_look_back_sql": (afterimage_before_look_back_sql, ""),
     "afterimage_columns": (afterimage_columns, []),
     "afterimage_compact": (afterimage_compact, ""),
-    "afterimage_connection_method": (afterimage_connection_method, "session"),
     "afterimage_append": (afterimage_append, None),
     "afterimage_create_table": (afterimage_create_table, None),
     "afterimage_fit_mart": (afterimage_fit_mart, None),
