@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any, NoReturn
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 
 MACROS = Path(__file__).parents[1] / "macros"
 
@@ -39,7 +40,7 @@ class MacroRenderer:
     """
 
     def __init__(self, folder: Path = MACROS, **replacements: Any) -> None:
-        environment = Environment(extensions=["jinja2.ext.do"], undefined=StrictUndefined)
+        environment = _environment()
         files = {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.sql"))}
         texts = {path: text for path, text in files.items() if "endmaterialization" not in text}
         self._macros: dict[str, Callable[..., str]] = {}
@@ -51,8 +52,8 @@ class MacroRenderer:
                 environment.globals[full_name] = self._caller(full_name)
         environment.globals.update(replacements)
         for text in texts.values():
-            module = environment.from_string(_as_plain_jinja(text)).module
-            for name, macro in vars(module).items():
+            template = Template.from_code(environment, _compiled(text), environment.globals)
+            for name, macro in vars(template.module).items():
                 if name.startswith(_PREFIX):
                     self._macros[name.removeprefix(_PREFIX)] = macro
 
@@ -86,6 +87,16 @@ class _ReturnedError(Exception):
     def __init__(self, value: Any) -> None:
         super().__init__()
         self.value = value
+
+
+def _environment() -> Environment:
+    return Environment(extensions=["jinja2.ext.do"], undefined=StrictUndefined)
+
+
+@cache
+def _compiled(text: str) -> CodeType:
+    """A file's code, for all renderers: to compile all files takes a second."""
+    return _environment().compile(_as_plain_jinja(text))
 
 
 def _as_plain_jinja(text: str) -> str:
