@@ -220,6 +220,14 @@ class OpenEdgeSettings(TableSettings):
     tenant_column: str | None = None
     recid_column: str | None = None
 
+    @field_validator("other_policies", mode="before")
+    @classmethod
+    def _ids_as_text(cls, value: Any) -> Any:
+        # YAML reads an id of digits as a number
+        if not isinstance(value, list):
+            return value
+        return [str(policy) if type(policy) is int else policy for policy in value]
+
     @model_validator(mode="before")
     @classmethod
     def _before_images_by_level(cls, given: Any) -> Any:

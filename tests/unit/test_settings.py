@@ -469,6 +469,10 @@ def openedge(text: str, columns: dict[str, str | None] | None = None) -> dict[st
     return parse_settings(source(given, columns=columns))
 
 
+def test_a_policys_id_may_look_like_a_number() -> None:
+    assert openedge("other_policies: [3, 'AbC==']")["other_policies"] == ["3", "AbC=="]
+
+
 def test_openedge_defaults() -> None:
     assert openedge("table_number: 12") == {
         **{
