@@ -1,4 +1,4 @@
-"""README.md, "Add your own table": its files, as they stand there, on a table the demo lacks."""
+"""What the documents tell a user to write: their files, as they stand there, beside the demos."""
 
 from __future__ import annotations
 
@@ -25,26 +25,41 @@ PROJECT = (
     "docs",
     "tests/singular",
 )
-SOURCE_FILE = "models/staging/sales/_sales__sources.yml"
+OWN_TABLE = "## Add your own table"
+DEMO_OUT = "+enabled: &qlik false"
 
 # Two commits of 1 March 2026 and the full load before them; 35 digits, the task's number last.
 POSITION = "20260301{time}00" + "0" * 12 + "{number:07d}"
 
 
-def files_of_readme() -> dict[str, str]:
-    """Path -> text of every file that the section shows."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = readme.split("## Add your own table")[1].split("\n## ")[0]
-    assert f"`{SOURCE_FILE}`" in section
+def section_of(document: str, heading: str) -> str:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return text.split(f"\n{heading}\n")[1].split("\n## ")[0]
+
+
+def files_of(document: str, heading: str) -> dict[str, str]:
+    """Path -> text of the files that a section shows; a comment in the first line has the path."""
     files = {}
-    for language, block in re.findall(r"```(\w+)\n(.*?)```", section, flags=re.DOTALL):
-        text = re.sub(r"^   ", "", block, flags=re.MULTILINE)
-        if language == "yaml":
-            files[SOURCE_FILE] = text
-            continue
+    blocks = re.findall(r"^( *)```\w+\n(.*?)```", section_of(document, heading), re.S | re.M)
+    for indent, block in blocks:
+        text = re.sub(f"^{indent}", "", block, flags=re.MULTILINE)
         comment, body = text.split("\n", 1)
         files[re.sub(r"^(--|#) ", "", comment)] = body
     return files
+
+
+def project_with(folder: Path, files: dict[str, str]) -> None:
+    """A copy of this project, with files added."""
+    for name in PROJECT:
+        source, target = ROOT / name, folder / name
+        if source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            shutil.copy(source, target)
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 def position(time: str, number: int) -> str:
@@ -80,30 +95,23 @@ def project(
     spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> DbtProject:
-    """A copy of this project with the files of the README, built as the README says."""
+    """A copy of this project with the files of the README, built as its steps 1 to 4 say."""
     folder = tmp_path_factory.mktemp("own_table")
-    for name in PROJECT:
-        source, target = ROOT / name, folder / name
-        if source.is_dir():
-            shutil.copytree(source, target)
-        else:
-            shutil.copy(source, target)
-    for name, text in files_of_readme().items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    files = files_of("README.md", OWN_TABLE)
+    project_with(folder, {name: text for name, text in files.items() if "monitoring" not in name})
     land(spark)
     project = make_dbt_project(folder, schema="own_table")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "dbt build --select stg_qlik__invoices+`" in readme
+    assert "dbt build --select stg_qlik__invoices+`" in section_of("README.md", OWN_TABLE)
     project("build", "--select", "stg_qlik__invoices+")
     return project
 
 
 def test_one_yaml_entry_and_five_small_files_are_enough() -> None:
-    files = files_of_readme()
-    assert len(files) == 6
-    statements = {name: len(text.strip().splitlines()) for name, text in files.items()}
+    files = files_of("README.md", OWN_TABLE)
+    models = {name: text for name, text in files.items() if "invoices" in name}
+    assert len(models) == 5
+    assert len(files) == 5 + len(("sources", "tests", "change_activity"))
+    statements = {name: len(text.strip().splitlines()) for name, text in models.items()}
     assert all(lines == 1 for name, lines in statements.items() if name.endswith(".sql"))
 
 
@@ -131,3 +139,66 @@ def test_field_changes(spark: SparkSession, project: DbtProject) -> None:
         f"from {project.schema}.invoices_field_changes"
     ).collect()
     assert [tuple(row) for row in rows] == [(1, "status", "open", "paid", "before_image")]
+
+
+def test_the_demo_is_taken_out(
+    spark: SparkSession,
+    make_dbt_project: Callable[..., DbtProject],
+    project: DbtProject,
+    tmp_path: Path,
+) -> None:
+    """Step 5: then a plain build builds what is one's own, and nothing else."""
+    step = section_of("README.md", OWN_TABLE)
+    assert DEMO_OUT in step
+    assert "delete `_monitoring__unit_tests.yml`" in step
+    project_with(tmp_path, files_of("README.md", OWN_TABLE))
+    (tmp_path / "models/marts/monitoring/_monitoring__unit_tests.yml").unlink()
+    settings = tmp_path / "dbt_project.yml"
+    changed, times = re.subn(r"\+enabled: &qlik .*", DEMO_OUT, settings.read_text(encoding="utf-8"))
+    assert times == 1
+    settings.write_text(changed, encoding="utf-8")
+
+    own = make_dbt_project(tmp_path, schema=project.schema)
+    own("build")
+    tables = {row["tableName"] for row in spark.sql(f"show tables in {own.schema}").collect()}
+    made_of_invoices = {name for name in tables if "invoices" in name}
+    assert tables - made_of_invoices == {"change_activity", "afterimage_progress"}
+    activity = spark.sql(
+        "select table_name, hour(activity_hour), inserts, updates, deletes "
+        f"from {own.schema}.change_activity order by activity_hour"
+    ).collect()
+    assert [tuple(row) for row in activity] == [
+        ("invoices", 8, 0, 1, 0),
+        ("invoices", 9, 0, 0, 1),
+        ("invoices", 10, 1, 0, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "heading", "tables"),
+    [
+        ("docs/kafka.md", "## Declare and model", {"messages", "store_orders"}),
+        ("docs/openedge.md", "## Declare a table", {"_Cdc-Change-Tracking", "CDC_Work-Order"}),
+        (
+            "docs/soliddb.md",
+            "## Set it up",
+            {"sys_log", "sys_tables", "sys_columns", "loans", "loans_at_start"},
+        ),
+    ],
+)
+def test_files_of_other_systems_go_beside_the_demos(
+    make_dbt_project: Callable[..., DbtProject],
+    tmp_path: Path,
+    document: str,
+    heading: str,
+    tables: set[str],
+) -> None:
+    """They parse, with all demos there, and are made of the sources that they declare."""
+    files = files_of(document, heading)
+    project_with(tmp_path, files)
+    manifest = make_dbt_project(tmp_path, demos=["qlik", "openedge", "soliddb", "kafka"])("parse")
+    own = [node for node in manifest.nodes.values() if node.original_file_path in files]
+    models = [name for name in files if not name.endswith(".yml")]
+    assert len(own) == len(models) > 0
+    read = {name for node in own for _, name in node.sources}
+    assert read == tables

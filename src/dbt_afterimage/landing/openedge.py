@@ -179,7 +179,7 @@ def _check_restart(table: CapturedTable, places: Sequence[_Place]) -> None:
                 f"had come to {before.last} under policy {before.policy.strip()}, and under the "
                 f"later policy {place.policy.strip()} it starts at {place.first}. Its tracking "
                 "rows were landed, no row of the change table was. Cure: set `other_policies: "
-                f"[{place.policy.strip()}]` in the table's `meta.afterimage`, and declare the "
+                f"['{place.policy.strip()}']` in the table's `meta.afterimage`, and declare the "
                 "change table once more in a source of its own, where it is the other way round; "
                 "docs/openedge.md shows it."
             )
