@@ -11,6 +11,8 @@ them, and any macro, can be replaced:
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable
 from functools import cache
@@ -120,6 +122,8 @@ def _dbt() -> dict[str, Any]:
         "exceptions": SimpleNamespace(raise_compiler_error=raise_compiler_error),
         "modules": SimpleNamespace(re=re),
         "return": return_,
+        "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),  # as dbt
+        "tojson": json.dumps,
         "source": lambda source_name, table_name: f"{source_name}.{table_name}",
         "ref": lambda name: name,
         "var": lambda name, default=None: default,

@@ -30,7 +30,7 @@
     {%- endif -%}
     {%- set columns = _data_columns(changes, settings) -%}
     {%- set names = columns | map(attribute='name') | list -%}
-    {%- for name in names if name in _history_own_columns() or name == model.alias ~ '_id' -%}
+    {%- for name in names if name | lower in _history_own_columns() + [model.alias ~ "_id"] -%}
         {{ exceptions.raise_compiler_error(
             "`history`: the source table of " ~ model.name ~ " has a column `" ~ name ~ "`, which is a name that history adds."
             ~ " Rename the column in a view over the raw table, and declare that view as the source."

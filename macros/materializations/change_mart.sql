@@ -93,7 +93,8 @@
 #}
 {% macro _is_made_anew(mart, inputs, target_relation, noted) %}
     {%- if mart in ('current', 'field_changes') and noted[target_relation.identifier].recorded_at is none -%}
-        {{ return(true) }}
+        {#- the same is noted of a mart whose input never had a row -#}
+        {{ return(_has_rows(inputs[0]) or _has_rows(target_relation)) }}
     {%- endif -%}
     {%- set applied = {} -%}
     {%- if mart == 'change_activity' -%}
@@ -113,6 +114,11 @@
         {{ return(false) }}
     {%- endif -%}
     {{ return(0 in run_query(left | join(' union all ')).columns[0].values() | map('int') | list) }}
+{% endmacro %}
+
+
+{% macro _has_rows(relation) %}
+    {{ return(run_query("select 1 from " ~ relation ~ " limit 1").rows | length > 0) }}
 {% endmacro %}
 
 

@@ -31,7 +31,7 @@
 {#
     Condition: a raw column that is not NULL has a value that its declared type cannot hold.
     Spark rounds to fit a decimal's scale, cuts a number to fit an integer, and a time of day to fit a date, takes `2026`
-    for the first of January and `10:00` for ten o'clock today, all without a word: these count too.
+    for the first of January and `10:00` for ten o'clock today, and forgets nanoseconds, all without a word: these count too.
     A floating-point number is inexact anyway, it may be rounded.
 #}
 {% macro _is_uncastable(column) %}
@@ -65,7 +65,8 @@
         {#- midnight is no time of day that would be lost #}
         {{ return(failed ~ " or not " ~ raw ~ " rlike '" ~ whole_date ~ "([ T]00:00(:00([.]0*)?)?)? *$'") }}
     {%- elif column.data_type.startswith('timestamp') and column.is_text -%}
-        {{ return(failed ~ " or not " ~ raw ~ " rlike '" ~ whole_date ~ "'") }}
+        {#- a timestamp has six digits of a second -#}
+        {{ return(failed ~ " or not " ~ raw ~ " rlike '" ~ whole_date ~ "' or " ~ raw ~ " rlike '[.][0-9]{6}[0-9]*[1-9]'") }}
     {%- endif -%}
     {{ return(failed) }}
 {% endmacro %}

@@ -126,7 +126,7 @@ replays as (
             bool_or(
                 {{ 'true' if has_untracked else 'standing.unknown_columns is not null' }}
                 and not ({{ is_side_new }})
-                and later_sides.kind not in ('X', 'D')
+                and later_sides._kind not in ('X', 'D')
                 and standing.valid_from is not null
                 and (standing.valid_to_seq is null or later_sides.change_seq < standing.valid_to_seq)
             ),
@@ -140,14 +140,14 @@ replays as (
             ),
             false
         )
-        or (any_value(standing.valid_from) is null and count_if(later_sides.kind in ('X', 'K')) > 1)
+        or (any_value(standing.valid_from) is null and count_if(later_sides._kind in ('X', 'K')) > 1)
             as is_in_transaction
         {%- else %}
         false as is_in_transaction
         {%- endif %}
         {%- if table.settings.base %},
         any_value(standing.valid_from) is null
-        and coalesce(bool_or(later_sides.kind = 'I' and not ({{ is_side_new }})), false) as is_inserted_later
+        and coalesce(bool_or(later_sides._kind = 'I' and not ({{ is_side_new }})), false) as is_inserted_later
         {%- endif %}
     from first_changes
     inner join later_sides

@@ -16,7 +16,7 @@ numbered as (
     select
         *,
         row_number() over (partition by {{ partition }} order by change_seq) as touch_number,
-        count_if(kind = 'X') over (partition by {{ partition }}) as departures
+        count_if(_kind = 'X') over (partition by {{ partition }}) as departures
     from sides
 )
 
@@ -39,14 +39,14 @@ where
     {%- if is_live %}
     and (
         -- the key was empty before: what the load, or the first transaction after it, left there was another row
-        opened.opened_by is not null and touched.kind in ('I', 'K')
+        opened.opened_by is not null and touched._kind in ('I', 'K')
         -- the base may have lost the row since
         or opened.opened_by is null and (
-            touched.kind in ('U', 'X', 'D')
-            or touched.kind = 'K' and touched.departures > 0
+            touched._kind in ('U', 'X', 'D')
+            or touched._kind = 'K' and touched.departures > 0
         )
-        or opened.opened_by = 'L' and touched.kind in ('U', 'X', 'D') and (
-            touched.kind = 'U' and touched.before is null
+        or opened.opened_by = 'L' and touched._kind in ('U', 'X', 'D') and (
+            touched._kind = 'U' and touched.before is null
             {%- for name in _without(table.columns, key) %}
             or touched.before is not null and (
                 touched.before_known_columns is null
@@ -60,7 +60,7 @@ where
         )
     )
     {%- else %}
-    and opened.opened_by = 'L' and touched.kind = 'I'
+    and opened.opened_by = 'L' and touched._kind = 'I'
     {%- endif %}
 {%- endmacro %}
 

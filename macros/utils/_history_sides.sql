@@ -1,15 +1,15 @@
 {#
-    A select of changes as touches of keys: key columns, `kind`, and what decisions about keys look at.
+    A select of changes as touches of keys: key columns, `_kind`, and what decisions about keys look at.
     A key change touches two, X is its departure and K its arrival (R7); truncates and loads touch none here.
 #}
 {% macro _history_sides(table, where, has_moves=true) -%}
-{%- set kinds = "case when is_move then array('X', 'K') else array(change_oper) end" if has_moves else "array(change_oper)" -%}
+{%- set kinds = "case when _is_move then array('X', 'K') else array(change_oper) end" if has_moves else "array(change_oper)" -%}
 select
     {%- for name in table.settings.key %}
     {%- set column = _quoted(name) %}
-    {{ "case when kind = 'X' then before." ~ column ~ " else " ~ column ~ " end as " ~ column if has_moves else column }},
+    {{ "case when _kind = 'X' then before." ~ column ~ " else " ~ column ~ " end as " ~ column if has_moves else column }},
     {%- endfor %}
-    kind,
+    _kind,
     change_seq,
     changed_at,
     recorded_at,
@@ -20,12 +20,12 @@ from (
     select{{ ' *' if not has_moves }}
         {%- if has_moves %}
         *,
-        {{ _is_key_change(table.settings.key) }} as is_move
+        {{ _is_key_change(table.settings.key) }} as _is_move
         {%- endif %}
     from {{ table.changes | indent }}
     where {{ where }} and change_oper not in ('T', 'L')
 ) as moves
-    lateral view explode({{ kinds }}) sides as kind
+    lateral view explode({{ kinds }}) sides as _kind
 {%- endmacro %}
 
 
@@ -35,7 +35,7 @@ from (
 #}
 {% macro _is_of_transaction(side, version) %}
     {{- return(
-        side ~ ".kind in ('X', 'K') and coalesce(" ~ side ~ ".transaction_id = " ~ version ~ ".transaction_id, "
+        side ~ "._kind in ('X', 'K') and coalesce(" ~ side ~ ".transaction_id = " ~ version ~ ".transaction_id, "
         ~ side ~ ".changed_at <= " ~ version ~ ".valid_from)"
     ) -}}
 {% endmacro %}
@@ -47,7 +47,7 @@ from (
 #}
 {% macro _is_of_any_transaction(side) %}
     {{- return(
-        side ~ ".kind in ('X', 'K') and " ~ side ~ ".transaction_id is null and " ~ side ~ ".changed_at is null"
+        side ~ "._kind in ('X', 'K') and " ~ side ~ ".transaction_id is null and " ~ side ~ ".changed_at is null"
     ) -}}
 {% endmacro %}
 

@@ -68,9 +68,10 @@ when
     same record may arrive again in a later one.
     The raw table may gain columns, and types may become wider, without a change of the hashes of records that are there
     already: a column without a value adds nothing, and numbers go in as the widest type of their kind.
+    The comment tells the types of then: a view keeps them, and is written again only when its text is another.
 #}
 {% macro _record_hash(raw_columns, partition=none) -%}
-xxhash64(
+xxhash64( /* of columns {{ local_md5(tojson(raw_columns)) }} */
     {%- for column in raw_columns if not partition or column.name != partition.name %}
     if({{ _quoted(column.name) }} is null, null, {{ _text(column.name | lower) }}), {{ _widest(column) }}{{ ',' if not loop.last }}
     {%- endfor %}

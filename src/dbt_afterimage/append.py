@@ -91,8 +91,9 @@ def _append_to_iceberg(
     if not gather:
         writer = writer.options(**EACH_TASK_WRITES)
     if snapshot is None:
-        writer.append()
-        return
+        # nothing to validate from: first a commit of no rows, which any number of runs may make
+        rows.limit(0).writeTo(table).append()
+        snapshot = current_state(session, table, "iceberg")
     check_unchanged(session, table, after, mark)
     # An overwrite of what another run might have recorded: Iceberg refuses it when there is such.
     (

@@ -48,6 +48,11 @@ class Positions(ABC):
         return f"^({'|'.join(f'{digits}{{{width}}}' for width in cls.widths)})$"
 
     @classmethod
+    def valid_pattern(cls) -> str:
+        """The same, without what has the form and is no position all the same."""
+        return cls.pattern()
+
+    @classmethod
     def is_form_of(cls, text: str) -> bool:
         """Whether a text has the form of a position."""
         return re.fullmatch(cls.pattern(), text) is not None
@@ -154,6 +159,20 @@ class QlikPositions(Positions):
     look_back: str
 
     widths: ClassVar[tuple[int, ...]] = (35,)
+
+    @classmethod
+    def valid_pattern(cls) -> str:
+        """With a month of the year, a day of the month and a time of the day."""
+        days = {
+            "0[13578]|1[02]": "0[1-9]|[12][0-9]|3[01]",
+            "0[469]|11": "0[1-9]|[12][0-9]|30",
+            "02": "0[1-9]|1[0-9]|2[0-8]",
+        }
+        dates = "|".join(f"({months})({numbers})" for months, numbers in days.items())
+        fourth = "0[48]|[2468][048]|[13579][26]"
+        leap_day = f"([0-9]{{2}}({fourth})|({fourth}|00)00)0229"
+        times = "([01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]"
+        return f"^([0-9]{{4}}({dates})|{leap_day}){times}[0-9]{{21}}$"
 
     @property
     def lowest(self) -> str:

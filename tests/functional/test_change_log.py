@@ -346,7 +346,8 @@ def test_records_without_a_position_are_found_wherever_they_sort(
     table.land("- 1200 I 1 Ann")
     table.run()
     # settled is what came an hour before, so none of these is behind it
-    strange = ["-", "0", "20260301", f"{seq('0700')[:-1]}x", f"{seq('0800')}0"]
+    no_day = f"20260230{seq('0700')[8:]}"
+    strange = ["-", "0", "20260301", no_day, f"{seq('0700')[:-1]}x", f"{seq('0800')}0"]
     table.land("- 0600 I 2 Bob", *[f"- {text} I 7 Zoe: malformed" for text in strange])
     table.run()
     assert table.rejects() == [f"- {text} I 7 Zoe: malformed" for text in sorted(strange)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage import staging_log
+from dbt_afterimage import append, staging_log
 from dbt_afterimage.append import append_once
 from dbt_afterimage.changes.progress import (
     Progress,
@@ -90,6 +90,22 @@ def test_of_two_first_batches_one_is_refused(
     spark: SparkSession, table: str, table_format: str
 ) -> None:
     append_once(spark, table, batch(spark, FIRST, 1), table_format, None)
+    with pytest.raises(ConcurrentRunError):
+        append_once(spark, table, batch(spark, SECOND, 1), table_format, None)
+    assert ids(spark) == [1]
+
+
+def test_of_two_first_batches_at_one_moment_one_is_refused(
+    spark: SparkSession, table: str, table_format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our run has looked at the empty table when the other one comes."""
+
+    def then_another_run(*given: Any) -> None:
+        monkeypatch.undo()
+        append.check_unchanged(*given)
+        append_once(spark, table, batch(spark, FIRST, 1), table_format, None)
+
+    monkeypatch.setattr(append, "check_unchanged", then_another_run)
     with pytest.raises(ConcurrentRunError):
         append_once(spark, table, batch(spark, SECOND, 1), table_format, None)
     assert ids(spark) == [1]

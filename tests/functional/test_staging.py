@@ -284,6 +284,8 @@ BAD_TEXTS = [
     ("seen_at", "2026"),
     ("seen_at", "10:00"),
     ("seen_at", "T10:00:00"),
+    ("seen_at", "2026-03-02 08:00:00.1234567"),
+    ("seen_at", "2026-03-02T08:00:00.000000001Z"),
     ("is_open", "maybe"),
     ("ratio", "half"),
     ("payload", "0xyz"),
@@ -327,7 +329,7 @@ TEXTS: RawTable = (
             price="1.500",
             rate="1.00000000000",
             shipped_on="2026-03-02 00:00:00.000",
-            seen_at="2026-3-2",
+            seen_at="2026-3-2 8:00:00.100000000",
             payload="00FF",
         ),
         texts("empty", payload=""),
@@ -760,7 +762,8 @@ def test_values_that_look_wrong_and_are_not(staged: Project) -> None:
     assert [row["reject_reason"] for row in (nulls, zeros, empty)] == [None] * 3
     assert [nulls[name] for name in list(TEXT_TYPES)[6:]] == [None] * 8
     assert (zeros["price"], zeros["rate"]) == (Decimal("1.50"), Decimal(1))
-    assert (zeros["shipped_on"], zeros["seen_at"]) == (date(2026, 3, 2), datetime(2026, 3, 2))
+    assert zeros["shipped_on"] == date(2026, 3, 2)
+    assert zeros["seen_at"] == datetime(2026, 3, 2, 8, 0, 0, 100_000)
     assert (zeros["payload"], empty["payload"]) == (b"\0\xff", b"")
 
 

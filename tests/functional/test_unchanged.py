@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
 from dbt_afterimage.noted_at_start import Noted, forget_noted, noted_at_start
-from tests.functional.people import LATER, PEOPLE_LATER, People
+from tests.functional.dbt_project import DbtProject
+from tests.functional.people import LATER, MODELS, PEOPLE, PEOPLE_LATER, People, seq, start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def raw_table(people: People) -> str:
@@ -41,6 +46,28 @@ def test_raw_tables_that_did_not_change_are_not_opened(people: People) -> None:
     people.dbt("run")
     with people.untouched(), out_of_reach(people):
         people.dbt("run")
+
+
+def test_tables_without_a_row_are_left_as_they_are(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    table_format: str,
+    tmp_path: Path,
+) -> None:
+    project = make_dbt_project(tmp_path, schema="nobody")
+    nobody = start(project, spark, table_format, MODELS)
+    nobody.land(PEOPLE, [])
+    nobody.dbt("run")
+    with nobody.untouched():
+        nobody.dbt("run")
+    # a delete of a key that nobody has seen leaves nothing in history, either
+    nobody.land(PEOPLE, [(seq(1), "D", 1, "Ann", "first", 0.5, "1.25")])
+    nobody.dbt("run")
+    with nobody.untouched():
+        nobody.dbt("run")
+    nobody.land(PEOPLE, [(seq(2), "I", 2, "Bob", "second", 0.5, "1.25")])
+    nobody.dbt("run")
+    assert nobody.rows("current", "id, name", "id") == [(2, "Bob")]
 
 
 def test_a_commit_that_brings_nothing_new_is_looked_at_once(people: People) -> None:

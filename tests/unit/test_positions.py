@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dbt_afterimage.positions import (
@@ -29,6 +30,34 @@ times = st.datetimes(min_value=datetime(1970, 1, 1), max_value=datetime(2999, 12
 def seq(time: str, hundredths: str = "07", counter: str = COUNTER) -> str:
     """The position of a time such as `2026-03-02 08:00:00`."""
     return "".join(c for c in time if c.isdigit()) + hundredths + counter
+
+
+@given(
+    st.tuples(
+        st.integers(1, 9999),
+        st.integers(0, 13),
+        st.integers(0, 32),
+        st.integers(0, 25),
+        st.integers(0, 61),
+        st.integers(0, 61),
+    )
+)
+@example((2000, 2, 29, 0, 0, 0))
+@example((1900, 2, 29, 0, 0, 0))
+@example((2024, 2, 29, 23, 59, 59))
+@example((2026, 2, 29, 0, 0, 0))
+@example((2026, 2, 30, 0, 0, 0))
+@example((2026, 6, 31, 0, 0, 0))
+def test_a_valid_position_of_qlik_begins_with_a_time(parts: tuple[int, ...]) -> None:
+    try:
+        datetime(*parts)  # type: ignore[arg-type]
+        is_time = True
+    except ValueError:
+        is_time = False
+    year, *rest = parts
+    text = seq(f"{year:04d}" + "".join(f"{part:02d}" for part in rest))
+    assert len(text) == WIDTH
+    assert (re.fullmatch(QlikPositions.valid_pattern(), text) is not None) == is_time
 
 
 def test_the_look_back_comes_from_the_settings() -> None:

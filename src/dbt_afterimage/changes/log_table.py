@@ -15,6 +15,8 @@ from dbt_afterimage.guarded_table import alter_table, check_table, column_types
 from dbt_afterimage.guards import GuardError, Origin, Wanted
 from dbt_afterimage.settings import did_you_mean
 
+_LISTS_OF_NAMES = ("declared_changed_columns", "known_columns", "before_known_columns")
+
 
 def log_origin(context: dict[str, Any]) -> Origin:
     """What a change log is made from. It holds every change, whichever columns are tracked."""
@@ -83,8 +85,10 @@ def fitted(rows: DataFrame, log: StructType) -> DataFrame:
     """The rows with the columns and types of the log.
 
     A data column that the source has no longer is unknown in them, so that its last value stays.
+    One that changed its letters is named as the log names it, also where names are values.
     """
     given = {field.name.lower() for field in rows.schema.fields}
+    rows = _with_names_of(log, rows)
     if any(field.name.lower() not in given for field in log.fields):
         known = F.array(
             *[F.lit(name) for name in rows.columns if name not in {*LOG_COLUMNS, "before"}]
@@ -101,6 +105,21 @@ def fitted(rows: DataFrame, log: StructType) -> DataFrame:
             }
         )
     return rows.select(*_fitted_columns(rows.schema, log))
+
+
+def _with_names_of(log: StructType, rows: DataFrame) -> DataFrame:
+    logged = {field.name.lower(): field.name for field in log.fields}
+    names = {name: logged.get(name.lower(), name) for name in rows.columns}
+    renamed = {name: new for name, new in names.items() if name != new}
+    if not renamed:
+        return rows
+    rows = rows.withColumnsRenamed(renamed)
+    new_names = F.create_map(*[F.lit(name) for pair in renamed.items() for name in pair])
+
+    def translated(column: str) -> Column:
+        return F.transform(column, lambda name: F.coalesce(F.try_element_at(new_names, name), name))
+
+    return rows.withColumns({column: translated(column) for column in _LISTS_OF_NAMES})
 
 
 def _fitted_columns(

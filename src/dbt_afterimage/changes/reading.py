@@ -91,7 +91,7 @@ def read(
 def is_position(where: Positions) -> Column:
     """True for a change_seq that can be compared: neither NULL nor malformed."""
     seq = F.col("change_seq")
-    well_formed = seq.rlike(where.pattern()) & (seq >= where.lowest)
+    well_formed = seq.rlike(where.valid_pattern()) & (seq >= where.lowest)
     return F.coalesce(well_formed, F.lit(False))
 
 
@@ -106,7 +106,7 @@ def _is_behind(floor: str, where: Positions, changes: DataFrame) -> Column:
         return (seq > floor) | seq.isNull()
     others = seq.isNull() | (seq < where.lowest)
     strange = (
-        changes.filter((seq >= where.lowest) & (seq <= floor) & ~seq.rlike(where.pattern()))
+        changes.filter((seq >= where.lowest) & (seq <= floor) & ~seq.rlike(where.valid_pattern()))
         .select("change_seq")
         .distinct()
         .limit(_FEW + 1)

@@ -1,0 +1,163 @@
+"""What a source may call its columns, and how their types and letters may change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dbt_afterimage.changes.contract import LOG_COLUMNS, STAGED_COLUMNS
+from tests.functional.dbt_project import DbtProject
+from tests.functional.people import HEADERS, MODELS, People, seq, start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MACROS = Path(__file__).parents[2] / "macros"
+# `history` refuses these with a message: it adds columns of these names
+OF_HISTORY = {
+    "valid_from",
+    "valid_to",
+    "valid_from_seq",
+    "valid_to_seq",
+    "is_current",
+    "opened_by",
+    "closed_by",
+    "changed_columns",
+    "unknown_columns",
+}
+
+
+@pytest.fixture
+def new_people(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    table_format: str,
+    tmp_path: Path,
+) -> Callable[[str], People]:
+    """The small project in a schema of its own, with nothing landed yet."""
+
+    def make(schema: str) -> People:
+        return start(make_dbt_project(tmp_path, schema=schema), spark, table_format, MODELS)
+
+    return make
+
+
+def names_in_sql() -> list[str]:
+    """Aliases and CTEs of the SQL of staging and marts, but for reserved ones."""
+    files = [
+        *(MACROS / "marts").glob("*.sql"),
+        *(MACROS / "utils").glob("_history*.sql"),
+        *(MACROS / "utils").glob("_[cfv]*.sql"),
+        *(MACROS / "utils").glob("*_touches.sql"),
+        MACROS / "utils" / "_qlik_staging.sql",
+    ]
+    names: set[str] = set()
+    for file in files:
+        text = re.sub(r"\{#.*?#\}", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+        names.update(re.findall(r"\bas ([a-z]\w*)\b(?!\()", text))
+        names.update(re.findall(r"\b([a-z]\w*) as \(", text))
+    return sorted(names - {*STAGED_COLUMNS, *LOG_COLUMNS, *OF_HISTORY, "before", "outcome"})
+
+
+def test_a_data_column_may_have_any_name_that_the_sql_uses_itself(
+    new_people: Callable[[str], People],
+) -> None:
+    """All of them at once; each must hold what the first one holds, in every table."""
+    names = names_in_sql()
+    assert {"kind", "sides", "versions", "target", "source"} < {*names, "kind"}
+    if "kind" not in names:
+        names.append("kind")
+    people = new_people("any_name")
+
+    def record(number: int, oper: str, key: int, value: str) -> tuple[Any, ...]:
+        return (seq(number), oper, key, *[value] * len(names))
+
+    columns = {**HEADERS, "id": "int", **dict.fromkeys(names, "string")}
+    batches = [
+        [record(10, "I", 1, "a"), record(11, "I", 2, "p")],
+        # in time, and a key that moves
+        [
+            record(20, "B", 1, "a"),
+            record(20, "U", 1, "b"),
+            record(30, "B", 2, "p"),
+            record(30, "U", 3, "q"),
+        ],
+        # late, so that a key is built again
+        [record(15, "B", 1, "a"), record(15, "U", 1, "aa")],
+    ]
+    landed: list[tuple[Any, ...]] = []
+    for batch in batches:
+        landed += batch
+        people.land(columns, landed)
+        people.dbt("run")
+
+    name = f"`{names[0]}`"
+    history = [
+        (1, "a", seq(10), seq(15)),
+        (1, "aa", seq(15), seq(20)),
+        (1, "b", seq(20), None),
+        (2, "p", seq(11), seq(30)),
+        (3, "q", seq(30), None),
+    ]
+    shown = f"id, {name}, valid_from_seq, valid_to_seq"
+    assert people.rows("history", shown, "id, valid_from_seq") == history
+    assert people.rows("current", f"id, {name}", "id") == [(1, "b"), (3, "q")]
+    for table in ("changes", "history", "current"):
+        given = people.spark.table(people.name(table)).select([f"`{name}`" for name in names])
+        assert all(len({*row}) == 1 for row in given.collect())
+    counts = people.spark.sql(
+        f"select column_name, count(*) from {people.name('field_changes')} group by column_name"
+    ).collect()
+    # of id 1 at 15 and at 20, and of the row that moved from 2 to 3
+    assert {row[0]: row[1] for row in counts} == {"id": 1, **dict.fromkeys(names, 3)}
+
+
+def test_a_decimal_that_only_gains_digits_gets_through(
+    new_people: Callable[[str], People],
+) -> None:
+    """Nothing else of the change table changes: not its columns, nor their kinds of types."""
+    people = new_people("more_digits")
+    columns = {**HEADERS, "id": "int", "small": "smallint", "fee": "decimal(5,2)"}
+    people.land(columns, [(seq(1), "I", 1, 7, "1.25")])
+    people.dbt("run")
+    landed = [(seq(1), "I", 1, 7, "1.25"), (seq(2), "I", 2, 70_000, "1234567.89")]
+    people.land({**columns, "small": "int", "fee": "decimal(9,2)"}, landed)
+    people.dbt("run")
+    assert people.rows("history", "id, small, fee", "id") == [
+        (1, 7, Decimal("1.25")),
+        (2, 70_000, Decimal("1234567.89")),
+    ]
+    for table in ("changes", "history", "current"):
+        types = people.types(table)
+        assert (types["small"], types["fee"]) == ("int", "decimal(9,2)")
+
+
+def test_a_column_that_changes_its_letters_is_the_same_column(
+    new_people: Callable[[str], People],
+) -> None:
+    """An update that leaves out a large object names the columns that it knows: in new letters."""
+    people = new_people("letters")
+    people.declare(lob_columns=["note"])
+    columns = {**HEADERS, "header__change_mask": "string", "id": "int"}
+    first = (seq(1), "I", "38", 1, "Ann", "long")
+    people.land({**columns, "name": "string", "note": "string"}, [first])
+    people.dbt("run")
+    # three header columns: name is bit 4
+    images = [
+        (seq(2), "B", None, 1, "Ann", None),
+        (seq(2), "U", "10", 1, "Bob", None),
+    ]
+    people.land({**columns, "NAME": "string", "note": "string"}, [first, *images])
+    people.dbt("run")
+    assert people.rows("history", "name, note, valid_to_seq", "valid_from_seq") == [
+        ("Ann", "long", seq(2)),
+        ("Bob", "long", None),
+    ]
+    assert people.rows("field_changes", "column_name, old_value, new_value", "1") == [
+        ("name", "Ann", "Bob")
+    ]
