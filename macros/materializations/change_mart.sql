@@ -29,7 +29,9 @@
     {%- if noted and not _has_applied_all(mart, inputs, target_relation, noted) -%}
         {%- set noted = _noted_by(target_relation, inputs) -%}
     {%- endif -%}
-    {%- if noted and _has_applied_all(mart, inputs, target_relation, noted) -%}
+    {%- if noted and (
+        _has_applied_all(mart, inputs, target_relation, noted) or _is_empty_still(mart, inputs, target_relation, noted)
+    ) -%}
         {%- do _guard_mart(target_relation, mart, inputs) -%}
         {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
     {%- elif is_first or _is_made_anew(mart, inputs, target_relation, noted) -%}
@@ -86,6 +88,18 @@
 {% endmacro %}
 
 
+{# Whether a mart and its input have never had a row: of such a mart no batch is noted, as if it were to be made anew. #}
+{% macro _is_empty_still(mart, inputs, target_relation, noted) %}
+    {%- if mart not in ('current', 'field_changes') or noted[target_relation.identifier].recorded_at is not none -%}
+        {{ return(false) }}
+    {%- endif -%}
+    {%- set statement -%}
+        (select 1 from {{ inputs[0] }} limit 1) union all (select 1 from {{ target_relation }} limit 1)
+    {%- endset -%}
+    {{ return(run_query(statement).rows | length == 0) }}
+{% endmacro %}
+
+
 {#
     Whether a mart's input holds nothing any more of what the mart has applied: `rebuild_changes` made the log anew, or
     somebody dropped it. Added to the mart's rows, its rows would stand there twice. Or its history was built anew, and what
@@ -93,8 +107,7 @@
 #}
 {% macro _is_made_anew(mart, inputs, target_relation, noted) %}
     {%- if mart in ('current', 'field_changes') and noted[target_relation.identifier].recorded_at is none -%}
-        {#- the same is noted of a mart whose input never had a row -#}
-        {{ return(_has_rows(inputs[0]) or _has_rows(target_relation)) }}
+        {{ return(true) }}
     {%- endif -%}
     {%- set applied = {} -%}
     {%- if mart == 'change_activity' -%}
@@ -114,11 +127,6 @@
         {{ return(false) }}
     {%- endif -%}
     {{ return(0 in run_query(left | join(' union all ')).columns[0].values() | map('int') | list) }}
-{% endmacro %}
-
-
-{% macro _has_rows(relation) %}
-    {{ return(run_query("select 1 from " ~ relation ~ " limit 1").rows | length > 0) }}
 {% endmacro %}
 
 
