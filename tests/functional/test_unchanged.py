@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
+import pytest
+
 from dbt_afterimage.noted_at_start import Noted, forget_noted, noted_at_start
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import LATER, MODELS, PEOPLE, PEOPLE_LATER, People, seq, start
+from tests.functional.project_files import write_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,6 +71,39 @@ def test_tables_without_a_row_are_left_as_they_are(
     nobody.land(PEOPLE, [(seq(2), "I", 2, "Bob", "second", 0.5, "1.25")])
     nobody.dbt("run")
     assert nobody.rows("current", "id, name", "id") == [(2, "Bob")]
+
+
+@pytest.mark.parametrize("kind", ["view", "parquet"])
+def test_raw_tables_without_versions_are_read_in_each_run(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    table_format: str,
+    tmp_path: Path,
+    kind: str,
+) -> None:
+    """A view over the change table, which the README advises, and a table of another catalog."""
+    project = make_dbt_project(tmp_path, schema=f"of_{kind}")
+    start(project, spark, table_format, MODELS)
+    schema, landed = f"of_{kind}_raw", f"of_{kind}_raw.people__ct"
+    if kind == "parquet":
+        schema, landed = f"spark_catalog.{schema}", f"spark_catalog.{landed}"
+    meta = {"afterimage": {"system": "qlik_change_table", "key": ["id"]}}
+    tables = [{"name": "people__ct", "config": {"meta": meta}}]
+    raw = {"name": "raw", "schema": schema, "tables": tables}
+    write_files(tmp_path, {"models/sources.yml": {"version": 2, "sources": [raw]}})
+    columns = "header__change_seq string, header__change_oper string, id int, name string"
+    spark.sql(f"create schema if not exists {schema}")
+    if kind == "parquet":
+        spark.sql(f"create table {landed} ({columns}) using parquet location '{tmp_path}/raw'")
+    else:
+        landed = f"{schema}.people_landed"
+        spark.sql(f"create table {landed} ({columns}) using {table_format}")
+        spark.sql(f"create view {schema}.people__ct as select * from {landed}")
+    for number, name in enumerate(["Ann", "Bob", "Cid"], start=1):
+        spark.sql(f"insert into {landed} values ('{seq(number)}', 'I', {number}, '{name}')")
+        project("build")
+        current = spark.sql(f"select count(*), max(name) from {project.schema}.people_current")
+        assert tuple(current.collect()[0]) == (number, name)
 
 
 def test_a_commit_that_brings_nothing_new_is_looked_at_once(people: People) -> None:

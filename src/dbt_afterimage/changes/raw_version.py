@@ -36,7 +36,9 @@ def raw_version(session: SparkSession, context: dict[str, Any], staged: DataFram
     """
     if any(context[name] for name in OVERRIDES):
         return None
-    versions = [_version(session, relation) for relation in context["upstream"]]
+    versions = [
+        _version(session, relation, context["file_format"]) for relation in context["upstream"]
+    ]
     if not versions or None in versions:
         return None
     parts = [versions, context["settings"], staged.schema.json()]
@@ -52,20 +54,28 @@ def is_noted(session: SparkSession, progress: str, model: str, version: str) -> 
     return not session.table(progress).filter(same).isEmpty()
 
 
-def _version(session: SparkSession, relation: str) -> Sequence[str] | None:
+def _version(session: SparkSession, relation: str, table_format: str) -> Sequence[str] | None:
     """The version of a table, or the text of a staging view; None for anything else."""
     try:
         rows = session.sql(f"show tblproperties {relation}").collect()
-        properties = {row["key"]: row["value"] for row in rows}
-        for name in ("afterimage.definition", "current-snapshot-id"):
-            if name in properties:
-                return relation, str(properties[name])
-        # the identity as well: a Delta table that was made anew begins with version 0 again
-        table = session.sql(f"describe detail {relation}").select("id").first()
-        commit = session.sql(f"describe history {relation} limit 1").select("version").first()
     except AnalysisException as error:
         if error.getCondition() in ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
             # declared and never landed: a table of which the log alone is read
             return relation, "absent"
+        return None
+    properties = {row["key"]: row["value"] for row in rows}
+    for name in ("afterimage.definition", "current-snapshot-id"):
+        if name in properties:
+            return relation, str(properties[name])
+    return _version_of_delta(session, relation) if table_format == "delta" else None
+
+
+def _version_of_delta(session: SparkSession, relation: str) -> Sequence[str] | None:
+    # Where Delta is not loaded, Spark takes `describe detail` for a question to a table `detail`.
+    try:
+        commit = session.sql(f"describe history {relation} limit 1").select("version").first()
+        # the identity as well: a table that was made anew begins with version 0 again
+        table = session.sql(f"describe detail {relation}").select("id").first()
+    except AnalysisException:
         return None
     return relation, str(table and table["id"]), str(commit and commit["version"])
