@@ -97,7 +97,7 @@ horizon as (
 last_mark as (
     select max(arrival) as arrival
     from {{ _progress_relation() }}
-    where model = '{{ model.identifier }}'
+    where model = '{{ _noted_name(model) }}'
 ),
 {%- endif %}
 

@@ -64,9 +64,9 @@ where is_current
 {% macro _current_batch(target_relation, history, noted) %}
     {%- set after = adapter.afterimage_state(target_relation) -%}
     {%- set settings = _settings_of(model) -%}
-    {%- set is_new = _recorded_after(noted[target_relation.identifier].recorded_at) -%}
+    {%- set is_new = _recorded_after(noted[_noted_name(target_relation)].recorded_at) -%}
     {%- set found = fromjson(_asked({'found': _batch_question(history, is_new)}).found) -%}
-    {%- set publications = noted[history.identifier] -%}
+    {%- set publications = noted[_noted_name(history)] -%}
     {%- if not found.changes and publications.paths in ([], ['narrow']) -%}
         {{ return(none) }}
     {%- endif -%}

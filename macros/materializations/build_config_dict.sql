@@ -6,7 +6,7 @@
 {{ dbt.build_config_dict(model) }}
 {%- if model.config.materialized in ('change_log', 'staging_log') and execute %}
 config_dict["afterimage"] = {{ {
-    'model': model.alias,
+    'model': _noted_name(this),
     'settings': _settings_of(model),
     'log': this | string,
     'rejected': this.incorporate(path={'identifier': this.identifier ~ '_rejected'}) | string,

@@ -36,7 +36,7 @@
         {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
     {%- elif is_first or _is_made_anew(mart, inputs, target_relation, noted) -%}
         {%- set applied = _mart_applied_by_rebuild(mart, inputs) -%}
-        {%- if mart == 'history' and existing is not none -%}
+        {%- if mart == 'history' -%}
             {%- do _forget_followers() -%}
         {%- endif -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
@@ -45,7 +45,7 @@
             config.get('partition_by') or [], _table_properties(mart)
         ) -%}
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
-        {%- do _write_progress(target_relation.identifier, applied) -%}
+        {%- do _write_progress(_noted_name(target_relation), applied) -%}
     {%- else -%}
         {%- do _guard_mart(target_relation, mart, inputs) -%}
         {%- set batch = _mart_batch(target_relation, mart, inputs, noted) -%}
@@ -66,7 +66,7 @@
                     {{ batch.statement }}
                 {%- endcall -%}
             {%- endif -%}
-            {%- do _write_progress(target_relation.identifier, batch.applied) -%}
+            {%- do _write_progress(_noted_name(target_relation), batch.applied) -%}
         {%- endif -%}
     {%- endif -%}
 
@@ -82,15 +82,15 @@
 #}
 {% macro _has_applied_all(mart, inputs, target_relation, noted) %}
     {%- set input = inputs[1] if mart == 'field_changes' and inputs | length > 1 else inputs[0] -%}
-    {%- set applied = noted[target_relation.identifier].recorded_at -%}
-    {%- set published = noted[input.identifier].recorded_at -%}
+    {%- set applied = noted[_noted_name(target_relation)].recorded_at -%}
+    {%- set published = noted[_noted_name(input)].recorded_at -%}
     {{ return(applied is not none and published is not none and applied >= published) }}
 {% endmacro %}
 
 
 {# Whether a mart and its input have never had a row: of such a mart no batch is noted, as if it were to be made anew. #}
 {% macro _is_empty_still(mart, inputs, target_relation, noted) %}
-    {%- if mart not in ('current', 'field_changes') or noted[target_relation.identifier].recorded_at is not none -%}
+    {%- if mart not in ('current', 'field_changes') or noted[_noted_name(target_relation)].recorded_at is not none -%}
         {{ return(false) }}
     {%- endif -%}
     {%- set statement -%}
@@ -106,7 +106,7 @@
     the mart had applied was forgotten.
 #}
 {% macro _is_made_anew(mart, inputs, target_relation, noted) %}
-    {%- if mart in ('current', 'field_changes') and noted[target_relation.identifier].recorded_at is none -%}
+    {%- if mart in ('current', 'field_changes') and noted[_noted_name(target_relation)].recorded_at is none -%}
         {{ return(true) }}
     {%- endif -%}
     {%- set applied = {} -%}
@@ -115,7 +115,7 @@
             {%- do applied.update({log.changes | string: log.counted.recorded_at}) -%}
         {%- endfor -%}
     {%- else -%}
-        {%- do applied.update({inputs[0] | string: noted[target_relation.identifier].recorded_at}) -%}
+        {%- do applied.update({inputs[0] | string: noted[_noted_name(target_relation)].recorded_at}) -%}
     {%- endif -%}
     {%- set left = [] -%}
     {%- for input, recorded_at in applied.items() if recorded_at -%}
@@ -179,7 +179,7 @@
         {%- set applied = _change_activity_applied('rebuild') -%}
     {%- elif mart == 'field_changes' and inputs | length > 1 -%}
         {#- old values come from history: what it has applied #}
-        {%- set applied = _read_progress(inputs[1].identifier) -%}
+        {%- set applied = _read_progress(_noted_name(inputs[1])) -%}
     {%- else -%}
         {%- set positions = ["null", "null"] if mart != 'history' else [
             "max(" ~ _of_changes_and_loads('change_seq') ~ ")",

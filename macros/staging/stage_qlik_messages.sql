@@ -29,7 +29,11 @@ with
 messages as (
     select
         {%- for name in _qlik_message_columns() %}
+        {%- if name in ('_change_mask', '_column_mask') %}
+        nullif(regexp_replace({{ name[1:] }}, '^0[xX]', ''), '') as {{ name }},
+        {%- else %}
         {{ _quoted(name[1:]) }} as {{ name }},
+        {%- endif %}
         {%- endfor %}
         image as _after,
         before as _before

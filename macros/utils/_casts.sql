@@ -49,13 +49,12 @@
         {%- if spare -%}
             {%- set failed = failed ~ " or " ~ value ~ " <> try_cast(" ~ raw ~ " as decimal(38, " ~ scale ~ "))" -%}
         {%- endif -%}
-        {%- if spare < 10 -%}
-            {#- too few of them to tell: the text itself has a digit where the type has none #}
-            {%- set failed = failed ~ " or " ~ raw ~ " rlike '[.][0-9]{" ~ decimal.group(2) ~ "}[0-9]*[1-9][0-9]* *$'" -%}
-            {#- in exponent form the exponent moves the point #}
-            {%- set failed = failed ~ " or length(regexp_extract(" ~ raw ~ ", '[.]([0-9]*?)0*[eE]', 1))"
-                ~ " - try_cast(regexp_extract(" ~ raw ~ ", '[eE]([+-]?[0-9]+) *$', 1) as int) > " ~ decimal.group(2) -%}
-        {%- endif -%}
+        {#- digits behind these: the text itself has one where the type has none #}
+        {%- set failed = failed ~ " or " ~ raw ~ " rlike '[.][0-9]{" ~ decimal.group(2) ~ "}[0-9]*[1-9][0-9]*[^0-9eE]*$'" -%}
+        {#- in exponent form the exponent moves the point #}
+        {%- set failed = failed ~ " or " ~ raw ~ " rlike '[1-9][0-9.]*[eE]'"
+            ~ " and length(regexp_extract(" ~ raw ~ ", '[.]([0-9]*?)0*[eE]', 1))"
+            ~ " - try_cast(regexp_extract(" ~ raw ~ ", '[eE]([+-]?[0-9]+)', 1) as int) > " ~ decimal.group(2) -%}
     {%- elif column.data_type in ('tinyint', 'smallint', 'int', 'bigint')
         and column.raw_type.startswith(('decimal', 'float', 'double')) -%}
         {{ return(failed ~ " or " ~ value ~ " <> " ~ raw) }}
@@ -66,7 +65,21 @@
         {{ return(failed ~ " or not " ~ raw ~ " rlike '" ~ whole_date ~ "([ T]00:00(:00([.]0*)?)?)? *$'") }}
     {%- elif column.data_type.startswith('timestamp') and column.is_text -%}
         {#- a timestamp has six digits of a second -#}
-        {{ return(failed ~ " or not " ~ raw ~ " rlike '" ~ whole_date ~ "' or " ~ raw ~ " rlike '[.][0-9]{6}[0-9]*[1-9]'") }}
+        {%- set failed = failed ~ " or not " ~ raw ~ " rlike '" ~ whole_date ~ "' or " ~ raw ~ " rlike '[.][0-9]{6}[0-9]*[1-9]'" -%}
+        {%- if column.data_type == 'timestamp_ntz' -%}
+            {#- a time of day without a zone; Spark forgets the one that the text has -#}
+            {%- set failed = failed ~ " or " ~ raw ~ " rlike ':.*([+-]|[A-Za-z] *$)' and not " ~ raw ~ " rlike '[0-9]Z *$'" -%}
+        {%- endif -%}
+        {{ return(failed) }}
+    {%- elif column.data_type == 'boolean' and not column.is_text -%}
+        {{ return(failed ~ " or " ~ raw ~ " not in (0, 1)") }}
+    {%- elif column.data_type in ('float', 'double')
+        and (column.is_text or column.raw_type.startswith(('decimal', 'double'))) -%}
+        {#- too large a number becomes infinity -#}
+        {%- set is_given = (raw ~ " rlike '(?i)inf'") if column.is_text else ("abs(" ~ raw ~ ") = double('infinity')") -%}
+        {{ return(failed ~ " or abs(" ~ value ~ ") = double('infinity') and not " ~ is_given) }}
+    {%- elif column.data_type == 'binary' and column.is_text -%}
+        {{ return(failed ~ " or length(" ~ raw ~ ") % 2 = 1") }}
     {%- endif -%}
     {{ return(failed) }}
 {% endmacro %}

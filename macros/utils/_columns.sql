@@ -1,6 +1,6 @@
-{# A column name as SQL: in backticks only where Spark needs them. #}
+{# A column name as SQL: in backticks only where Spark needs them. Three words are values, not names. #}
 {% macro _quoted(name) %}
-    {%- if modules.re.match('^[A-Za-z_][A-Za-z0-9_]*$', name) -%}
+    {%- if modules.re.match('^[A-Za-z_][A-Za-z0-9_]*$', name) and name | lower not in ('null', 'true', 'false') -%}
         {{ return(name) }}
     {%- endif -%}
     {{ return('`' ~ name | replace('`', '``') ~ '`') }}

@@ -13,7 +13,7 @@
 
 
 {% macro _field_changes_batch_by_images(target_relation, changes, settings, noted) %}
-    {%- set applied = noted[target_relation.identifier].recorded_at -%}
+    {%- set applied = noted[_noted_name(target_relation)].recorded_at -%}
     {%- set is_new = _recorded_after(applied) -%}
     {%- set answers = _asked({
         'found': _batch_question(changes, is_new),
@@ -41,15 +41,15 @@
 
 {% macro _field_changes_batch_by_versions(target_relation, changes, history, settings, noted) %}
     {%- set state = adapter.afterimage_state(target_relation) -%}
-    {%- set applied = noted[target_relation.identifier] -%}
-    {%- set current = noted[history.identifier] -%}
+    {%- set applied = noted[_noted_name(target_relation)] -%}
+    {%- set current = noted[_noted_name(history)] -%}
     {%- set is_new = _recorded_after(applied.recorded_at) -%}
     {%- set answers = _asked({
         'found': _batch_question(history, is_new),
         'published': _newest_batch_question(target_relation, is_new),
     }) -%}
     {%- set written = fromjson(answers.found).changes -%}
-    {%- set publications = noted[history.identifier] -%}
+    {%- set publications = noted[_noted_name(history)] -%}
     {%- if not written and publications.paths in ([], ['narrow']) -%}
         {{ return(none) }}
     {%- endif -%}

@@ -9,7 +9,7 @@
 {% macro _history_batch(target_relation, changes, noted) %}
     {%- set after = adapter.afterimage_state(target_relation) -%}
     {%- set table = _history_table(changes) -%}
-    {%- set applied = noted[target_relation.identifier] -%}
+    {%- set applied = noted[_noted_name(target_relation)] -%}
     {%- set is_new = _recorded_after(applied.recorded_at) -%}
     {%- set answers = _asked({
         'found': _history_look_question(table, is_new),

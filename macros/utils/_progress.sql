@@ -4,12 +4,30 @@
 {% endmacro %}
 
 
+{#
+    The name of a table in it: with its schema where that is not the target's, for projects with other schemas of their own may
+    share a target.
+#}
+{% macro _noted_name(relation) %}
+    {{ return(relation.identifier if relation.schema == target.schema else relation.schema ~ '.' ~ relation.identifier) }}
+{% endmacro %}
+
+
+{% macro _noted_names(relations) %}
+    {%- set names = [] -%}
+    {%- for relation in relations -%}
+        {%- do names.append(_noted_name(relation)) -%}
+    {%- endfor -%}
+    {{ return(names) }}
+{% endmacro %}
+
+
 {# Creates it on the first run. Afterwards it commits nothing, but for many files that small batches have left. #}
 {% macro _create_progress() %}
     {%- do run_query("create schema if not exists " ~ target.schema) -%}
     {%- set statement -%}
         create table if not exists {{ _progress_relation() }} (
-            model string comment 'name of the model that published',
+            model string comment 'the table that was published to, with its schema where that is not the schema of the target',
             recorded_at timestamp comment 'the last batch of the change log that it has applied',
             change_seq string comment 'greatest change_seq that it has applied',
             changed_at timestamp comment 'greatest changed_at that it has applied',
@@ -34,14 +52,14 @@
 
 {# The same of a mart and its inputs, by relation name. #}
 {% macro _noted_by(mart, inputs) %}
-    {{ return(_noted_since(mart.identifier, ([mart] + inputs) | map(attribute='identifier') | list)) }}
+    {{ return(_noted_since(_noted_name(mart), _noted_names([mart] + inputs))) }}
 {% endmacro %}
 
 
 {# What they had applied when the command began, and have not changed since: {recorded_at}, none where that is not known. #}
 {% macro _noted_at_start(mart, inputs) %}
     {{ return(adapter.afterimage_noted_at_start(
-        _progress_relation(), ([mart] + inputs) | map(attribute='identifier') | list
+        _progress_relation(), _noted_names([mart] + inputs)
     )) }}
 {% endmacro %}
 
@@ -113,7 +131,7 @@
     {%- set names = [] -%}
     {%- for node in graph.nodes.values() -%}
         {%- if node.config.materialized == 'change_mart' and model.unique_id in node.depends_on.nodes -%}
-            {%- do names.append(node.alias) -%}
+            {%- do names.append(_noted_name(api.Relation.create(schema=node.schema, identifier=node.alias))) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- do adapter.afterimage_forget_progress(_progress_relation(), names) -%}

@@ -39,11 +39,17 @@
 
 {# Settings that govern a relation, which is a model of this project. #}
 {% macro _settings_of_relation(relation) %}
-    {%- for node in graph.nodes.values() if node.resource_type == 'model' -%}
-        {%- if node.alias == relation.identifier and node.schema == relation.schema -%}
+    {%- set found = [] -%}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.alias == relation.identifier -%}
+        {%- if node.schema == relation.schema -%}
             {{ return(_settings_of(node)) }}
         {%- endif -%}
+        {%- do found.append(node) -%}
     {%- endfor -%}
+    {#- with --defer a relation is in the schema of another target -#}
+    {%- if found | length == 1 -%}
+        {{ return(_settings_of(found[0])) }}
+    {%- endif -%}
     {{ exceptions.raise_compiler_error(
         "`_settings_of_relation`: " ~ relation ~ " is no model of this project. Use ref('<name of the model>')."
     ) }}

@@ -13,6 +13,7 @@
 {#
     Ids of the table with a name: what the newest snapshot that has an id calls it, in the order in which snapshots first
     have them under that name. [-1] before a catalogue is landed, so that the project compiles without tables.
+    An id that had the name before one of these, and has another one now, is the older table until that one took over.
 #}
 {% macro _soliddb_relation_ids(macro, table, name, tables, settings) %}
     {%- if not _raw_columns(tables) -%}
@@ -21,21 +22,28 @@
     {%- set found = run_query(
         "select id, max_by(upper(table_name), " ~ _snapshot_place() ~ ") as newest_name, max_by(upper(table_schema), "
         ~ _snapshot_place() ~ ") as newest_schema, min(" ~ _snapshot_place() ~ ") filter (where upper(table_name) = upper("
-        ~ _text(name) ~ ")) as first_place from " ~ tables ~ " group by id having first_place is not null"
-        ~ " order by first_place, id"
+        ~ _text(name) ~ ")) as first_place, row_number() over (order by max(" ~ _snapshot_place() ~ ") filter (where"
+        ~ " upper(table_name) = upper(" ~ _text(name) ~ ")), first_place, id) as last_number from " ~ tables
+        ~ " group by id having first_place is not null order by first_place, id"
     ) -%}
     {%- set ids = [] -%}
     {%- set schemas = [] -%}
     {%- set renamed = [] -%}
-    {%- for row in found.rows -%}
+    {%- set former = [] -%}
+    {%- set order = [] -%}
+    {%- for row in found.rows if
+        (not settings.table_schema or row['newest_schema'] == settings.table_schema | upper)
+        and (not settings.relation_id or row['id'] | int == settings.relation_id)
+    -%}
         {%- if row['newest_name'] != name | upper -%}
             {%- do renamed.append(row['newest_name']) -%}
-        {%- elif
-            (not settings.table_schema or row['newest_schema'] == settings.table_schema | upper)
-            and (not settings.relation_id or row['id'] | int == settings.relation_id)
-        -%}
+            {%- do former.append(row['id'] | int) -%}
+        {%- else -%}
+            {%- do ids.extend(former) -%}
+            {%- do former.clear() -%}
             {%- do ids.append(row['id'] | int) -%}
             {%- do schemas.append(row['newest_schema'] | string) -%}
+            {%- do order.append(row['last_number'] | int) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if not ids -%}
@@ -44,6 +52,12 @@
             ~ (" with the id " ~ settings.relation_id if settings.relation_id) ~ ", which source table " ~ table ~ " names."
             ~ (" It is called " ~ renamed | join(', ') ~ " now." if renamed)
             ~ " Cure: set the `identifier` of the source table to the table's present name, or land the catalogue anew."
+        ) }}
+    {%- elif order != order | sort -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: of the ids " ~ ids | join(', ') ~ " that the table " ~ name ~ " has had, which source table " ~ table
+            ~ " names, an older one has the name again: it was renamed back. Cure: set `relation_id` of the source table to the"
+            ~ " id that it has now, and record its changes anew: --vars '{rebuild_changes: true}'."
         ) }}
     {%- elif schemas | unique | list | length > 1 -%}
         {{ exceptions.raise_compiler_error(

@@ -14,6 +14,13 @@
                 ~ " Set `spark.sql.session.timeZone: UTC` in the profile's server_side_parameters."
             ) }}
         {%- endif -%}
+        {%- if invocation_args_dict.get('empty') -%}
+            {{ exceptions.raise_compiler_error(
+                "`check_session`: --empty is given. A run without rows would be noted as one that has read all there is."
+                ~ " Nothing was written. Cure: leave --empty out; a run on the raw tables of a test schema costs what they hold."
+            ) }}
+        {%- endif -%}
+        {%- do _check_letters() -%}
         {%- do _check_aliases() -%}
         {%- do _create_progress() -%}
         {%- for source in graph.sources.values() -%}
@@ -22,6 +29,20 @@
             {%- endif -%}
         {%- endfor -%}
     {%- endif -%}
+{% endmacro %}
+
+
+{# Stops where dbt would not find again what it has made: it looks names up in small letters. #}
+{% macro _check_letters() %}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model' -%}
+        {%- set name = node.schema ~ '.' ~ node.alias -%}
+        {%- if name != name | lower and node.config.materialized != 'ephemeral' -%}
+            {{ exceptions.raise_compiler_error(
+                "`check_session`: " ~ node.unique_id ~ " is built as " ~ name ~ ", which has capital letters; the next run would not"
+                ~ " find it. Nothing was written. Cure: small letters in `schema` of the profile, and in the model's schema and name."
+            ) }}
+        {%- endif -%}
+    {%- endfor -%}
 {% endmacro %}
 
 

@@ -136,7 +136,8 @@ def _compact_iceberg(session: SparkSession, table: str, limits: Limits) -> str:
 def _drop_abandoned_branches(session: SparkSession, table: str, before: datetime) -> None:
     rows = session.sql(
         f"select name from {table}.refs as refs join {table}.snapshots as snapshots "
-        f"on refs.snapshot_id = snapshots.snapshot_id where startswith(name, '{BRANCH_PREFIX}') "
+        "on refs.snapshot_id = snapshots.snapshot_id "
+        f"where name rlike '^{BRANCH_PREFIX}[0-9a-f]{{32}}$' "
         f"and committed_at < timestamp '{before:%Y-%m-%d %H:%M:%S}'"
     ).collect()
     for row in rows:

@@ -110,9 +110,19 @@ class Story:
             [
                 # the other partition was behind: its load ends here
                 Message(p, change("DELETE", 19, None, person(2, "Bob", "1.50")), partition=1),
-                # a delete in `data`, and a key change
+                # a delete in `data`, and a key change, with a mask that says nothing
                 Message(p, change("DELETE", 21, person(3, "Cid"))),
-                Message(p, change("UPDATE", 20, person(7, "Ada"), person(1, "Ada"))),
+                Message(
+                    p,
+                    change(
+                        "UPDATE",
+                        20,
+                        person(7, "Ada"),
+                        person(1, "Ada"),
+                        changeMask="0x01",
+                        columnMask="",
+                    ),
+                ),
                 # unknown, not NULL: by the column mask, and left out
                 Message(
                     p,

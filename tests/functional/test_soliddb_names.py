@@ -48,6 +48,36 @@ def test_a_drop_of_the_renamed_table_leaves_the_rows_of_the_new_one(server: Serv
     ]
 
 
+def test_a_renamed_table_is_closed_though_the_catalogue_still_has_it(server: Server) -> None:
+    server.snapshot(PEOPLE)
+    server.commit((PEOPLE, 1))
+    server.commit((47, "BRANCH.PEOPLE_OLD", 500))
+    server.commit((45, "BRANCH.PEOPLE", 600))
+    server.commit((ANEW, 2))
+    server.snapshot(table("PEOPLE_OLD", 500), ANEW, at=server.log.address)
+    server.run()
+    assert server.staged("PEOPLE") == [("I", 1), ("N", None), ("T", None), ("I", 2)]
+    assert server.staged("PEOPLE", relation_id=600) == [("N", None), ("I", 2)]
+
+
+def test_a_table_that_is_renamed_back_stops(server: Server) -> None:
+    server.snapshot(PEOPLE)
+    server.commit((PEOPLE, 1))
+    server.commit((47, "BRANCH.PEOPLE_OLD", 500))
+    server.commit((45, "BRANCH.PEOPLE", 600))
+    server.commit((ANEW, 2))
+    server.snapshot(table("PEOPLE_OLD", 500), ANEW, at=server.log.address)
+    server.commit((17, "PEOPLE", 600))
+    server.commit((47, "BRANCH.PEOPLE", 500))
+    server.commit((PEOPLE, 3))
+    server.snapshot(PEOPLE, at=server.log.address)
+    server.run()
+    with pytest.raises(CompilationError, match=r"renamed back\. Cure: set `relation_id`"):
+        server.staged("PEOPLE")
+    staged = server.staged("PEOPLE", relation_id=500)
+    assert [row for row in staged if row[0] != "N"] == [("I", 1), ("I", 3)]
+
+
 def test_a_table_that_is_dropped_and_made_anew_is_closed_once(server: Server) -> None:
     server.snapshot(PEOPLE)
     server.commit((PEOPLE, 1))

@@ -8,6 +8,7 @@ one run builds them all. Where a record has a name, it stands in its transaction
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -261,6 +262,7 @@ TEXT_TYPES = {
     "is_open": "boolean",
     "ratio": "double",
     "payload": "binary",
+    "local_at": "timestamp_ntz",
 }
 BAD_TEXTS = [
     ("number", "12x"),
@@ -271,6 +273,10 @@ BAD_TEXTS = [
     # neither too large, nor rounded
     ("price", "10000000.00"),
     ("price", "1.005"),
+    ("price", "3E-45"),
+    ("price", f"1.{'0' * 40}1"),
+    ("price", "1.239\t"),
+    ("rate", "1.5E-21"),
     ("rate", "0.12345678915"),
     ("rate", "-1.000000000000000000005"),
     ("rate", "1" * 29),
@@ -288,6 +294,10 @@ BAD_TEXTS = [
     ("seen_at", "2026-03-02T08:00:00.000000001Z"),
     ("is_open", "maybe"),
     ("ratio", "half"),
+    ("ratio", "1e400"),
+    ("payload", "DEADBEE"),
+    ("local_at", "2026-03-02T10:00:00+02:00"),
+    ("local_at", "2026-03-02 10:00:00 CET"),
     ("payload", "0xyz"),
     ("payload", "deadbeeg"),
     ("header__timestamp", "never"),
@@ -327,9 +337,11 @@ TEXTS: RawTable = (
         texts(
             "zeros",
             price="1.500",
-            rate="1.00000000000",
+            rate="0E-20",
             shipped_on="2026-03-02 00:00:00.000",
             seen_at="2026-3-2 8:00:00.100000000",
+            local_at="2026-03-02T10:00:00Z",
+            ratio="Infinity",
             payload="00FF",
         ),
         texts("empty", payload=""),
@@ -744,6 +756,7 @@ def test_text_becomes_its_declared_type(staged: Project) -> None:
     assert row["source_timestamp"] == datetime(2026, 3, 2, 7, 59, 59, 500_000)
     assert {name: row[name] for name in list(TEXT_TYPES)[5:]} == {
         "name": "good",
+        "local_at": None,
         "number": 9007199254740993,
         "price": Decimal("-12.50"),
         "rate": Decimal("0.1234567891"),
@@ -760,10 +773,12 @@ def test_text_becomes_its_declared_type(staged: Project) -> None:
 def test_values_that_look_wrong_and_are_not(staged: Project) -> None:
     nulls, zeros, empty = (staged.row("texts", n, "name") for n in ("nulls", "zeros", "empty"))
     assert [row["reject_reason"] for row in (nulls, zeros, empty)] == [None] * 3
-    assert [nulls[name] for name in list(TEXT_TYPES)[6:]] == [None] * 8
-    assert (zeros["price"], zeros["rate"]) == (Decimal("1.50"), Decimal(1))
+    assert [nulls[name] for name in list(TEXT_TYPES)[6:]] == [None] * 9
+    assert (zeros["price"], zeros["rate"]) == (Decimal("1.50"), Decimal(0))
     assert zeros["shipped_on"] == date(2026, 3, 2)
     assert zeros["seen_at"] == datetime(2026, 3, 2, 8, 0, 0, 100_000)
+    assert zeros["local_at"] == datetime(2026, 3, 2, 10)
+    assert zeros["ratio"] == math.inf
     assert (zeros["payload"], empty["payload"]) == (b"\0\xff", b"")
 
 

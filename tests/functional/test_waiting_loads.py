@@ -30,6 +30,7 @@ TABLES = {
     "whole": "raw_waits",
     "half": "raw_waits",
     "strict": "raw_strict",
+    "held": "raw_held",
     "carts": "raw_named",
 }
 
@@ -78,6 +79,7 @@ def waiting(
     sources = {
         "raw_waits": {"schemas_from": "metadata"},
         "raw_strict": {"on_gap": "fail"},
+        "raw_held": {"schemas_from": "metadata"},
         "raw_named": {"table_from": "schema_id", "schemas_from": "metadata"},
     }
     tables = {name: (source, {"key": ["id"]}, COLUMNS) for name, source in TABLES.items()}
@@ -117,6 +119,26 @@ def test_a_key_may_be_spelled_otherwise_in_messages(waiting: Waiting) -> None:
         (2, "Ann", "L"),
         (3, "Amy", "L"),
     ]
+
+
+def test_a_load_waits_for_rows_whose_schema_is_not_there(waiting: Waiting) -> None:
+    """By what can be read it is whole: a change has come in the one partition that has some of it."""
+
+    def known(message: dict[str, Any], schema_id: str = "S1") -> bytes:
+        return json_envelope(message, schema_id=schema_id)
+
+    insert = change("INSERT", 11, row(9))
+    waiting.land("held", [metadata_of("held", "S1", COLUMNS)])
+    waiting.land("held", [known(refresh(row(1))), known(refresh(row(2))), known(insert)])
+    insert = change("INSERT", 12, row(8))
+    waiting.land("held", [known(refresh(row(3)), "S9"), known(insert)], partition=1)
+    waiting.decode("held")
+    assert waiting.found("held", "load") == []
+    waiting.land("held", [metadata_of("held", "S9", COLUMNS)])
+    waiting.decode("held")
+    name = "held-0-1"
+    assert waiting.found("held", "load") == [(name, 0, 1), (name, 0, 2), (name, 1, 0)]
+    assert waiting.found("held", "rejected") == []
 
 
 def test_loads_that_follow_a_forced_one_are_recorded(waiting: Waiting) -> None:

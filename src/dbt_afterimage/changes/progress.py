@@ -74,8 +74,7 @@ def write_progress(
 
 def forget_progress(session: SparkSession, table: str, model: str) -> None:
     """Remove all that is noted of ``model``, whose table is to begin anew."""
-    _delete(session, table, f"model = '{model}'")
-    forget_noted(model)
+    forget_since(session, table, model, None)
 
 
 def forget_since(session: SparkSession, table: str, model: str, after: str | None) -> bool:

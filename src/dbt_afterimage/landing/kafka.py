@@ -122,8 +122,7 @@ def land(
     ends = _ends(session, request)
     check_topics(request, ends, Landed(landed, known.topics), table)
     start = starting_offsets(request, ends, landed, table)
-    decided = {place: at - 1 for place, at in start.items() if at != _EARLIEST}
-    begun = Landed(offsets.merged(landed, decided), known.topics | ends.topics)
+    begun = Landed(offsets.merged(landed, begun_offsets(ends, start)), known.topics | ends.topics)
     if begun != Landed(landed, known.topics):
         note_landed(session, progress, table, done.recorded_at, begun)
     counts = {
@@ -181,6 +180,16 @@ def starting_offsets(
                 )
             start[place] = earliest
     return start
+
+
+def begun_offsets(ends: Ends, start: Offsets) -> Offsets:
+    """What counts as landed where nothing is: all that is in front of the first offset to land.
+
+    It is noted of a partition that has nothing yet, too: what comes may be removed unlanded.
+    """
+    return {
+        place: (ends.earliest[place] if at == _EARLIEST else at) - 1 for place, at in start.items()
+    }
 
 
 def check_topics(request: Request, ends: Ends, landed: Landed, table: str) -> None:

@@ -146,7 +146,7 @@ class _Run:
         parts = parts_of(messages, self._stored) if LOAD in kinds else None
         if parts is not None:
             pieces.append(parts.coalesce(1))
-        loaded = self._loaded(parts, positions, schemas)
+        loaded = self._loaded(parts, positions, schemas, waiting)
         self._check_rejects(messages)
         rows = reduce(
             lambda one, other: one.unionByName(other, allowMissingColumns=True),
@@ -166,9 +166,7 @@ class _Run:
             kept=kept,
         )
 
-    def _look(
-        self, messages: DataFrame, landed: list[Row]
-    ) -> tuple[dict[tuple[str, int], int], set[str]]:
+    def _look(self, messages: DataFrame, landed: list[Row]) -> tuple[offsets.Offsets, set[str]]:
         """(topic, partition) -> the first message that waits for its schema; kinds of messages.
 
         What follows in its partition waits too, so that messages stay in order. Once others were
@@ -197,9 +195,16 @@ class _Run:
         return offsets.of_rows(waiting), {kind for row in rows for kind in row["kinds"]}
 
     def _loaded(
-        self, parts: DataFrame | None, positions: DataFrame, schemas: dict[str, Schema]
+        self,
+        parts: DataFrame | None,
+        positions: DataFrame,
+        schemas: dict[str, Schema],
+        waiting: offsets.Offsets,
     ) -> list[DataFrame]:
-        """Rows and notes of the full loads that are whole since this run; none where none is."""
+        """Rows and notes of the full loads that are whole since this run; none where none is.
+
+        While messages wait for their schema none is: their rows may belong to any of them.
+        """
         run = self._run
         parts, positions, done = all_notes(self._stored, parts, positions, run.recorded_at)
         if parts is None:
@@ -207,6 +212,8 @@ class _Run:
         loads = find_whole_loads(
             self._context["model"], self._named, parts, positions, done, self._names
         )
+        if waiting:
+            loads = loads.without(loads.new)
         if not loads.all:
             return []
         messages = loaded_messages(self._decoder, self._raw, loads, schemas)

@@ -11,6 +11,7 @@ from dbt_afterimage.landing.kafka import (
     Ends,
     KafkaLandingError,
     Request,
+    begun_offsets,
     check_topics,
     starting_offsets,
 )
@@ -43,6 +44,17 @@ def test_a_partition_that_a_topic_gains_begins_at_its_first_message() -> None:
     latest = replace(REQUEST, starting="latest")
     start = starting_offsets(latest, ENDS, {("carts", 0): 149}, "raw.messages")
     assert start[("carts", 1)] == -2
+
+
+def test_a_partition_that_was_empty_is_noted_too() -> None:
+    """What comes to it and is removed before the next landing is noticed then."""
+    ends = Ends({("carts", 0): 100, ("carts", 1): 0}, {("carts", 0): 200, ("carts", 1): 0})
+    start = starting_offsets(REQUEST, ends, {}, "raw.messages")
+    noted = begun_offsets(ends, start)
+    assert noted == {("carts", 0): 99, ("carts", 1): -1}
+    later = Ends({("carts", 0): 100, ("carts", 1): 40}, {("carts", 0): 200, ("carts", 1): 50})
+    with pytest.raises(KafkaLandingError, match="it has removed 40 messages"):
+        starting_offsets(REQUEST, later, noted, "raw.messages")
 
 
 def test_messages_that_kafka_has_removed_stop_the_landing() -> None:
