@@ -23,7 +23,7 @@
         "select id, max_by(upper(table_name), " ~ _snapshot_place() ~ ") as newest_name, max_by(upper(table_schema), "
         ~ _snapshot_place() ~ ") as newest_schema, min(" ~ _snapshot_place() ~ ") filter (where upper(table_name) = upper("
         ~ _text(name) ~ ")) as first_place, row_number() over (order by max(" ~ _snapshot_place() ~ ") filter (where"
-        ~ " upper(table_name) = upper(" ~ _text(name) ~ ")), first_place, id) as last_number from " ~ tables
+        ~ " upper(table_name) = upper(" ~ _text(name) ~ ")), id) as last_number from " ~ tables
         ~ " group by id having first_place is not null order by first_place, id"
     ) -%}
     {%- set ids = [] -%}

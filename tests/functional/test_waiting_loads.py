@@ -122,7 +122,7 @@ def test_a_key_may_be_spelled_otherwise_in_messages(waiting: Waiting) -> None:
 
 
 def test_a_load_waits_for_rows_whose_schema_is_not_there(waiting: Waiting) -> None:
-    """By what can be read it is whole: a change has come in the one partition that has some of it."""
+    """By what can be read it is whole: in the partition that has some of it a change has come."""
 
     def known(message: dict[str, Any], schema_id: str = "S1") -> bytes:
         return json_envelope(message, schema_id=schema_id)
