@@ -112,7 +112,7 @@ decoded as (
         coalesce(
             _reject_reason,
             case
-                {{- _soliddb_when_uncastable(data) | indent(16) }}
+                {{- _when_uncastable(data) | indent(16) }}
             end
         ) as reject_reason,
         {%- else %}

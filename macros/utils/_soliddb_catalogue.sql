@@ -204,19 +204,3 @@
 {% macro _soliddb_value(column) %}
     {{- return("element_at(image, " ~ _text(column.catalogue_name) ~ ")") -}}
 {% endmacro %}
-
-
-{#
-    `when` branches of a case: the reject reason of the first value that its type cannot hold. Spark's timestamps have
-    six digits of a second, the log's have nine: a digit behind them would be cut without a word.
-#}
-{% macro _soliddb_when_uncastable(columns) %}
-    {%- for column in columns if column.is_cast %}
-when
-    {{ _is_uncastable(column) }}
-    {%- if column.data_type.startswith('timestamp') %}
-    or {{ _quoted(column.name) }} rlike '[.][0-9]{6}[0-9]*[1-9]'
-    {%- endif %}
-    then {{ _text('uncastable_value:' ~ column.name) }}
-    {%- endfor %}
-{%- endmacro %}

@@ -37,6 +37,7 @@ def stage(
 ) -> str:
     """The SQL of branch.people, with what the landed catalogue answers."""
     tables = [known_as(500, "PEOPLE")] if tables is None else tables
+    tables = [{**known, "last_number": number} for number, known in enumerate(tables)]
 
     def run_query(sql: str) -> SimpleNamespace:
         if "from the_log" in sql:
