@@ -82,6 +82,12 @@ xxhash64( /* of columns {{ local_md5(tojson(raw_columns)) }} */
 {# A raw column as the widest type that a table format would widen it to. #}
 {% macro _widest(column) %}
     {%- set type = _normal_type(column.data_type) -%}
+    {%- if 'map<' in type or 'variant' in type -%}
+        {{ exceptions.raise_compiler_error(
+            "`_record_hash`: the raw column `" ~ column.name ~ "` is " ~ column.data_type ~ ". Spark can neither hash nor compare"
+            ~ " maps and variants. Cure: read the table through a view that makes it text, with to_json for example."
+        ) }}
+    {%- endif -%}
     {%- set decimal = modules.re.match('decimal\\(\\d+,(\\d+)\\)', type) -%}
     {%- if type in ('tinyint', 'smallint', 'int') -%}
         {{ return("cast(" ~ _quoted(column.name) ~ " as bigint)") }}

@@ -26,6 +26,13 @@ def test_a_column_is_quoted_where_it_must_be(name: str, sql: str) -> None:
     assert MacroRenderer()("_quoted", name) == sql
 
 
+@pytest.mark.parametrize("kind", ["map<string,string>", "array<map<int,int>>", "variant"])
+def test_a_raw_column_that_cannot_be_compared_is_named(kind: str) -> None:
+    columns = [{"name": "id", "data_type": "int"}, {"name": "tags", "data_type": kind}]
+    with pytest.raises(CompilationError, match=r"raw column `tags` is .*Cure: "):
+        MacroRenderer()("_record_hash", columns)
+
+
 def settings_of(relation: str, *models: str) -> Any:
     """The model whose settings hold for a relation, both as schema.table."""
 
