@@ -45,7 +45,7 @@
             config.get('partition_by') or [], _table_properties(mart)
         ) -%}
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
-        {%- do _write_progress(_noted_name(target_relation), applied) -%}
+        {%- do _write_progress(target_relation, applied) -%}
     {%- else -%}
         {%- do _guard_mart(target_relation, mart, inputs) -%}
         {%- set batch = _mart_batch(target_relation, mart, inputs, noted) -%}
@@ -66,7 +66,7 @@
                     {{ batch.statement }}
                 {%- endcall -%}
             {%- endif -%}
-            {%- do _write_progress(_noted_name(target_relation), batch.applied) -%}
+            {%- do _write_progress(target_relation, batch.applied) -%}
         {%- endif -%}
     {%- endif -%}
 
@@ -88,9 +88,15 @@
 {% endmacro %}
 
 
+{# Whether no batch is noted of a mart that is made from a history or a log: it has had none, or it was forgotten. #}
+{% macro _has_noted_nothing(mart, target_relation, noted) %}
+    {{ return(mart in ('current', 'field_changes') and noted[_noted_name(target_relation)].recorded_at is none) }}
+{% endmacro %}
+
+
 {# Whether a mart and its input have never had a row: of such a mart no batch is noted, as if it were to be made anew. #}
 {% macro _is_empty_still(mart, inputs, target_relation, noted) %}
-    {%- if mart not in ('current', 'field_changes') or noted[_noted_name(target_relation)].recorded_at is not none -%}
+    {%- if not _has_noted_nothing(mart, target_relation, noted) -%}
         {{ return(false) }}
     {%- endif -%}
     {%- set statement -%}
@@ -106,7 +112,7 @@
     the mart had applied was forgotten.
 #}
 {% macro _is_made_anew(mart, inputs, target_relation, noted) %}
-    {%- if mart in ('current', 'field_changes') and noted[_noted_name(target_relation)].recorded_at is none -%}
+    {%- if _has_noted_nothing(mart, target_relation, noted) -%}
         {{ return(true) }}
     {%- endif -%}
     {%- set applied = {} -%}
@@ -179,7 +185,7 @@
         {%- set applied = _change_activity_applied('rebuild') -%}
     {%- elif mart == 'field_changes' and inputs | length > 1 -%}
         {#- old values come from history: what it has applied #}
-        {%- set applied = _read_progress(_noted_name(inputs[1])) -%}
+        {%- set applied = _read_progress(inputs[1]) -%}
     {%- else -%}
         {%- set positions = ["null", "null"] if mart != 'history' else [
             "max(" ~ _of_changes_and_loads('change_seq') ~ ")",

@@ -29,7 +29,7 @@
         if node.resource_type == 'model' and node.config.materialized in ('change_log', 'change_mart', 'staging_log') -%}
         {%- do known.append(node.name) -%}
         {%- if models is none or node.name in models -%}
-            {%- set relation = api.Relation.create(schema=node.schema, identifier=node.alias) -%}
+            {%- set relation = _relation_of(node) -%}
             {%- do relations.append(relation) -%}
             {%- if node.config.materialized == 'change_log' -%}
                 {%- do relations.append(_rejected_relation(relation)) -%}

@@ -64,7 +64,7 @@
     {%- for node in graph.nodes.values() -%}
         {%- if node.config.materialized == 'change_log' and model.unique_id in node.depends_on.nodes -%}
             {#- `dbt compile` may come before the first run #}
-            {{ return(_read_progress(node.alias) if load_relation(_progress_relation()) else none) }}
+            {{ return(_read_progress(_relation_of(node)) if load_relation(_progress_relation()) else none) }}
         {%- endif -%}
     {%- endfor -%}
     {{ return(none) }}

@@ -13,6 +13,12 @@
 {% endmacro %}
 
 
+{# The table that a node of dbt's graph is built as. #}
+{% macro _relation_of(node) %}
+    {{ return(api.Relation.create(schema=node.schema, identifier=node.alias, type='table')) }}
+{% endmacro %}
+
+
 {% macro _noted_names(relations) %}
     {%- set names = [] -%}
     {%- for relation in relations -%}
@@ -44,9 +50,10 @@
 {% endmacro %}
 
 
-{# What a model has applied: {recorded_at, change_seq, changed_at}, each none before its first publication. #}
-{% macro _read_progress(model_name) %}
-    {{ return(_noted_since(model_name, [model_name])[model_name]) }}
+{# What a table has applied: {recorded_at, change_seq, changed_at}, each none before its first publication. #}
+{% macro _read_progress(relation) %}
+    {%- set name = _noted_name(relation) -%}
+    {{ return(_noted_since(name, [name])[name]) }}
 {% endmacro %}
 
 
@@ -109,17 +116,18 @@
 {% endmacro %}
 
 
-{# Appends what a model has just published. #}
-{% macro _write_progress(model_name, progress) %}
+{# Appends what has just been published to a table. #}
+{% macro _write_progress(relation, progress) %}
+    {%- set noted_name = _noted_name(relation) -%}
     {%- set texts = [] -%}
     {%- for name in ('recorded_at', 'change_seq', 'changed_at', 'path') -%}
         {%- do texts.append("'" ~ progress[name] ~ "'" if progress[name] is not none else 'null') -%}
     {%- endfor -%}
     {%- do run_query(
-        "insert into " ~ _progress_relation() ~ " values ('" ~ model_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
+        "insert into " ~ _progress_relation() ~ " values ('" ~ noted_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
         ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp), " ~ texts[3] ~ ", null, null)"
     ) -%}
-    {%- do adapter.afterimage_forget_noted(model_name) -%}
+    {%- do adapter.afterimage_forget_noted(noted_name) -%}
 {% endmacro %}
 
 
@@ -131,7 +139,7 @@
     {%- set names = [] -%}
     {%- for node in graph.nodes.values() -%}
         {%- if node.config.materialized == 'change_mart' and model.unique_id in node.depends_on.nodes -%}
-            {%- do names.append(_noted_name(api.Relation.create(schema=node.schema, identifier=node.alias))) -%}
+            {%- do names.append(_noted_name(_relation_of(node))) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- do adapter.afterimage_forget_progress(_progress_relation(), names) -%}

@@ -48,9 +48,11 @@ def seq(time: str, hundredths: str = "07", counter: str = COUNTER) -> str:
 @example((2026, 2, 29, 0, 0, 0))
 @example((2026, 2, 30, 0, 0, 0))
 @example((2026, 6, 31, 0, 0, 0))
-def test_a_valid_position_of_qlik_begins_with_a_time(parts: tuple[int, ...]) -> None:
+def test_a_valid_position_of_qlik_begins_with_a_time(
+    parts: tuple[int, int, int, int, int, int],
+) -> None:
     try:
-        datetime(*parts)  # type: ignore[arg-type]
+        datetime(*parts)
         is_time = True
     except ValueError:
         is_time = False

@@ -26,6 +26,28 @@ def test_a_column_is_quoted_where_it_must_be(name: str, sql: str) -> None:
     assert MacroRenderer()("_quoted", name) == sql
 
 
+@pytest.mark.parametrize(
+    ("schema", "noted"), [("plant", "orders_changes"), ("plant_crm", "plant_crm.orders_changes")]
+)
+def test_staging_asks_for_its_log_by_the_name_that_is_noted(schema: str, noted: str) -> None:
+    """With its schema, where that is not the target's."""
+    log: Any = SimpleNamespace(
+        schema=schema,
+        alias="orders_changes",
+        config=SimpleNamespace(materialized="change_log"),
+        depends_on=SimpleNamespace(nodes=["model.stg_orders"]),
+    )
+    render = MacroRenderer(
+        graph=SimpleNamespace(nodes={"model.orders_changes": log}),
+        model=SimpleNamespace(unique_id="model.stg_orders"),
+        target=SimpleNamespace(schema="plant"),
+        api=SimpleNamespace(Relation=SimpleNamespace(create=SimpleNamespace)),
+        load_relation=lambda relation: relation,
+        _noted_since=lambda reader, names: {name: f"noted of {name}" for name in names},
+    )
+    assert render("_openedge_progress") == f"noted of {noted}"
+
+
 @pytest.mark.parametrize("kind", ["map<string,string>", "array<map<int,int>>", "variant"])
 def test_a_raw_column_that_cannot_be_compared_is_named(kind: str) -> None:
     columns = [{"name": "id", "data_type": "int"}, {"name": "tags", "data_type": kind}]
