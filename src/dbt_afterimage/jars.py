@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from importlib.metadata import version
 from pathlib import Path
 
@@ -74,13 +76,14 @@ def fetched(coordinates: Sequence[tuple[str, str, str]], transitive: bool = Fals
             encoding="utf-8",
         )
         found = Path(folder) / "classpath"
-        run = subprocess.run(
-            [java(), "-jar", str(ivy), "-ivy", str(module), "-cachepath", str(found)],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=folder,
-        )
+        with _alone():
+            run = subprocess.run(
+                [java(), "-jar", str(ivy), "-ivy", str(module), "-cachepath", str(found)],
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd=folder,
+            )
         if run.returncode or not found.exists():
             names = ", ".join(":".join(coordinate) for coordinate in coordinates)
             raise JarsError(
@@ -88,6 +91,15 @@ def fetched(coordinates: Sequence[tuple[str, str, str]], transitive: bool = Fals
                 f"{(run.stdout + run.stderr)[-2000:]}"
             )
         return [Path(path) for path in found.read_text(encoding="utf-8").strip().split(os.pathsep)]
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until no other process of this user fetches jars: Ivy's cache is for one at a time."""
+    lock = Path(tempfile.gettempdir()) / f"afterimage_jars_{os.getuid()}.lock"
+    with lock.open("w") as held:
+        flock(held, LOCK_EX)
+        yield
 
 
 def java() -> str:
