@@ -22,6 +22,9 @@ DELTA_TESTS := $(addprefix tests/functional/test_,concurrent_runs.py change_log.
 	demo.py publication.py python_models.py raw_files.py readers.py readme.py source_changes.py unchanged.py)
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
+# Each has a Spark of its own: two cores and up to 4 GiB. `make test WORKERS=1` runs one test at a time.
+WORKERS ?= 2
+FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka test lint lint-code lint-sql \
 	test-unit test-dbt test-functional test-iceberg test-delta test-properties test-mutations \
@@ -72,7 +75,8 @@ test-unit: $(SETUP_DONE) ## functions, rendered macros and scripts, without a JV
 
 # The second `dbt build` of each demo runs dbt's unit tests and data tests.
 $(DEMO_DONE): $(SETUP_DONE) $(DEMO_SOURCES)
-	$(SCRATCH) pytest $(addprefix tests/functional/test_,demo.py openedge_demo.py soliddb_demo.py kafka_demo.py) --table-format iceberg --demos-in $(DEMO)
+	$(SCRATCH) pytest $(addprefix tests/functional/test_,demo.py openedge_demo.py soliddb_demo.py kafka_demo.py) \
+		--table-format iceberg --demos-in $(DEMO)
 	@touch $(DEMO_DONE)
 
 test-dbt: $(DEMO_DONE) ## the demos: dbt's unit tests and data tests, and the values in their marts
@@ -81,11 +85,11 @@ test-functional: test-iceberg test-delta ## real dbt runs on Iceberg, then on De
 
 # The demos are among these tests, so `make lint-sql` finds them built.
 test-iceberg: $(SETUP_DONE)
-	$(SCRATCH) pytest tests/functional --ignore tests/functional/nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(DEMO))
+	$(FUNCTIONAL) tests/functional --ignore tests/functional/nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(DEMO))
 	@$(if $(PYTEST_ARGS),,touch $(DEMO_DONE))
 
 test-delta: $(SETUP_DONE)
-	$(SCRATCH) pytest $(DELTA_TESTS) --table-format delta $(PYTEST_ARGS)
+	$(FUNCTIONAL) $(DELTA_TESTS) --table-format delta $(PYTEST_ARGS)
 
 # 22 shapes of 510 streams are 11,220. The first line is the suite; FORMAT=delta runs it on Delta.
 FORMAT ?= iceberg

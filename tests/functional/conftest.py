@@ -1,13 +1,15 @@
 """Fixtures of the functional tests: one Spark session for the whole run of pytest, and dbt in it.
 
-A process can hold one JVM, so all tests of a run share the session that `profiles.yml.example`
+A process can hold one JVM, so all tests of a process share the session that `profiles.yml.example`
 describes for one table format:
 
     pytest tests/functional --table-format iceberg    (the default)
     pytest tests/functional --table-format delta
+    pytest tests/functional --numprocesses 2          a worker for each of two cores
 
 Tests keep apart by schema: the demos are in the schema `afterimage`; `make_dbt_project` gives any
-project, this one included, in a schema of its own. The warehouse is a temporary folder.
+project, this one included, in a schema of its own. The warehouse is a temporary folder; each worker
+has its own, and the tests of a file run in one worker, one after the other.
 `scripts/with_env.sh` sets the Java that Spark needs.
 """
 
@@ -17,6 +19,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +32,7 @@ from dbt_afterimage.jars import JARS, avro_jars, kafka_jars
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import People, build_people
 from tests.functional.runs import Runs
+from tests.functional.scheduling import LONGEST, FileScheduling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,15 +64,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--demos-in",
         type=Path,
-        help="a folder, made anew, for the warehouse and what dbt compiled of the demos; it stays",
+        help="a folder, made anew, for the warehouses and what dbt compiled of the demos; it stays",
     )
     parser.addoption("--shapes", default="", help="names of shapes of streams, joined by commas")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    kept: Path | None = config.getoption("--demos-in")
+    if kept is not None and not hasattr(config, "workerinput"):
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.mkdir(parents=True)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling:
+    return FileScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("functional")
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(scope="session")
@@ -79,16 +95,15 @@ def table_format(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def warehouse(
-    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, worker_id: str
 ) -> Iterator[Path]:
-    """The folder that holds the catalog and all tables of this run of pytest."""
+    """The folder that holds the catalog and all tables of this worker."""
     kept: Path | None = request.config.getoption("--demos-in")
     if kept is None:
         folder = tmp_path_factory.mktemp("warehouse")
     else:
-        shutil.rmtree(kept, ignore_errors=True)
-        folder = kept.resolve() / "warehouse"
-        folder.mkdir(parents=True)
+        folder = kept.resolve() / f"warehouse_of_{worker_id}"
+        folder.mkdir()
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("AFTERIMAGE_WAREHOUSE", str(folder))
         # Spark's workers must be the Python that the driver is, whatever python3 means outside.
@@ -113,9 +128,11 @@ def profiles(tmp_path_factory: pytest.TempPathFactory, warehouse: Path) -> Path:
         parameters["spark.driver.memory"] = "3g"
         # Derby, the metastore of the Delta target, writes its log to the working folder otherwise.
         derby_log = warehouse / "derby.log"
-        # Compiling long methods does not pay for a few rows: a tenth of the time of all tests.
+        # Java's first compiler alone: most of a test is code that runs a few times, and the second
+        # compiler took half of the processor's time. Its room for code is then too small by far.
         parameters["spark.driver.extraJavaOptions"] = (
-            f"-XX:+UseParallelGC -Dderby.stream.error.file={derby_log}"
+            "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=600m "
+            f"-Xms1g -XX:MetaspaceSize=400m -Dderby.stream.error.file={derby_log}"
         )
     folder = tmp_path_factory.mktemp("profiles")
     (folder / "profiles.yml").write_text(yaml.safe_dump(profile), encoding="utf-8")
@@ -151,7 +168,10 @@ def spark(
     (folder / "macros" / "start.sql").write_text(
         "{% macro start() %}{% do run_query('select 1') %}{% endmacro %}", encoding="utf-8"
     )
-    make_dbt_project(folder)("run-operation", "start")
+    # On a new machine Spark fetches its jars, and two that do so at once spoil each other's.
+    with (tmp_path_factory.getbasetemp().parent / "start_spark.lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        make_dbt_project(folder)("run-operation", "start")
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.getOrCreate()
@@ -163,6 +183,7 @@ def spark(
 def build_demo(
     make_dbt_project: Callable[..., DbtProject],
     spark: SparkSession,
+    warehouse: Path,
     request: pytest.FixtureRequest,
 ) -> Callable[[str], DbtProject]:
     """What `afterimage demo --system` does, dbt's own tests included: `build_demo("qlik")`.
@@ -177,6 +198,8 @@ def build_demo(
         kept: Path | None = request.config.getoption("--demos-in")
         if kept is not None:
             shutil.copytree(project.scratch / "target", kept / "target", dirs_exist_ok=True)
+            if not (kept / "warehouse").exists():
+                (kept / "warehouse").symlink_to(warehouse)
         return project
 
     return build
