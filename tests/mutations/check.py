@@ -15,11 +15,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.mutations.mutations import MUTATIONS, Mutation
 
 ROOT = Path(__file__).parents[2]
+AT_ONCE = 2
 TESTS_FAILED = 1
 """What pytest exits with when tests ran and some failed."""
 DBT_FAILED = "Failure in model"
@@ -42,12 +44,14 @@ def copy_project(target: Path) -> None:
     (target / ".venv").symlink_to((ROOT / ".venv").resolve())
 
 
-def is_noticed(mutation: Mutation, folder: Path) -> bool:
+def is_noticed(mutation: Mutation) -> bool:
     """Whether the mutation's tests fail in a copy of the project."""
-    path = folder / mutation.path
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
-    try:
+    with tempfile.TemporaryDirectory(prefix="afterimage_mutation_") as scratch:
+        folder = Path(scratch)
+        copy_project(folder)
+        path = folder / mutation.path
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
         command = ["scripts/with_env.sh", "--scratch", "pytest", "-q", "-x", "--streams", "20"]
         result = subprocess.run(
             [*command, *mutation.test.split()],
@@ -57,8 +61,6 @@ def is_noticed(mutation: Mutation, folder: Path) -> bool:
             text=True,
             check=False,
         )
-    finally:
-        path.write_text(text, encoding="utf-8")
     # an error before a test is none of the mutation's, unless dbt ran what it had broken
     is_strange = "error" in result.stdout.splitlines()[-1] and DBT_FAILED not in result.stdout
     if result.returncode not in (0, TESTS_FAILED) or is_strange:
@@ -70,10 +72,8 @@ def main(rules: Sequence[str]) -> int:
     """Check the mutations of some rules, or of all; the exit code."""
     chosen = [mutation for mutation in MUTATIONS if not rules or mutation.rule in rules]
     unnoticed = []
-    with tempfile.TemporaryDirectory(prefix="afterimage_mutation_") as scratch:
-        copy_project(Path(scratch))
-        for mutation in chosen:
-            noticed = is_noticed(mutation, Path(scratch))
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        for mutation, noticed in zip(chosen, threads.map(is_noticed, chosen), strict=True):
             print(f"{'noticed  ' if noticed else 'UNNOTICED'} {mutation.breaks}", flush=True)
             if not noticed:
                 unnoticed.append(mutation)
