@@ -54,7 +54,7 @@ demo-soliddb: setup ## the same from the transaction log of a solidDB server
 demo-kafka: setup ## the same from Qlik messages, by way of a Kafka broker that it starts
 	@$(WITH_ENV) afterimage demo --system kafka
 
-test: lint-code test-unit test-iceberg lint-sql test-delta ## lint, unit tests, functional tests on Iceberg and Delta: about 50 minutes on two cores
+test: lint-code test-unit test-iceberg lint-sql test-delta ## lint, unit tests, functional tests on Iceberg and Delta: about half an hour on two cores
 
 lint: lint-code lint-sql ## Python, YAML, shell and SQL, and a description for everything
 
