@@ -1,4 +1,4 @@
-"""Fixtures of the functional tests: one Spark session for the whole run of pytest, and dbt in it.
+"""Fixtures of the functional tests: one Spark session for a process of pytest, and dbt in it.
 
 A process can hold one JVM, so all tests of a process share the session that `profiles.yml.example`
 describes for one table format:
