@@ -26,7 +26,7 @@ SNAPSHOT = """\
 {{ config(
     target_schema=target.schema, unique_key='id', strategy='timestamp', updated_at='updated_at',
     file_format=target.name, invalidate_hard_deletes=true,
-    tblproperties={'delta.enableDeletionVectors': 'true'} if target.name == 'delta' else {}
+    tblproperties={'delta.enableDeletionVectors': 'true'} if target.name == 'delta' else none
 ) }}
 select * from {{ source('state', 'items_state') }}
 {% endsnapshot %}
