@@ -21,6 +21,8 @@ RAW_SCHEMA = "bench_raw"
 CHAIN = ("stg_items", "items_changes", "items_history", "items_current", "items_field_changes")
 
 # What a team without a change log would do: keep the state of the source at each run.
+# Its table marks rows as deleted on Delta, as our marts do. `none` elsewhere: dbt-spark makes of an
+# empty set of properties a clause that Spark cannot parse.
 SNAPSHOT = """\
 {% snapshot items_snapshot %}
 {{ config(
