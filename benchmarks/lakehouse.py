@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbt_afterimage.table_state import current_state
+from dbt_afterimage.storage.table_version import current_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

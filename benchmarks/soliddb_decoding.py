@@ -29,8 +29,8 @@ from dbt_afterimage.demo.soliddb.encoding import (
     frame_engine,
     frame_length_prefixed,
 )
-from dbt_afterimage.soliddb.arrow import RESULT_TYPE, batch_decoder
-from dbt_afterimage.soliddb.columns import Column
+from dbt_afterimage.sources.soliddb.arrow import RESULT_TYPE, batch_decoder
+from dbt_afterimage.sources.soliddb.value_columns import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.demo.openedge import CHANGE_TYPES, TRACKING_TYPES
-from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.settings import parse_settings
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.log_reader import read_rows
 from tests.macro_renderer import MacroRenderer
 

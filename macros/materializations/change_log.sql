@@ -10,7 +10,7 @@
 {{ compiled_code }}
 
 # --- written by the materialization change_log ---
-from dbt_afterimage.changes.write import write_batch
+from dbt_afterimage.change_log.write import write_batch
 
 write_batch(spark, config_dict["afterimage"], model(dbtObj(spark.table), spark))
     {%- endcall -%}

@@ -10,7 +10,7 @@
 {{ compiled_code }}
 
 # --- written by the materialization staging_log ---
-from dbt_afterimage.staging_log import write_log
+from dbt_afterimage.change_log.decoded_log import write_log
 
 write_log(spark, config_dict["afterimage"], model(dbtObj(spark.table), spark))
     {%- endcall -%}

@@ -1,6 +1,6 @@
 {#
     Guards: what must hold before a run writes, of the marts above all to a table that an earlier run made.
-    The comparison itself is Python (src/dbt_afterimage/guards.py), shared with the change log.
+    The comparison itself is Python (src/dbt_afterimage/storage/schema_contract.py), shared with the change log.
 #}
 
 {# Stops when a mart was made from other settings, or has columns that do not fit; adds new columns, widens types. #}

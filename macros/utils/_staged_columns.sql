@@ -1,4 +1,4 @@
-{# Columns of every staging model, in order; the data columns follow. src/dbt_afterimage/changes/contract.py lists them too. #}
+{# Columns of every staging model, in order; the data columns follow. src/dbt_afterimage/change_log/contract.py lists them too. #}
 {% macro _staged_columns() %}
     {{ return([
         'change_seq', 'change_oper', 'changed_at', 'source_timestamp', 'transaction_id', 'transaction_event',

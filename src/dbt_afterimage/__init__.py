@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     if name == "plugins":
-        from dbt_afterimage.spark_adapter.plugin import AfterimagePlugin
+        from dbt_afterimage.dbt_spark.plugin import AfterimagePlugin
 
         return [AfterimagePlugin]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -31,9 +31,9 @@ def demo(
     docs: Annotated[bool, typer.Option(help="Build the dbt docs as well.")] = True,
 ) -> None:
     """Land the demo's raw change tables in two batches, build after each, show the result."""
+    from dbt_afterimage.dbt_spark.jars import JarsError
     from dbt_afterimage.demo.broker import BrokerError
     from dbt_afterimage.demo.run import DemoFailedError, run_demo
-    from dbt_afterimage.jars import JarsError
 
     try:
         run_demo(system=system, scale=scale, seed=seed, target=target, docs=docs)
@@ -115,8 +115,8 @@ def land_kafka(
     """
     from dbt.cli.main import dbtRunner
 
-    from dbt_afterimage.jars import JarsError, give_to_spark, kafka_jars
-    from dbt_afterimage.landing.options import OptionError, client_options
+    from dbt_afterimage.dbt_spark.jars import JarsError, give_to_spark, kafka_jars
+    from dbt_afterimage.ingest.kafka.client_options import OptionError, client_options
 
     try:
         if bool(topic) == bool(pattern):

@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from dbt_afterimage.positions import (
+from dbt_afterimage.sequence import (
     OpenEdgePositions,
     Positions,
     QlikPositions,

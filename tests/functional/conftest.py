@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from dbt_afterimage.dbt_spark.jars import JARS, avro_jars, kafka_jars
 from dbt_afterimage.demo.broker import Broker, running_broker
 from dbt_afterimage.demo.run import run_demo
-from dbt_afterimage.jars import JARS, avro_jars, kafka_jars
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import People, build_people
 from tests.functional.runs import Runs

@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from dbt_afterimage.landing import kafka
+from dbt_afterimage.ingest.kafka import land as kafka
 from tests.functional.dbt_project import DbtProject
 
 SCHEMA = "landing"

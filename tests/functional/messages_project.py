@@ -14,8 +14,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.local_rows import local_rows
-from dbt_afterimage.messages.columns import RAW_COLUMNS
+from dbt_afterimage.sources.qlik_messages.message_columns import RAW_COLUMNS
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.project_files import changes_model, history_model, write_files, write_settings
 

@@ -7,12 +7,12 @@ from datetime import datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from dbt_afterimage.change_log.decoded_log import write_log
 from dbt_afterimage.demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
 from dbt_afterimage.demo.soliddb.tables import BankColumn, BankTable
-from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.soliddb import build_log
-from dbt_afterimage.staging_log import write_log
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.soliddb_project import SYS_COLUMNS, SYS_LOG, SYS_TABLES
 from tests.macro_renderer import MacroRenderer
 

@@ -18,17 +18,19 @@ from zlib import crc32
 
 import pytest
 
-from dbt_afterimage.changes import build_changes, gaps, reading, write
-from dbt_afterimage.changes.batch import ChangeBatch
-from dbt_afterimage.changes.contract import STAGED_COLUMNS
-from dbt_afterimage.changes.gaps import GapError
-from dbt_afterimage.changes.quarantine import RejectedRecordsError
-from dbt_afterimage.changes.rebuild import RebuildError
-from dbt_afterimage.changes.write import write_batch
-from dbt_afterimage.local_rows import local_rows
+from dbt_afterimage.change_log import gaps, write
+from dbt_afterimage.change_log import read as reading
+from dbt_afterimage.change_log.batch import ChangeBatch
+from dbt_afterimage.change_log.contract import STAGED_COLUMNS
+from dbt_afterimage.change_log.gaps import GapError
+from dbt_afterimage.change_log.quarantine import RejectedRecordsError
+from dbt_afterimage.change_log.rebuild import RebuildError
+from dbt_afterimage.change_log.write import write_batch
+from dbt_afterimage.changes import build_changes
+from dbt_afterimage.errors import ConcurrentRunError
 from dbt_afterimage.settings import parse_settings, positions
-from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
-from dbt_afterimage.table_writer import table_writer
+from dbt_afterimage.storage.create import table_writer
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.macro_renderer import MacroRenderer
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.changes.contract import LOG_COLUMNS, STAGED_COLUMNS
+from dbt_afterimage.change_log.contract import LOG_COLUMNS, STAGED_COLUMNS
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import HEADERS, MODELS, People, seq, start
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.maintenance import MANY_FILES, Limits, compact, tend
+from dbt_afterimage.storage.compaction import MANY_FILES, Limits, compact, tend
 from tests.functional.data_files import files_with
 from tests.functional.merge_on_read import make_table
 from tests.functional.people import TABLES, People

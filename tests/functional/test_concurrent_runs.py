@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage import append, staging_log
-from dbt_afterimage.append import append_once
-from dbt_afterimage.changes.progress import (
+from dbt_afterimage.change_log import decoded_log as staging_log
+from dbt_afterimage.change_log.decoded_log import LogBatch, start_log, write_log
+from dbt_afterimage.errors import ConcurrentRunError
+from dbt_afterimage.storage import append
+from dbt_afterimage.storage.append import append_once
+from dbt_afterimage.storage.create import table_writer
+from dbt_afterimage.storage.local_relation import local_rows
+from dbt_afterimage.storage.progress import (
     Progress,
     forget_progress,
     read_progress,
     write_progress,
 )
-from dbt_afterimage.local_rows import local_rows
-from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
-from dbt_afterimage.staging_log import LogBatch, start_log, write_log
-from dbt_afterimage.table_state import current_state
-from dbt_afterimage.table_writer import table_writer
+from dbt_afterimage.storage.table_version import current_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

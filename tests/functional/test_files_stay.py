@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dbt_afterimage.changes.contract import LOG_COLUMNS
+from dbt_afterimage.change_log.contract import LOG_COLUMNS
 from tests.functional.data_files import DataFile, data_files, files_with
 from tests.functional.dbt_project import DbtProject
 from tests.functional.project_files import history_model, write_files, write_settings

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.local_rows import local_rows
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.project_files import write_files, write_settings
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.local_rows import local_rows
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.log_lines import COLUMNS, MIDNIGHT, SCHEMA, brief, change
 from tests.functional.log_reader import read_rows
 from tests.versions_sql import versions_sql

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
-from dbt_afterimage.changes.contract import LOG_COLUMNS
-from dbt_afterimage.changes.pairing import ACCEPTED, pair
+from dbt_afterimage.change_log.contract import LOG_COLUMNS
+from dbt_afterimage.change_log.pairing import ACCEPTED, pair
 from dbt_afterimage.demo.kafka.avro import encode
 from dbt_afterimage.demo.kafka.forms import avro_envelope, avro_registered
-from dbt_afterimage.local_rows import local_rows
-from dbt_afterimage.messages.columns import MESSAGE_COLUMNS, RAW_COLUMNS
-from dbt_afterimage.messages.decode import decoded, enveloped, form_of
 from dbt_afterimage.settings import parse_settings
+from dbt_afterimage.sources.qlik_messages.decode import decoded, enveloped, form_of
+from dbt_afterimage.sources.qlik_messages.message_columns import MESSAGE_COLUMNS, RAW_COLUMNS
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.log_reader import read_rows
 from tests.macro_renderer import MacroRenderer
 from tests.openedge_staging import (

@@ -23,10 +23,10 @@ from zlib import crc32
 import pytest
 from pyspark.sql import functions as F
 
-from dbt_afterimage.changes.contract import STAGED_COLUMNS, ReservedColumnError
-from dbt_afterimage.changes.load import decide_load, marker
-from dbt_afterimage.changes.pairing import is_waiting_too_long, pair
-from dbt_afterimage.local_rows import local_rows
+from dbt_afterimage.change_log.contract import STAGED_COLUMNS, ReservedColumnError
+from dbt_afterimage.change_log.full_load import decide_load, marker
+from dbt_afterimage.change_log.pairing import is_waiting_too_long, pair
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.oracle.pairing import StagedRow
 from tests.oracle.pairing import pair as expected_pair
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.local_rows import local_rows
-from dbt_afterimage.publication import Batch, publish, state_of
-from dbt_afterimage.spark_adapter.errors import ConcurrentRunError
+from dbt_afterimage.errors import ConcurrentRunError
+from dbt_afterimage.storage.local_relation import local_rows
+from dbt_afterimage.storage.publish import Batch, publish, state_of
 from tests.functional.merge_on_read import make_table
 
 if TYPE_CHECKING:

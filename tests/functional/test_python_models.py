@@ -381,7 +381,4 @@ def test_a_project_on_another_adapter_is_untouched(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     printed = done.stdout.splitlines()[-1]
-    assert (
-        printed
-        == "['dbt_afterimage.spark_adapter', 'dbt_afterimage.spark_adapter.plugin'] False False"
-    )
+    assert printed == "['dbt_afterimage.dbt_spark', 'dbt_afterimage.dbt_spark.plugin'] False False"

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 
-from dbt_afterimage.changes.gaps import check_gap
-from dbt_afterimage.changes.progress import Progress
-from dbt_afterimage.changes.reading import read
-from dbt_afterimage.local_rows import local_rows
-from dbt_afterimage.positions import SolidDbPositions
+from dbt_afterimage.change_log.gaps import check_gap
+from dbt_afterimage.change_log.read import read
+from dbt_afterimage.sequence import SolidDbPositions
 from dbt_afterimage.settings import parse_settings, positions
-from dbt_afterimage.soliddb.raw import is_at, is_newer
+from dbt_afterimage.sources.soliddb.raw import is_at, is_newer
+from dbt_afterimage.storage.local_relation import local_rows
+from dbt_afterimage.storage.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.changes.contract import LOG_COLUMNS, REJECTED_COLUMNS
-from dbt_afterimage.local_rows import local_rows
+from dbt_afterimage.change_log.contract import LOG_COLUMNS, REJECTED_COLUMNS
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.project_files import write_files, write_settings
 

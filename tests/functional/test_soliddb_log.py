@@ -8,19 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.changes.gaps import GapError
+from dbt_afterimage.change_log.gaps import GapError
 from dbt_afterimage.demo.soliddb.encoding import frame_engine
 from dbt_afterimage.demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
 from dbt_afterimage.demo.soliddb.tables import CLIENTS, LOYALTY_TIER, TELLER_SHIFTS, BankTable, Row
-from dbt_afterimage.local_rows import local_rows
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.soliddb import build_log
-from dbt_afterimage.soliddb.catalogue import read_catalogue, relations_by_name
-from dbt_afterimage.soliddb.columns import Column
-from dbt_afterimage.soliddb.frames import in_frames
-from dbt_afterimage.soliddb.framing import UnknownFramingError
-from dbt_afterimage.soliddb.gaps import check_log_gap
-from dbt_afterimage.soliddb.raw import RawLogError, check_records, is_at, is_newer, normal_log
+from dbt_afterimage.sources.soliddb.catalogue import read_catalogue, relations_by_name
+from dbt_afterimage.sources.soliddb.frames import in_frames
+from dbt_afterimage.sources.soliddb.framing import UnknownFramingError
+from dbt_afterimage.sources.soliddb.log_gaps import check_log_gap
+from dbt_afterimage.sources.soliddb.raw import (
+    RawLogError,
+    check_records,
+    is_at,
+    is_newer,
+    normal_log,
+)
+from dbt_afterimage.sources.soliddb.value_columns import Column
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.soliddb_project import SYS_COLUMNS, SYS_LOG, SYS_TABLES
 
 if TYPE_CHECKING:

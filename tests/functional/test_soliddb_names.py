@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dbt_afterimage.soliddb.raw import RawLogError
+from dbt_afterimage.sources.soliddb.raw import RawLogError
 from tests.functional.soliddb_server import Server, table
 from tests.macro_renderer import CompilationError
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dbt_afterimage.table_writer import table_writer
+from dbt_afterimage.storage.create import table_writer
 from tests.functional.data_files import delta_log
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import MODELS, PEOPLE, TABLES, People, record, seq, start

@@ -10,7 +10,7 @@ from urllib.parse import urlparse
 
 import pytest
 
-from dbt_afterimage.noted_at_start import Noted, forget_noted, noted_at_start
+from dbt_afterimage.storage.progress_cache import Noted, forget_noted, noted_at_start
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import LATER, MODELS, PEOPLE, PEOPLE_LATER, People, seq, start
 from tests.functional.project_files import write_files

@@ -239,7 +239,7 @@ MUTATIONS = (
     ),
     Mutation(
         "R13: a column that the source has no longer counts as NULL",
-        "src/dbt_afterimage/changes/log_table.py",
+        "src/dbt_afterimage/change_log/log_schema.py",
         'F.when(is_image, F.coalesce("known_columns", known))',
         'F.when(is_image, F.col("known_columns"))',
         "tests/functional/test_source_changes.py",

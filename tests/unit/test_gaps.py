@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.changes.gaps import check_gap
-from dbt_afterimage.changes.progress import Progress
-from dbt_afterimage.positions import QlikPositions
+from dbt_afterimage.change_log.gaps import check_gap
+from dbt_afterimage.sequence import QlikPositions
+from dbt_afterimage.storage.progress import Progress
 
 
 @pytest.mark.parametrize(

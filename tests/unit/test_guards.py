@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.guards import (
+from dbt_afterimage.storage.schema_contract import (
     Alterations,
     GuardError,
     Origin,

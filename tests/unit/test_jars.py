@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt_afterimage.jars import fetched
+from dbt_afterimage.dbt_spark.jars import fetched
 
 IVY = """\
 #!{python}

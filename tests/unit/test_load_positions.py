@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.changes.load import LoadPositionError, new_loads, read_up_to
-from dbt_afterimage.changes.progress import Progress
-from dbt_afterimage.positions import OpenEdgePositions, QlikPositions
+from dbt_afterimage.change_log.full_load import LoadPositionError, new_loads, read_up_to
+from dbt_afterimage.sequence import OpenEdgePositions, QlikPositions
+from dbt_afterimage.storage.progress import Progress
 
 WHERE = QlikPositions("15 minutes")
 NO_TABLE: Any = None

@@ -19,9 +19,11 @@ import pytest
 from dbt.adapters.spark import impl
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_afterimage.spark_adapter import extension, python_submission, readable_catalog
-from dbt_afterimage.spark_adapter.methods import METHODS
-from dbt_afterimage.spark_adapter.python_submission import SessionPythonJobHelper
+from dbt_afterimage.dbt_spark import catalog as readable_catalog
+from dbt_afterimage.dbt_spark import patches as extension
+from dbt_afterimage.dbt_spark import python_submission
+from dbt_afterimage.dbt_spark.macro_api import METHODS
+from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
 
 ROOT = Path(__file__).parents[2]
 
@@ -146,9 +148,9 @@ def test_nothing_happens_where_dbt_spark_is_not_installed(bare_project: Path) ->
         for command in ("deps", "clean"):
             result = dbtRunner().invoke(["--quiet", command])
             assert result.success, result.exception
-        from dbt_afterimage.spark_adapter.plugin import AfterimagePlugin
+        from dbt_afterimage.dbt_spark.plugin import AfterimagePlugin
         AfterimagePlugin("bare")
-        print("dbt_afterimage.spark_adapter.extension" in sys.modules)
+        print("dbt_afterimage.dbt_spark.patches" in sys.modules)
         """,
         bare_project,
     )
@@ -159,7 +161,7 @@ def test_extending_twice_changes_nothing(tmp_path: Path) -> None:
     printed = python(
         """
         from dbt.adapters.spark import impl, session
-        from dbt_afterimage.spark_adapter.plugin import AfterimagePlugin
+        from dbt_afterimage.dbt_spark.plugin import AfterimagePlugin
 
         def state():
             adapter = impl.SparkAdapter
@@ -580,7 +582,7 @@ def test_models_in_several_threads_do_not_mix(
     def run(number: int) -> str:
         file = Path(f"model_{number}.py")
         text = (
-            "from dbt_afterimage.spark_adapter import python_submission\n"
+            "from dbt_afterimage.dbt_spark import python_submission\n"
             + "\n" * number
             + f"def model(dbt, session):\n    mine = {number}\n"
             + "    python_submission.together.wait(30)\n"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dbt_afterimage.positions import (
+from dbt_afterimage.sequence import (
     NumberedPositions,
     OpenEdgePositions,
     QlikPositions,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dbt_afterimage.positions import duration_seconds
+from dbt_afterimage.sequence import duration_seconds
 from dbt_afterimage.settings import SettingsError, moment_kind, parse_settings
 
 TABLE = "erp.orders__ct"

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbt_afterimage.jars import fetched, java
+from dbt_afterimage.dbt_spark.jars import fetched, java
 
 KAFKA = ("org.apache.kafka", "kafka_2.13", "4.1.1")
 _START_SECONDS = 60

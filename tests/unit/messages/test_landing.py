@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dbt_afterimage.landing.kafka import (
+from dbt_afterimage.ingest.kafka.batches import in_order
+from dbt_afterimage.ingest.kafka.client_options import OptionError, client_options
+from dbt_afterimage.ingest.kafka.land import (
     Ends,
     KafkaLandingError,
     Request,
@@ -15,9 +17,7 @@ from dbt_afterimage.landing.kafka import (
     check_topics,
     starting_offsets,
 )
-from dbt_afterimage.landing.noted import Landed
-from dbt_afterimage.landing.options import OptionError, client_options
-from dbt_afterimage.landing.parts import in_order
+from dbt_afterimage.ingest.kafka.landed import Landed
 
 REQUEST = Request("localhost:9092", ["carts"], None, "earliest", {}, None, False)
 ENDS = Ends({("carts", 0): 100, ("carts", 1): 0}, {("carts", 0): 200, ("carts", 1): 50})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt_afterimage.messages.loads import (
+from dbt_afterimage.sources.qlik_messages.load_runs import (
     FullLoad,
     Range,
     Recorded,

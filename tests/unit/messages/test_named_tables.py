@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.messages.named_tables import NamedTables, named_tables
+from dbt_afterimage.sources.qlik_messages.named_tables import NamedTables, named_tables
 
 TABLES = [
     {"name": "carts", "table_schema": None, "message_table": "shop.carts"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt_afterimage.messages import offsets
+from dbt_afterimage.sources.qlik_messages import offsets
 
 
 def test_text_and_back() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt_afterimage.messages.schemas import RegistryError, registered_schema
+from dbt_afterimage.sources.qlik_messages.schemas import RegistryError, registered_schema
 
 SCHEMA = '{"type": "record", "name": "DataRecord", "fields": []}'
 

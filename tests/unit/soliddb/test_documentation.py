@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from dbt_afterimage.settings import SolidDbSettings, TableSettings, parse_settings
-from dbt_afterimage.soliddb.columns import BINARY, Column
-from dbt_afterimage.soliddb.records import Decoded, Layout
+from dbt_afterimage.sources.soliddb.records import Decoded, Layout
+from dbt_afterimage.sources.soliddb.value_columns import BINARY, Column
 
 PAGE = (Path(__file__).parents[3] / "docs" / "soliddb.md").read_text(encoding="utf-8")
 

@@ -17,9 +17,8 @@ from dbt_afterimage.demo.soliddb.encoding import (
     frame_engine,
     frame_length_prefixed,
 )
-from dbt_afterimage.soliddb.arrow import batch_decoder, pickle_by_value
-from dbt_afterimage.soliddb.columns import BINARY, CHAR, DATE, DDL_COLUMNS, INTEGER, Column
-from dbt_afterimage.soliddb.framing import (
+from dbt_afterimage.sources.soliddb.arrow import batch_decoder, pickle_by_value
+from dbt_afterimage.sources.soliddb.framing import (
     FRAMINGS,
     FramingError,
     UnknownFramingError,
@@ -27,7 +26,15 @@ from dbt_afterimage.soliddb.framing import (
     framing_of,
     length_prefixed,
 )
-from dbt_afterimage.soliddb.records import Decoded, Layout
+from dbt_afterimage.sources.soliddb.records import Decoded, Layout
+from dbt_afterimage.sources.soliddb.value_columns import (
+    BINARY,
+    CHAR,
+    DATE,
+    DDL_COLUMNS,
+    INTEGER,
+    Column,
+)
 
 FRAMES = {"length_prefixed": frame_length_prefixed, "engine": frame_engine}
 COLUMNS = (Column("ID", INTEGER), Column("NAME", CHAR), Column("BORN", DATE, "DATE"))
@@ -184,7 +191,8 @@ def test_a_framing_of_the_site_may_return_whatever_it_likes(framing: str, reason
 
 
 @pytest.mark.parametrize(
-    "name", ["engines", "no.such.module", "dbt_afterimage.soliddb.framing.cut", "json.__name__"]
+    "name",
+    ["engines", "no.such.module", "dbt_afterimage.sources.soliddb.framing.cut", "json.__name__"],
 )
 def test_a_framing_that_is_no_function_is_an_error_that_says_what_is_allowed(name: str) -> None:
     with pytest.raises(UnknownFramingError, match="Allowed: length_prefixed, engine, decoded, or"):

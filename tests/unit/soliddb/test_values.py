@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbt_afterimage.demo.soliddb.encoding import encode_value
-from dbt_afterimage.soliddb import columns as types
-from dbt_afterimage.soliddb.columns import Column
-from dbt_afterimage.soliddb.values import UnsupportedTypeError, ValueFormatError, decoder_of
+from dbt_afterimage.sources.soliddb import value_columns as types
+from dbt_afterimage.sources.soliddb.value_columns import Column
+from dbt_afterimage.sources.soliddb.values import UnsupportedTypeError, ValueFormatError, decoder_of
 
 VECTORS = Path(__file__).parents[2] / "data" / "soliddb" / "value_vectors.csv"
 

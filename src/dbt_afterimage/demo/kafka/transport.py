@@ -8,12 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.changes.progress import forget_progress
+from dbt_afterimage.dbt_spark.jars import avro_jars, give_to_spark, kafka_jars
 from dbt_afterimage.demo.broker import producer_options, running_broker
 from dbt_afterimage.demo.kafka.messages import PARTITIONS, Message
 from dbt_afterimage.demo.land import LandingError
 from dbt_afterimage.demo.transport import Destination, Operation, Transport
-from dbt_afterimage.jars import avro_jars, give_to_spark, kafka_jars
+from dbt_afterimage.storage.progress import forget_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

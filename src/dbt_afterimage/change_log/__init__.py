@@ -1,0 +1,1 @@
+"""The change log: pairs raw change records, keeps the accepted ones, rejects the others."""

@@ -1,0 +1,149 @@
+"""A staging model whose decoding needs Python: what a run adds to its table, and how it is written.
+
+The model begins with `start_log`; the materialization `staging_log` calls `write_log` with what it
+returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
+from dbt_afterimage.storage.append import append_once, check_unchanged
+from dbt_afterimage.storage.checkpoint import release
+from dbt_afterimage.storage.create import table_writer
+from dbt_afterimage.storage.progress import (
+    Progress,
+    forget_since,
+    next_recorded_at,
+    read_progress,
+    really_done,
+    write_progress,
+)
+
+logger = AdapterLogger("afterimage")
+
+
+@dataclass(frozen=True)
+class LogRun:
+    """Where a run of a decoded log begins.
+
+    Attributes:
+        stored: the table as it stands; None before its first run.
+        noted: what was noted of earlier runs.
+        done: what they did: more than was noted if one was killed before it could note it.
+        is_rebuild: `rebuild_changes` is set: the rows replace the table's, and are not appended.
+        recorded_at: the identity of this run's batch, ISO text in UTC.
+    """
+
+    stored: DataFrame | None
+    noted: Progress
+    done: Progress
+    is_rebuild: bool
+    recorded_at: str
+
+    @property
+    def is_progress_behind(self) -> bool:
+        """A killed run did not note what it had written."""
+        return self.done != self.noted
+
+
+@dataclass(frozen=True)
+class LogBatch:
+    """One append to a decoded log, decided but not written yet.
+
+    Attributes:
+        run: what it belongs to.
+        rows: the rows, with all columns of the table; maybe none.
+        is_empty: there is nothing to read since the last run.
+        change_seq: up to which position the raw table is read then, None before the first one, and
+            where positions are no measure of it.
+        arrival: the same as a mark of arrival, where that is the measure.
+        partition_by: columns that the table is partitioned by.
+        kept: what to release once the batch is written.
+    """
+
+    run: LogRun
+    rows: DataFrame
+    is_empty: bool
+    change_seq: str | None = None
+    arrival: str | None = None
+    partition_by: Sequence[str] = ()
+    kept: DataFrame | None = None
+
+
+def start_log(
+    session: SparkSession, context: dict[str, Any], position: Column | None = None
+) -> LogRun:
+    """Look at what earlier runs have done.
+
+    Args:
+        session: the live Spark session.
+        context: names of the tables, table format and model, as the materialization gives them.
+        position: of a row of the log; None where positions do not tell how far the log was read.
+    """
+    stored = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
+    noted = Progress()
+    if stored is not None:
+        noted = read_progress(session, context["progress"], context["model"])
+    done = really_done(stored, noted, position)
+    is_rebuild = stored is not None and bool(context["rebuild_changes"])
+    return LogRun(stored, noted, done, is_rebuild, next_recorded_at(done))
+
+
+def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -> None:
+    """Append a batch to the decoded log, then the progress row; each is safe to repeat.
+
+    Nothing is committed when nothing is new.
+
+    Args:
+        session: the live Spark session.
+        context: as for `start_log`.
+        batch: what to write.
+
+    Raises:
+        ConcurrentRunError: another run has recorded a batch since `start_log`.
+    """
+    try:
+        _write(session, context, batch)
+    finally:
+        if batch.kept is not None:
+            release(batch.kept)
+
+
+def _write(session: SparkSession, context: dict[str, Any], batch: LogBatch) -> None:
+    log, table_format, run = context["log"], context["file_format"], batch.run
+    others_wrote = False
+    if run.is_rebuild:
+        check_unchanged(session, log, run.done.recorded_at)
+    if run.stored is None or run.is_rebuild:
+        writer = table_writer(batch.rows, log, table_format, batch.partition_by)
+        with conflicts_explained(log):
+            if run.is_rebuild:
+                writer.createOrReplace()
+                # what another run has recorded and noted meanwhile is not in the log any more
+                others_wrote = forget_since(
+                    session, context["progress"], context["model"], run.done.recorded_at
+                )
+            else:
+                writer.create()
+    elif not batch.is_empty and not batch.rows.isEmpty():
+        append_once(session, log, batch.rows, table_format, run.done.recorded_at)
+    is_new = run.is_rebuild or not batch.is_empty
+    if is_new or run.is_progress_behind:
+        recorded_at = run.recorded_at if is_new else run.done.recorded_at
+        progress = Progress(recorded_at, batch.change_seq, arrival=batch.arrival)
+        write_progress(session, context["progress"], context["model"], progress)
+    if others_wrote:
+        raise ConcurrentRunError.while_made_anew(log)
+    if not batch.is_empty:
+        at = F.lit(run.recorded_at).cast("timestamp")
+        count = session.table(log).filter(F.col("recorded_at") == at).count()
+        if count:
+            logger.info(f"{context['model']}: {count:,} records decoded")

@@ -1,0 +1,200 @@
+"""The full load: copied into the log once per load_id, with a marker row for its row count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from dbt_afterimage.change_log.pairing import (
+    ACCEPTED,
+    DUPLICATE,
+    REJECTED,
+    quoted,
+    with_null_key_first,
+)
+from dbt_afterimage.sequence import Positions
+from dbt_afterimage.settings import has_own_loads
+from dbt_afterimage.storage.progress import Progress, greatest
+
+_IS_BAD = "_afterimage_is_bad"
+
+
+class LoadPositionError(ValueError):
+    """`base.position` cannot be that of a load; the text is meant for the user."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """A full load that is to be recorded.
+
+    Attributes:
+        load_id: its name.
+        position: its change_seq.
+        loaded_at: its time in UTC, where that is declared; rows may tell it too.
+    """
+
+    load_id: str
+    position: str
+    loaded_at: str | None = None
+
+
+def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
+    """Decide what becomes of each row of a full load.
+
+    Args:
+        rows: the staged `L` rows of one load.
+        key: key columns; a row without one is rejected, of equal keys the first by content stays.
+        position: the load's change_seq, for rows that have none.
+
+    Returns:
+        The rows without `raw_record`, plus `outcome` and `reject_reason`.
+    """
+    reason = with_null_key_first(F.col("reject_reason"), F.lit(True), key)
+    rows = (
+        rows.drop("raw_record")
+        .withColumn("change_seq", F.coalesce("change_seq", F.lit(position)))
+        .withColumn("reject_reason", reason)
+    )
+    is_bad = F.col("reject_reason").isNotNull()
+    if not key:
+        return rows.withColumn("outcome", F.when(is_bad, REJECTED).otherwise(ACCEPTED))
+
+    by_key = Window.partitionBy(*[quoted(column) for column in key]).orderBy(_IS_BAD, "record_hash")
+    is_copy = (F.lag("record_hash").over(by_key) == F.col("record_hash")) & (
+        F.lag(_IS_BAD).over(by_key) == F.col(_IS_BAD)
+    )
+    is_first = F.row_number().over(by_key) == 1
+    return (
+        rows.withColumn(_IS_BAD, is_bad)
+        .withColumn(
+            "outcome",
+            F.when(is_copy, DUPLICATE)
+            .when(is_first & ~F.col(_IS_BAD), ACCEPTED)
+            .otherwise(REJECTED),
+        )
+        .withColumn(
+            "reject_reason",
+            F.coalesce(
+                "reject_reason",
+                F.when(F.col("outcome") == REJECTED, F.lit("conflicting_duplicate")),
+            ),
+        )
+        .drop(_IS_BAD)
+    )
+
+
+def marker(rows: DataFrame, position: str, loaded_at: str | None = None) -> DataFrame:
+    """The marker row of a load: `L`, no key, its position, time and row count.
+
+    An empty table is a load too, so the marker is there even when ``rows`` is empty.
+
+    Args:
+        rows: the accepted rows of one load, with `load_id` on each; may be empty.
+        position: the load's change_seq.
+        loaded_at: the load's time, UTC, which the rows of an empty load cannot tell.
+    """
+    return rows.agg(
+        F.count(F.lit(1)).alias("load_rows"),
+        F.coalesce(F.max("changed_at"), F.lit(loaded_at).cast("timestamp")).alias("changed_at"),
+    ).withColumns(
+        {
+            "change_seq": F.lit(position),
+            "change_oper": F.lit("L"),
+            "outcome": F.lit(ACCEPTED),
+        }
+    )
+
+
+def new_loads(
+    settings: dict[str, Any],
+    staged: DataFrame,
+    log: DataFrame | None,
+    where: Positions,
+    done: Progress,
+) -> list[Load]:
+    """The full loads that are there and not in the log yet, in their order.
+
+    Args:
+        settings: of the table.
+        staged: the staging model.
+        log: the change log, None before its first run.
+        where: the arithmetic on positions.
+        done: what earlier runs have read.
+
+    Raises:
+        LoadPositionError: the declared position is more than a day ahead.
+    """
+    base = settings.get("base")
+    if not base and not has_own_loads(settings):
+        return []
+    markers = (
+        []
+        if log is None
+        else log.filter((F.col("change_oper") == "L") & F.col("load_rows").isNotNull())
+        .select("load_id", "change_seq")
+        .collect()
+    )
+    recorded = {row["load_id"] for row in markers}
+    if not base:
+        return [load for load in _own_loads(staged, done) if load.load_id not in recorded]
+    if base["load_id"] in recorded:
+        return []
+    if base["position"]:
+        position = str(base["position"])
+        _check_not_in_future(settings, where)
+    else:
+        # also behind a load that was declared to lie beyond the changes
+        last = greatest(done.change_seq, *[row["change_seq"] for row in markers])
+        position = where.after(last) if markers and last else where.first
+    return [Load(base["load_id"], position, base["loaded_at"])]
+
+
+def _check_not_in_future(settings: dict[str, Any], where: Positions) -> None:
+    """A position of another century would stand above every change that ever comes."""
+    base = settings["base"]
+    limit = where.of_time(datetime.now(timezone.utc) + timedelta(days=1))
+    if limit is not None and base["position"] > limit:
+        raise LoadPositionError(
+            f"Source table {settings['source_table']}: `base.position` of the load "
+            f"{base['load_id']!r} is {base['position']}, more than a day in the future. Allowed: "
+            f"the change_seq up to which the load holds the changes, at most {limit}. Nothing was "
+            "written. Cure: correct the position, or leave it out: a first load comes before all "
+            "changes, a later one behind those that are there."
+        )
+
+
+def read_up_to(where: Positions, changes: str | None, loads: Iterable[str]) -> str | None:
+    """Up to which position the log has read when it holds these changes and loads.
+
+    A load stands behind the changes that are there, and no further: its position may be declared,
+    and lie beyond changes that have not landed yet.
+
+    Args:
+        where: the arithmetic on positions.
+        changes: the greatest position of a change, None for no change.
+        loads: the positions of full loads.
+    """
+    behind = where.after(changes) if changes else where.first
+    return greatest(changes, *[min(position, behind) for position in loads])
+
+
+def load_ids(settings: dict[str, Any], staged: DataFrame) -> set[str]:
+    """The full loads that can be read from the raw tables as they are."""
+    if has_own_loads(settings):
+        return {load.load_id for load in _own_loads(staged, Progress())}
+    return {settings["base"]["load_id"]} if settings.get("base") else set()
+
+
+def _own_loads(staged: DataFrame, done: Progress) -> list[Load]:
+    """Loads that come among the changes: staging says where each one belongs."""
+    rows = staged.filter((F.col("change_oper") == "L") & F.col("load_id").isNotNull())
+    if done.arrival is not None:
+        rows = rows.filter(F.col("arrival") >= done.arrival)
+    found = rows.groupBy("load_id").agg(F.min("change_seq").alias("position")).collect()
+    loads = [Load(row["load_id"], row["position"]) for row in found]
+    return sorted(loads, key=lambda load: (load.position, load.load_id))

@@ -1,0 +1,147 @@
+"""The change log as a table: whether a batch fits into it, and what makes it fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from dbt_afterimage.change_log.contract import LOG_COLUMNS, data_columns
+from dbt_afterimage.change_log.pairing import quoted
+from dbt_afterimage.settings import did_you_mean
+from dbt_afterimage.storage.schema_contract import GuardError, Origin, Wanted
+from dbt_afterimage.storage.schema_evolution import alter_table, check_table, column_types
+
+_LISTS_OF_NAMES = ("declared_changed_columns", "known_columns", "before_known_columns")
+
+
+def log_origin(context: dict[str, Any]) -> Origin:
+    """What a change log is made from. It holds every change, whichever columns are tracked."""
+    return Origin(context["settings"]["key"])
+
+
+def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -> None:
+    """Alter an existing log so that rows of ``staged`` can be appended; metadata only.
+
+    It comes before anything reads the log: Spark refuses a plan whose table was altered meanwhile.
+
+    Args:
+        session: the live Spark session.
+        context: names of the tables, settings and model, as the materialization gives them.
+        staged: the staging model.
+
+    Raises:
+        GuardError: the log cannot take them. Nothing was altered.
+    """
+    settings = context["settings"]
+    types = column_types(staged.schema)
+    data = data_columns(staged.columns)
+    is_there = session.catalog.tableExists(context["log"])
+    logged = session.table(context["log"]).columns if is_there else []
+    kept = [name for name in logged if name not in {*LOG_COLUMNS, "before"}]
+    _check_names(context, "key", data)
+    # the log keeps a column that the source has no longer
+    for setting in ("track", "ignore"):
+        _check_names(context, setting, list(dict.fromkeys([*data, *kept])))
+    # a rebuild makes the table anew; until it has, the old one goes on saying what it was made from
+    if context["rebuild_changes"] or not is_there:
+        return
+    changes = check_table(
+        session,
+        Wanted(
+            table=context["log"],
+            source_table=settings["source_table"],
+            upstream="staging",
+            origin=log_origin(context),
+            own=[*LOG_COLUMNS, "before"],
+            data={name: types[name] for name in data},
+            copies={"before": data},
+            anew="record the log anew: dbt run --vars '{rebuild_changes: true}' --select "
+            f"{context['model']}",
+            retype="give the column its old type as `data_type` in the source's `columns`",
+        ),
+    )
+    alter_table(session, context["log"], changes, context["file_format"])
+
+
+def _check_names(context: dict[str, Any], setting: str, allowed: list[str]) -> None:
+    """Each column that a setting names is there, in these letters: the marts compare names."""
+    settings = context["settings"]
+    for column in settings[setting]:
+        if column not in allowed:
+            raise GuardError(
+                f"{context['log']}: the `{setting}` of source table {settings['source_table']} "
+                f"names `{column}`, which is none of its data columns: {', '.join(allowed)}."
+                f"{did_you_mean(column, allowed)} Nothing was written. Cure: correct the name; "
+                "where the source renamed the column, put a view over the change table that gives "
+                "it its old name."
+            )
+
+
+def fitted(rows: DataFrame, log: StructType) -> DataFrame:
+    """The rows with the columns and types of the log.
+
+    A data column that the source has no longer is unknown in them, so that its last value stays.
+    One that changed its letters is named as the log names it, also where names are values.
+    """
+    given = {field.name.lower() for field in rows.schema.fields}
+    rows = _with_names_of(log, rows)
+    if any(field.name.lower() not in given for field in log.fields):
+        known = F.array(
+            *[F.lit(name) for name in rows.columns if name not in {*LOG_COLUMNS, "before"}]
+        )
+        is_image = F.col("change_oper").isin("I", "U", "L") & F.col("load_rows").isNull()
+        rows = rows.withColumns(
+            {
+                "known_columns": F.when(is_image, F.coalesce("known_columns", known)).otherwise(
+                    F.col("known_columns")
+                ),
+                "before_known_columns": F.when(
+                    F.col("before").isNotNull(), F.coalesce("before_known_columns", known)
+                ),
+            }
+        )
+    return rows.select(*_fitted_columns(rows.schema, log))
+
+
+def _with_names_of(log: StructType, rows: DataFrame) -> DataFrame:
+    logged = {field.name.lower(): field.name for field in log.fields}
+    names = {name: logged.get(name.lower(), name) for name in rows.columns}
+    renamed = {name: new for name, new in names.items() if name != new}
+    if not renamed:
+        return rows
+    rows = rows.withColumnsRenamed(renamed)
+    new_names = F.create_map(*[F.lit(name) for pair in renamed.items() for name in pair])
+
+    def translated(column: str) -> Column:
+        return F.transform(column, lambda name: F.coalesce(F.try_element_at(new_names, name), name))
+
+    return rows.withColumns({column: translated(column) for column in _LISTS_OF_NAMES})
+
+
+def _fitted_columns(
+    given: StructType, wanted: StructType, of: Callable[[str], Column] = quoted
+) -> list[Column]:
+    """The columns of ``wanted``, taken from ``given``, whose columns ``of`` gives by name."""
+    fields = {field.name.lower(): field for field in given.fields}
+    return [
+        _fitted_column(fields.get(field.name.lower()), field, of).alias(field.name)
+        for field in wanted.fields
+    ]
+
+
+def _fitted_column(
+    given: StructField | None, wanted: StructField, of: Callable[[str], Column]
+) -> Column:
+    if given is None:
+        return F.lit(None).cast(wanted.dataType)
+    column = of(given.name)
+    if given.dataType.simpleString() == wanted.dataType.simpleString():
+        return column
+    if isinstance(given.dataType, StructType) and isinstance(wanted.dataType, StructType):
+        fields = _fitted_columns(given.dataType, wanted.dataType, column.__getitem__)
+        return F.when(column.isNotNull(), F.struct(*fields))
+    return column.cast(wanted.dataType)

@@ -1,0 +1,188 @@
+"""The body of every `<table>_changes` model: reads what is new in staging and decides its fate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.change_log.batch import ChangeBatch
+from dbt_afterimage.change_log.contract import LOG_COLUMNS, REJECTED_COLUMNS, data_columns
+from dbt_afterimage.change_log.full_load import decide_load, marker, new_loads, read_up_to
+from dbt_afterimage.change_log.gaps import check_gap
+from dbt_afterimage.change_log.log_schema import fit_log
+from dbt_afterimage.change_log.pairing import (
+    ACCEPTED,
+    DUPLICATE,
+    FOLDED,
+    REJECTED,
+    is_waiting_too_long,
+    pair,
+    quoted,
+)
+from dbt_afterimage.change_log.quarantine import (
+    RejectedRecordsError,
+    describe_rejects,
+    new_rejects,
+    repaired,
+)
+from dbt_afterimage.change_log.raw_version import is_noted, raw_version
+from dbt_afterimage.change_log.read import read
+from dbt_afterimage.change_log.rebuild import check_rebuild
+from dbt_afterimage.change_log.summary import summarize
+from dbt_afterimage.settings import positions
+from dbt_afterimage.storage.checkpoint import keep
+from dbt_afterimage.storage.local_relation import local_rows
+from dbt_afterimage.storage.progress import (
+    Progress,
+    greatest,
+    next_recorded_at,
+    read_progress,
+    really_done,
+    unnoted,
+)
+
+
+def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeBatch | None:
+    """What this run adds to the change log of one table.
+
+    Args:
+        dbt: the object that dbt gives a Python model.
+        session: the live Spark session.
+        staged: the staging model, ``dbt.ref("stg_...")``.
+
+    Returns:
+        A batch for the materialization `change_log` to write, None where the raw tables are what
+        they were. No row is written here.
+
+    Raises:
+        RejectedRecordsError: records are rejected and `on_reject` is `fail`.
+        GapError: the raw table was purged before it was read, and `on_gap` is `fail`.
+        RebuildError: `rebuild_changes` is set, and the raw tables lack what the log holds.
+        LoadPositionError: `base.position` is in the future.
+        GuardError: the log cannot take what staging yields.
+    """
+    context = dbt.config.get("afterimage")
+    settings = context["settings"]
+    key = settings["key"]
+    where = positions(settings)
+    fit_log(session, context, staged)
+    version = raw_version(session, context, staged)
+    log = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
+    is_read = version is not None and is_noted(
+        session, context["progress"], context["model"], version
+    )
+    if log is not None and is_read:
+        return None
+    noted = read_progress(session, context["progress"], context["model"]) if log else Progress()
+    is_change = F.col("change_oper") != "L"
+    seq, at = (F.when(is_change, F.col(name)) for name in ("change_seq", "changed_at"))
+    done = really_done(log, noted, seq, at)
+    if log is not None and done != noted:
+        loaded = unnoted(log, noted).filter(F.col("load_rows").isNotNull())
+        positions_loaded = [row["change_seq"] for row in loaded.select("change_seq").collect()]
+        done = replace(done, change_seq=read_up_to(where, done.change_seq, positions_loaded))
+    is_rebuild = log is not None and context["rebuild_changes"]
+    if log is not None and is_rebuild:
+        check_rebuild(context, where, staged, log)
+        # as in a first run, but for the batch's time: it is later than what the marts know
+        log, done = None, Progress(recorded_at=done.recorded_at)
+
+    reading = read(context, where, staged, log, done)
+    decided = pair(reading.changes, reading.recorded, key, before_images=settings["before_images"])
+
+    records = reading.changes
+    loads = new_loads(settings, staged, log, where, done)
+    for load in loads:
+        is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
+        records = records.unionByName(staged.filter(is_of_load))
+        rows = decide_load(staged.filter(is_of_load), key, load.position)
+        decided = decided.unionByName(rows, allowMissingColumns=True)
+    decided = keep(_without_settled_values(decided, data_columns(staged.columns)))
+
+    found = summarize(decided, where)
+    if log is not None and not loads:
+        check_gap(context, where, staged, log, done, reading.marks, found.first_seq)
+    horizon = where.before_look_back(greatest(found.seen_seq, done.change_seq) or where.first)
+    accepted, rejected = _split(decided, horizon)
+    late = found.late(decided, horizon)
+    counts = found.counts(late)
+    logged = accepted
+    for load in loads:
+        is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
+        loaded = decided.filter(is_of_load & (F.col("outcome") == ACCEPTED))
+        mark = marker(loaded, load.position, load.loaded_at)
+        mark = mark.withColumn("load_id", F.lit(load.load_id))
+        logged = logged.unionByName(mark, allowMissingColumns=True)
+
+    has_rows = bool(counts.accepted) or bool(loads)
+    recorded_at = next_recorded_at(done)
+    rejects = (
+        new_rejects(session, context, rejected, records, recorded_at) if counts.rejected else None
+    )
+    if rejects is not None and settings["on_reject"] == "fail":
+        raise RejectedRecordsError(describe_rejects(context, rejects.rows))
+    rows = _log_rows(logged, staged, recorded_at, context["beginning_of_time"])
+    arrival = greatest(found.arrival, done.arrival)
+    return ChangeBatch(
+        accepted=rows if has_rows else None,
+        rejected=rejects,
+        repaired=repaired(session, context, accepted) if counts.accepted else None,
+        empty_log=rows.limit(0),
+        empty_rejected=local_rows(
+            session, [], ", ".join(f"{name} {kind}" for name, kind in REJECTED_COLUMNS.items())
+        ),
+        change_seq=read_up_to(
+            where,
+            greatest(found.accepted_seq, late.seq, done.change_seq),
+            [load.position for load in loads],
+        ),
+        changed_at=greatest(found.accepted_at, late.changed_at, done.changed_at),
+        arrival=arrival,
+        recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
+        recorded_after=done.recorded_at,
+        is_rebuild=is_rebuild,
+        is_progress_behind=done != noted or arrival != done.arrival or version is not None,
+        raw_version=version,
+        days=found.days,
+        counts=counts,
+        kept=decided,
+    )
+
+
+def _without_settled_values(decided: DataFrame, data: list[str]) -> DataFrame:
+    """Folded and duplicate records count, but their values are looked at no more: half the cost."""
+    is_settled = F.col("outcome").isin(FOLDED, DUPLICATE)
+    return decided.withColumns({name: F.when(~is_settled, quoted(name)) for name in data})
+
+
+def _split(decided: DataFrame, horizon: str) -> tuple[DataFrame, DataFrame]:
+    late = is_waiting_too_long(horizon)
+    accepted = decided.filter(
+        (F.col("outcome") == ACCEPTED) | (late & (F.col("change_oper") == "U"))
+    )
+    orphan = late & (F.col("change_oper") == "B")
+    rejected = decided.filter((F.col("outcome") == REJECTED) | orphan).withColumn(
+        "reject_reason",
+        F.when(orphan, F.lit("orphan_before_image")).otherwise(F.col("reject_reason")),
+    )
+    return accepted, rejected
+
+
+def _log_rows(
+    accepted: DataFrame, staged: DataFrame, recorded_at: str, beginning_of_time: str
+) -> DataFrame:
+    beginning = F.lit(beginning_of_time).cast("timestamp")
+    data = data_columns(staged.columns)
+    rows = accepted.withColumns(
+        {
+            "recorded_at": F.lit(recorded_at).cast("timestamp"),
+            "change_date": F.to_date(F.coalesce("changed_at", beginning)),
+        }
+    )
+    if "load_rows" not in rows.columns:
+        rows = rows.withColumn("load_rows", F.lit(None).cast("bigint"))
+    names = [F.col(name).cast(kind).alias(name) for name, kind in LOG_COLUMNS.items()]
+    return rows.select(*names, *data, "before")

@@ -1,0 +1,275 @@
+"""The before-image self-join: pairs every update with its before image, by change_seq.
+
+The vendor documents the join for change tables: an update and its before image share change_seq.
+Here it is one shuffle by change_seq and one sort. Duplicates, pairs, key changes and what the log
+holds already are decided by windows over them, so that the wide rows move once.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from dbt_afterimage.change_log.contract import data_columns
+
+# What becomes of a record. `waiting`: an update or before image whose partner has not come yet;
+# `folded`: a before image that went into its update.
+ACCEPTED = "accepted"
+REJECTED = "rejected"
+DUPLICATE = "duplicate"
+WAITING = "waiting"
+FOLDED = "folded"
+
+_ROW_CHANGES = ("I", "U", "B", "D")
+
+# Columns that are gone in the end. A data column may have any name, so theirs are unlikely ones.
+_CLASS = "_afterimage_class"
+_PLACE = "_afterimage_place"
+_IS_RECORDED = "_afterimage_is_recorded"
+_IS_CANDIDATE = "_afterimage_is_candidate"
+_IMAGES = "_afterimage_images"
+_UPDATES = "_afterimage_updates"
+_OWN_KEY = "_afterimage_own_key"
+_PARTNER = "_afterimage_partner"
+_VALUES = "_afterimage_values"
+_OWN_COLUMNS = (_CLASS, _PLACE, _IS_RECORDED, _IS_CANDIDATE, _IMAGES, _UPDATES, _OWN_KEY, _PARTNER)
+
+
+def pair(
+    staged: DataFrame,
+    recorded: DataFrame | None,
+    key: list[str],
+    *,
+    before_images: bool = True,
+) -> DataFrame:
+    """Decide what becomes of each raw change record and fold before images into their updates.
+
+    Args:
+        staged: rows of a staging model (change-event contract) in any order, without `L` and `N`.
+        recorded: rows of the change log that may hold the same records, or None.
+        key: key columns. Empty: records are paired by change_seq alone.
+        before_images: whether the source stores them; if not, no update waits for one, and a
+            before image is rejected.
+
+    Returns:
+        The staged rows without `raw_record`, plus `outcome` (see the constants),
+        `reject_reason`, and for updates `before` (struct of all data columns),
+        `before_known_columns` and `before_record_hash`, NULL where there is no before image.
+
+    Raises:
+        ReservedColumnError: a data column has a name that the change log needs for itself.
+    """
+    data = data_columns(staged.columns)
+    staged = staged.drop("raw_record")
+    rows = _packed(_classed(staged, key).withColumn(_IS_RECORDED, F.lit(False)), data, key)
+    if recorded is not None:
+        present = {name.lower() for name in data}
+        lost = [name for name in _data_of_log(recorded) if name.lower() not in present]
+        rows = rows.unionByName(_identities(recorded, key, lost), allowMissingColumns=True)
+    # Records without a position are rejected; spreading them by content keeps them from one task.
+    place = F.coalesce("change_seq", F.col("record_hash").cast("string"))
+    rows = rows.withColumn(_PLACE, place).repartition(_PLACE)
+    rows = _deduplicate(rows, key)
+    rows = _collect_partners(rows, key, before_images)
+    rows = _decide(rows, bool(key), before_images).drop(*_OWN_COLUMNS)
+    return _unpacked(rows, staged.columns, data)
+
+
+def quoted(column: str) -> Column:
+    """A data column, which may have any name."""
+    return F.col(f"`{column}`")
+
+
+def with_null_key_first(reason: Column, is_keyed: Column, key: list[str]) -> Column:
+    """`null_key`, the first of all reasons, where a record lacks its key; else ``reason``."""
+    is_null = F.lit(False)
+    for column in key:
+        is_null = is_null | quoted(column).isNull()
+    return F.when(is_keyed & is_null, F.lit("null_key")).otherwise(reason)
+
+
+def _classed(staged: DataFrame, key: list[str]) -> DataFrame:
+    """The class is the operation, or X for a record that is rejected and takes part in nothing."""
+    is_keyed = F.coalesce(F.col("change_oper").isin(*_ROW_CHANGES), F.lit(False))
+    reason = with_null_key_first(F.col("reject_reason"), is_keyed, key)
+    return staged.withColumn("reject_reason", reason).withColumn(
+        _CLASS, F.when(F.col("reject_reason").isNull(), F.col("change_oper")).otherwise("X")
+    )
+
+
+def _packed(rows: DataFrame, data: list[str], key: list[str]) -> DataFrame:
+    """The data columns as one, `_VALUES`, beside those of the key, which alone are looked at.
+
+    Otherwise each step of pairing is as long as the table is wide, for Spark to write and Java to
+    compile.
+    """
+    # Spark does not tell capitals from small letters
+    keys = {name.lower() for name in key}
+    others = [name for name in rows.columns if name not in data or name.lower() in keys]
+    values = F.struct(*map(quoted, data))
+    return rows.select(*map(quoted, others), values.alias(_VALUES))
+
+
+def _unpacked(rows: DataFrame, names: list[str], data: list[str]) -> DataFrame:
+    """The columns with these names, in their order, and what pairing has added."""
+    values = {name: F.col(_VALUES)[name].alias(name) for name in data}
+    added = [name for name in rows.columns if name not in names and name != _VALUES]
+    return rows.select(*[values.get(name, quoted(name)) for name in names], *map(quoted, added))
+
+
+def _data_of_log(recorded: DataFrame) -> list[str]:
+    before = recorded.schema["before"].dataType
+    return before.names if isinstance(before, StructType) else []
+
+
+def _identities(recorded: DataFrame, key: list[str], lost: list[str]) -> DataFrame:
+    """One row per raw record that the log holds: a change, and the before image folded into it.
+
+    A record that had a value in a column that is `lost`, for the source has it no longer, cannot
+    have the content any more that it was recorded with: it gets no hash.
+    """
+    own = F.struct(
+        *[quoted(column).alias(column) for column in key],
+        F.col("change_oper").alias(_CLASS),
+        _hash_unless_lost(F.col("record_hash"), [quoted(column) for column in lost]),
+    )
+    image = F.struct(
+        *[F.col("before")[column].alias(column) for column in key],
+        F.lit("B").alias(_CLASS),
+        _hash_unless_lost(
+            F.col("before_record_hash"), [F.col("before")[column] for column in lost]
+        ),
+    )
+    both = F.when(F.col("before_record_hash").isNull(), F.array(own)).otherwise(F.array(own, image))
+    return recorded.select("change_seq", F.inline(both)).withColumn(_IS_RECORDED, F.lit(True))
+
+
+def _hash_unless_lost(record_hash: Column, lost: list[Column]) -> Column:
+    for value in lost:
+        record_hash = F.when(value.isNull(), record_hash)
+    return record_hash.alias("record_hash")
+
+
+def _deduplicate(rows: DataFrame, key: list[str]) -> DataFrame:
+    """Of one identity (change_seq, key, operation) the log's copy stays, or the first copy."""
+    identity = Window.partitionBy(_PLACE, *[quoted(column) for column in key], _CLASS).orderBy(
+        F.col(_IS_RECORDED).desc(), "record_hash"
+    )
+    is_rejected = F.col(_CLASS) == "X"
+    is_first = F.row_number().over(identity) == 1
+    first_hash = F.first("record_hash").over(identity)
+    same_as_first = first_hash.isNull() | (first_hash == F.col("record_hash"))
+    # In the order by content, copies are neighbours.
+    same_as_previous = F.lag("record_hash").over(identity) == F.col("record_hash")
+    return (
+        rows.withColumn(
+            "outcome",
+            F.when(is_first, F.when(is_rejected, REJECTED))
+            .when(same_as_first | same_as_previous, DUPLICATE)
+            .otherwise(REJECTED),
+        )
+        .withColumn(_IS_CANDIDATE, ~F.col(_IS_RECORDED) & F.col("outcome").isNull())
+        .withColumn(
+            "reject_reason",
+            F.coalesce(
+                "reject_reason",
+                F.when(F.col("outcome") == REJECTED, F.lit("conflicting_duplicate")),
+            ),
+        )
+    )
+
+
+def _collect_partners(rows: DataFrame, key: list[str], before_images: bool) -> DataFrame:
+    """Puts the before images and the updates of a change_seq beside each of its rows.
+
+    Both arrays hold one element in all but damaged input. The frame is the whole partition, so
+    Spark builds them once per change_seq.
+    """
+    same_place = Window.partitionBy(_PLACE)
+    own_key = F.struct(*[quoted(column) for column in key]) if key else F.lit(None).cast("string")
+    image = F.struct(
+        F.col(_VALUES).alias("image"),
+        own_key.alias("key"),
+        F.col("known_columns").alias("known_columns"),
+        F.col("record_hash").alias("record_hash"),
+    )
+    is_image = F.lit(before_images) & F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "B")
+    is_update = F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "U")
+    update = F.struct(own_key.alias("key"))
+    return (
+        rows.withColumn(_OWN_KEY, own_key)
+        .withColumn(_IMAGES, F.collect_list(F.when(is_image, image)).over(same_place))
+        .withColumn(_UPDATES, F.collect_list(F.when(is_update, update)).over(same_place))
+        .filter(~F.col(_IS_RECORDED))
+    )
+
+
+def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
+    images, updates, own_key = F.col(_IMAGES), F.col(_UPDATES), F.col(_OWN_KEY)
+    one_pair = (F.size(images) == 1) & (F.size(updates) == 1)
+    # What remains of a change_seq once equal keys are paired: exactly one of each is a key change.
+    if has_key:
+        own_images = F.filter(images, lambda b: b["key"].eqNullSafe(own_key))
+        has_own_update = F.exists(updates, lambda u: u["key"].eqNullSafe(own_key))
+        free_images = F.filter(
+            images, lambda b: ~F.exists(updates, lambda u: u["key"].eqNullSafe(b["key"]))
+        )
+        free_updates = F.filter(
+            updates, lambda u: ~F.exists(images, lambda b: b["key"].eqNullSafe(u["key"]))
+        )
+    else:
+        own_images = F.slice(images, 1, 0)
+        has_own_update = F.lit(False)
+        free_images, free_updates = images, updates
+    is_key_change = (F.size(free_images) == 1) & (F.size(free_updates) == 1)
+    is_ambiguous = (F.size(free_images) > 0) & (F.size(free_updates) > 0)
+
+    partner = (
+        F.when(one_pair, images[0])
+        .when(F.size(images) == 0, None)
+        .when(F.size(own_images) > 0, own_images[0])
+        .when(is_key_change, free_images[0])
+    )
+    is_update = F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "U")
+    is_image = F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "B")
+    rows = rows.withColumn(_PARTNER, F.when(is_update, partner))
+    # Where the source stores no before images, nothing waits for one and none has a place.
+    alone = WAITING if before_images else ACCEPTED
+    of_image = F.lit(REJECTED)
+    if before_images:
+        of_image = (
+            F.when(one_pair, FOLDED)
+            .when(F.size(updates) == 0, WAITING)
+            .when(has_own_update | is_key_change, FOLDED)
+            .when(is_ambiguous, REJECTED)
+            .otherwise(WAITING)
+        )
+    outcome = (
+        F.when(F.col("outcome").isNotNull(), F.col("outcome"))
+        .when(
+            is_update,
+            F.when(F.col(_PARTNER).isNotNull(), ACCEPTED)
+            .when(F.size(images) == 0, alone)
+            .when(is_ambiguous, REJECTED)
+            .otherwise(alone),
+        )
+        .when(is_image, of_image)
+        .otherwise(ACCEPTED)
+    )
+    reason = "ambiguous_pair" if before_images else "orphan_before_image"
+    return rows.withColumn("outcome", outcome).withColumns(
+        {
+            "reject_reason": F.coalesce(
+                "reject_reason", F.when(F.col("outcome") == REJECTED, F.lit(reason))
+            ),
+            "before": F.col(_PARTNER)["image"],
+            "before_known_columns": F.col(_PARTNER)["known_columns"],
+            "before_record_hash": F.col(_PARTNER)["record_hash"],
+        }
+    )
+
+
+def is_waiting_too_long(horizon: str) -> Column:
+    """True for a waiting record that the look-back has passed: no partner is expected any more."""
+    return (F.col("outcome") == WAITING) & (F.col("change_seq") <= horizon)

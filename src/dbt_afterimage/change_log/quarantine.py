@@ -1,0 +1,146 @@
+"""Rejected records: kept whole in `<table>_changes_rejected`, or a reason to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.change_log.pairing import quoted
+from dbt_afterimage.storage.checkpoint import keep
+from dbt_afterimage.storage.progress import ISO_TIMESTAMP, Progress, next_recorded_at
+
+
+class RejectedRecordsError(RuntimeError):
+    """Records were rejected and the table's `on_reject` is `fail`."""
+
+
+@dataclass(frozen=True)
+class Rejects:
+    """Rows for `<table>_changes_rejected`; `after`: when its last ones were recorded, or None."""
+
+    rows: DataFrame
+    after: str | None
+
+
+def new_rejects(
+    session: SparkSession,
+    context: dict[str, Any],
+    rejected: DataFrame,
+    read: DataFrame,
+    recorded_at: str,
+) -> Rejects | None:
+    """Rejected records that `<table>_changes_rejected` lacks, whole, as they came.
+
+    Rejected records are few and are read again in every run; only for new ones all that the run
+    reads is read a second time, for the raw text that the pairing does not carry.
+
+    Args:
+        session: the live Spark session.
+        context: as the materialization gives it.
+        rejected: records that were rejected, with their reasons.
+        read: what they are some of, as staged: all records that this run reads.
+        recorded_at: the batch's identity, ISO text in UTC.
+    """
+    after = None
+    if session.catalog.tableExists(context["rejected"]):
+        # before the table is read for what it has: what comes in between is noticed at the append
+        last = F.date_format(F.max("recorded_at"), ISO_TIMESTAMP)
+        found = session.table(context["rejected"]).agg(last).first()
+        after = found[0] if found else None
+    if after is not None and after >= recorded_at:
+        recorded_at = next_recorded_at(Progress(after))
+    new = rejected.select(
+        "change_seq",
+        "change_oper",
+        _record_key(context["settings"]["key"]).alias("record_key"),
+        "reject_reason",
+        "record_hash",
+    ).distinct()
+    if session.catalog.tableExists(context["rejected"]):
+        known = session.table(context["rejected"]).select("record_hash").distinct()
+        new = new.join(known, "record_hash", "left_anti")
+    if new.isEmpty():
+        return None
+    raw = read.select("record_hash", "raw_record").join(
+        F.broadcast(new.select("record_hash")), "record_hash", "left_semi"
+    )
+    raw = raw.groupBy("record_hash").agg(F.min("raw_record").alias("raw_record"))
+    rows = new.join(raw, "record_hash", "left").select(
+        "change_seq",
+        "change_oper",
+        "record_key",
+        "reject_reason",
+        "record_hash",
+        "raw_record",
+        F.lit(recorded_at).cast("timestamp").alias("recorded_at"),
+        F.lit(None).cast("timestamp").alias("resolved_at"),
+    )
+    return Rejects(rows, after)
+
+
+def repaired(
+    session: SparkSession, context: dict[str, Any], accepted: DataFrame
+) -> DataFrame | None:
+    """`record_hash` of each unresolved reject whose identity this run accepts; None when none is.
+
+    The identity is (change_seq, key, change_oper). What a rejected record does not tell, a NULL key
+    or an unknown operation, is not compared. Of a conflicting duplicate the log had a copy all the
+    time, so another one repairs nothing.
+    """
+    if not session.catalog.tableExists(context["rejected"]):
+        return None
+    waiting = session.table(context["rejected"]).filter(
+        F.col("resolved_at").isNull()
+        & F.col("change_seq").isNotNull()
+        & (F.col("reject_reason") != "conflicting_duplicate")
+        # all rows of a load share their position, so that only the key tells them apart
+        & (F.col("record_key").isNotNull() | ~F.col("change_oper").eqNullSafe("L"))
+    )
+    if waiting.isEmpty():
+        return None
+    key = context["settings"]["key"]
+    own = accepted.select("change_seq", "change_oper", _record_key(key).alias("record_key"))
+    images = accepted.filter(F.col("before").isNotNull()).select(
+        "change_seq",
+        F.lit("B").alias("change_oper"),
+        _record_key(key, "before").alias("record_key"),
+    )
+    records = own.union(images).alias("accepted")
+    waiting = F.broadcast(
+        waiting.select("change_seq", "change_oper", "record_key", "record_hash")
+    ).alias("waiting")
+    same = F.col("accepted.change_seq") == F.col("waiting.change_seq")
+    for name in ("change_oper", "record_key"):
+        told = F.col(f"waiting.{name}")
+        same = same & (told.isNull() | (told == F.col(f"accepted.{name}")))
+    found = records.join(waiting, same).select("waiting.record_hash").distinct()
+    # Few rows, detached from the tables that they come from: Spark 4.1 cannot plan an Iceberg merge
+    # from a view that reads the merge's own target.
+    found = keep(found)
+    return None if found.isEmpty() else found
+
+
+def _record_key(key: list[str], of: str | None = None) -> Column:
+    """The key as JSON, of a row or of its struct; NULL when a part of it is."""
+    columns = [F.col(of)[name] if of else quoted(name) for name in key]
+    is_whole = F.lit(bool(key))
+    for column in columns:
+        is_whole = is_whole & column.isNotNull()
+    named = [column.alias(name) for column, name in zip(columns, key, strict=True)]
+    return F.when(is_whole, F.to_json(F.struct(*named))) if key else F.lit(None).cast("string")
+
+
+def describe_rejects(context: dict[str, Any], rejects: DataFrame) -> str:
+    """What a run under `on_reject: fail` says: how many of which reason, and one of them."""
+    counts = rejects.groupBy("reject_reason").count().orderBy("reject_reason").collect()
+    reasons = ", ".join(f"{row['reject_reason']} ({row['count']})" for row in counts)
+    example = rejects.select("raw_record").first()
+    return (
+        f"{context['model']}: new records are rejected, and the table's `on_reject` is `fail`: "
+        f"{reasons}. One of them: {example['raw_record'] if example else None}. "
+        "Nothing was written. Cure: repair the records, or set `on_reject: quarantine` to keep "
+        "them aside and go on."
+    )

@@ -1,0 +1,183 @@
+"""Which raw records a run reads, and which rows of the log may hold the same ones.
+
+By position: records behind the look-back of the log's greatest change_seq. By marks of arrival,
+where staging yields them: besides these, all records of the last marks, whatever their position,
+so that a late one is found without `backfill_from`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from dbt_afterimage.sequence import Positions
+from dbt_afterimage.settings import has_own_loads, moment_kind
+from dbt_afterimage.storage.progress import Progress
+
+_FEW = 100
+"""So many texts that are no positions are named in a condition."""
+
+
+class BackfillError(ValueError):
+    """`backfill_from` names no moment; the text is meant for the user."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of arrival from which a run reads.
+
+    Attributes:
+        first: the mark at which it begins.
+        has_last: the raw table still has the greatest mark that the log has read.
+    """
+
+    first: str
+    has_last: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a run reads.
+
+    Attributes:
+        changes: raw records of changes, as staged.
+        recorded: rows of the log that may hold the same records; None when there are none.
+        marks: None when it reads by position alone.
+    """
+
+    changes: DataFrame
+    recorded: DataFrame | None
+    marks: Marks | None
+
+
+def read(
+    context: dict[str, Any],
+    where: Positions,
+    staged: DataFrame,
+    log: DataFrame | None,
+    done: Progress,
+) -> Reading:
+    """Choose the records that earlier runs have not settled, and what to compare them with."""
+    is_change = ~F.col("change_oper").isin("L", "N") | F.col("change_oper").isNull()
+    if has_own_loads(context["settings"]):
+        # staging works out the letter, and by what it works out no format can skip files
+        is_change = is_change & F.col("load_id").isNull()
+    changes = staged.filter(is_change)
+    if log is None:
+        return Reading(changes, None, None)
+    recorded = log.filter(F.col("change_oper") != "L")
+    floor = _floor(context, where, changes, done)
+    if floor is None or _is_first_by_marks(changes, done):
+        return Reading(changes, recorded, None)
+    seq = F.col("change_seq")
+    by_position = _is_behind(floor, where, changes)
+    marks = _marks(context["settings"]["arrival_look_back"], staged, changes, done)
+    if marks is None:
+        return Reading(changes.filter(by_position), recorded.filter(seq > floor), None)
+
+    changes = changes.filter(by_position | (F.col("arrival") >= marks.first))
+    # A late record is compared with the log at its own place, which may lie far behind the floor.
+    found = changes.filter(is_position(where)).agg(F.min("change_seq")).first()
+    lowest = found[0] if found and found[0] is not None else floor
+    # What landed since, still further behind, waits for the next run: nothing to compare it with.
+    changes = changes.filter((seq >= lowest) | ~is_position(where))
+    return Reading(changes, recorded.filter(seq >= lowest), marks)
+
+
+def is_position(where: Positions) -> Column:
+    """True for a change_seq that can be compared: neither NULL nor malformed."""
+    seq = F.col("change_seq")
+    well_formed = seq.rlike(where.valid_pattern()) & (seq >= where.lowest)
+    return F.coalesce(well_formed, F.lit(False))
+
+
+def _is_behind(floor: str, where: Positions, changes: DataFrame) -> Column:
+    """True for records behind a position, and for those that have none.
+
+    Formats skip files by the range of a column, but not by a pattern. So texts in the range of the
+    settled positions that are none are looked for first, in that column alone, and then named.
+    """
+    seq = F.col("change_seq")
+    if where.is_made_by_staging:
+        return (seq > floor) | seq.isNull()
+    others = seq.isNull() | (seq < where.lowest)
+    strange = (
+        changes.filter((seq >= where.lowest) & (seq <= floor) & ~seq.rlike(where.valid_pattern()))
+        .select("change_seq")
+        .distinct()
+        .limit(_FEW + 1)
+        .collect()
+    )
+    if len(strange) > _FEW:
+        return (seq > floor) | ~is_position(where)
+    return (seq > floor) | others | seq.isin([row[0] for row in strange])
+
+
+def _floor(
+    context: dict[str, Any], where: Positions, changes: DataFrame, done: Progress
+) -> str | None:
+    """Records up to this position were settled by earlier runs; None = read everything."""
+    if done.change_seq is None:
+        return None
+    # the last position itself is read again: a load may have taken the one of the next change
+    floor = min(where.before_look_back(done.change_seq), where.before(done.change_seq))
+    if context["backfill_from"] is not None:
+        # What the log has not reached yet must not be skipped.
+        wanted = _before_backfill(context, where, changes)
+        floor = floor if wanted is None else min(floor, wanted)
+    return floor or None
+
+
+def _before_backfill(context: dict[str, Any], where: Positions, changes: DataFrame) -> str | None:
+    """The greatest position that `backfill_from` leaves out; None when it leaves nothing to read.
+
+    "" where it leaves nothing out.
+
+    Where positions do not tell the time, the first record of that time or later does.
+    """
+    given = str(context["backfill_from"])
+    kind = moment_kind(given, context["settings"]["system"])
+    if kind is None:
+        raise BackfillError(
+            f"{context['model']}: `backfill_from` is {given!r}. Allowed: a date or a time in UTC, "
+            f"such as 2026-03-02 07:30:00, or a change_seq, {where.form()}, in quotes. Nothing was "
+            "read. Cure: correct the var."
+        )
+    if kind == "change_seq":
+        return where.before(given)
+    wanted = where.of_time(datetime.fromisoformat(given.replace("Z", "+00:00")))
+    if wanted is not None:
+        return wanted
+    at_that_time = is_position(where) & (F.col("changed_at") >= F.lit(given).cast("timestamp"))
+    first = changes.filter(at_that_time).agg(F.min("change_seq")).first()
+    return where.before(first[0]) if first and first[0] is not None else None
+
+
+def _is_first_by_marks(changes: DataFrame, done: Progress) -> bool:
+    """No mark is noted, for the first run was killed or the source had none, and now there are."""
+    return done.arrival is None and not changes.filter(F.col("arrival").isNotNull()).isEmpty()
+
+
+def _marks(look_back: int, staged: DataFrame, changes: DataFrame, done: Progress) -> Marks | None:
+    """The mark so many marks before the last one that the log has read, or the oldest left."""
+    if done.arrival is None:
+        return None
+    arrival = F.col("arrival")
+    found = (
+        changes.filter(arrival <= done.arrival)
+        .select("arrival")
+        .distinct()
+        .orderBy(arrival.desc())
+        .limit(look_back + 1)
+        .collect()
+    )
+    has_last = bool(found) and found[0]["arrival"] == done.arrival
+    if not has_last:
+        # the log may have read nothing there but rows of a load; those of base tables have no mark
+        is_load = F.col("change_oper") == "L"
+        has_last = not staged.filter(is_load & (arrival == done.arrival)).isEmpty()
+    return Marks(found[-1]["arrival"] if found else done.arrival, has_last)

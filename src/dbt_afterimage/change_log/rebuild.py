@@ -1,0 +1,85 @@
+"""`rebuild_changes`: a change log is made anew from the raw tables, if these hold all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from dbt_afterimage.change_log.full_load import load_ids
+from dbt_afterimage.change_log.read import is_position
+from dbt_afterimage.sequence import Positions
+from dbt_afterimage.settings import has_own_loads
+
+
+class RebuildError(RuntimeError):
+    """The raw tables lack what the change log holds: a rebuild would lose it."""
+
+
+def check_rebuild(
+    context: dict[str, Any], where: Positions, staged: DataFrame, log: DataFrame
+) -> None:
+    """Stop unless every change and every full load of the log can be read once more.
+
+    Changes are compared by position and operation, not by content: a column that the raw table has
+    gained since gives all its records another content.
+
+    Raises:
+        RebuildError: something is gone; names how much, and the positions.
+    """
+    there = load_ids(context["settings"], staged)
+    markers = log.filter(F.col("load_rows").isNotNull()).select("load_id").distinct().collect()
+    gone = sorted(row["load_id"] for row in markers if row["load_id"] not in there)
+    if gone:
+        cure = "or give `base` that load_id and its table the rows of that load"
+        if has_own_loads(context["settings"]):
+            cure = "or, where the load was recorded by `complete_load`, name its table there again"
+        raise RebuildError(
+            f"{context['model']}: `rebuild_changes` is set, and the log holds the full load "
+            f"{', '.join(map(repr, gone))}, which cannot be read again: the raw tables have "
+            f"the `load_id` {', '.join(map(repr, sorted(there))) or 'none'}. Nothing was "
+            f"written. Cure: run without `rebuild_changes`, {cure}."
+        )
+    place = ["change_seq", "change_oper"]
+    changes = log.filter(F.col("change_oper") != "L")
+    images = changes.filter(F.col("before_record_hash").isNotNull())
+    held = changes.select(*place).union(images.select("change_seq", F.lit("B")))
+    raw = staged.filter(is_position(where) & (F.col("change_oper") != "L"))
+    lost = held.join(raw.select(*place), place, "left_anti")
+    found = lost.agg(F.count(F.lit(1)).alias("records"), F.min("change_seq").alias("first")).first()
+    if found is None or not found["records"]:
+        return
+    oldest = raw.agg(F.min("change_seq")).first()
+    raise RebuildError(
+        f"{context['model']}: `rebuild_changes` is set, and the raw table lacks "
+        f"records that the log was made from, {found['records']:,} of them, the first at "
+        f"change_seq {found['first']}; the oldest record of the raw table is at "
+        f"{oldest[0] if oldest else None}. Nothing was written. Cure: run without "
+        "`rebuild_changes`, or land the missing records again from a copy."
+    )
+
+
+def check_still_there(model: str, held: DataFrame, raw: DataFrame, place: Sequence[str]) -> None:
+    """Stop unless every record that a decoded log was made from can be read once more.
+
+    Args:
+        model: its name, for the message.
+        held: the records that were decoded.
+        raw: the raw table.
+        place: columns of both that name a record.
+
+    Raises:
+        RebuildError: some are gone; names how many, and the first one.
+    """
+    lost = held.select(*place).join(raw.select(*place), list(place), "left_anti")
+    found = lost.agg(F.count(F.lit(1)), F.min(F.struct(*place))).first()
+    if found is None or not found[0]:
+        return
+    first = ", ".join(f"{name} {found[1][name]}" for name in place)
+    raise RebuildError(
+        f"{model}: `rebuild_changes` is set, and the raw table lacks {found[0]:,} records that "
+        f"were decoded from it, the first at {first}. Nothing was written. Cure: run without "
+        "`rebuild_changes`, or land the missing records again from a copy."
+    )

@@ -1,0 +1,133 @@
+"""What a decided batch holds, found in one pass over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from dbt_afterimage.change_log.batch import BatchCounts
+from dbt_afterimage.change_log.pairing import (
+    ACCEPTED,
+    DUPLICATE,
+    REJECTED,
+    WAITING,
+    is_waiting_too_long,
+)
+from dbt_afterimage.change_log.read import is_position
+from dbt_afterimage.sequence import Positions
+from dbt_afterimage.storage.progress import ISO_TIMESTAMP
+
+_OUTCOMES = (ACCEPTED, REJECTED, DUPLICATE, WAITING)
+
+
+@dataclass(frozen=True)
+class Late:
+    """What waits no longer, for the look-back has passed it.
+
+    Attributes:
+        updates: they are accepted without their before images.
+        images: before images, which are rejected.
+        seq: greatest position of these updates.
+        changed_at: greatest time of these updates, ISO text in UTC.
+    """
+
+    updates: int = 0
+    images: int = 0
+    seq: str | None = None
+    changed_at: str | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is known of a batch as a whole; positions and times are those of changes, not of loads.
+
+    Attributes:
+        records: how many there are, by outcome.
+        first_seq: least position that there is.
+        seen_seq: greatest position that no rejected record has.
+        accepted_seq: greatest position that was accepted.
+        accepted_at: greatest time that was accepted, ISO text in UTC.
+        arrival: greatest mark of arrival.
+        days: from the first time to the last one, of loads too.
+    """
+
+    records: Mapping[str, int]
+    first_seq: str | None
+    seen_seq: str | None
+    accepted_seq: str | None
+    accepted_at: str | None
+    arrival: str | None
+    days: int
+
+    def late(self, decided: DataFrame, horizon: str) -> Late:
+        """What of a batch waits no longer.
+
+        Args:
+            decided: the batch.
+            horizon: up to here nothing waits any more.
+        """
+        if not self.records[WAITING]:
+            return Late()
+        is_update = F.col("change_oper") == "U"
+        found = (
+            decided.filter(is_waiting_too_long(horizon))
+            .agg(
+                F.count_if(is_update),
+                F.count_if(F.col("change_oper") == "B"),
+                F.max(F.when(is_update, F.col("change_seq"))),
+                F.date_format(F.max(F.when(is_update, F.col("changed_at"))), ISO_TIMESTAMP),
+            )
+            .collect()[0]
+        )
+        return Late(*found)
+
+    def counts(self, late: Late) -> BatchCounts:
+        """How many records became what."""
+        return BatchCounts(
+            accepted=self.records[ACCEPTED] + late.updates,
+            rejected=self.records[REJECTED] + late.images,
+            duplicates=self.records[DUPLICATE],
+            pending=self.records[WAITING] - late.updates - late.images,
+            without_before_image=late.updates,
+        )
+
+
+def summarize(decided: DataFrame, where: Positions) -> Summary:
+    """Look at a batch once.
+
+    Args:
+        decided: records with their `outcome`.
+        where: the positions of their system.
+    """
+    # not by group: Spark sorts all rows for the greatest text of each group
+    outcome, is_change = F.col("outcome"), F.col("change_oper") != "L"
+    is_accepted = (outcome == ACCEPTED) & is_change
+    # a copy of a rejected record is a duplicate, with the reason of the first
+    is_sound = F.col("reject_reason").isNull()
+    is_seen = outcome.isin(ACCEPTED, WAITING, DUPLICATE) & is_change & is_sound
+    found = decided.agg(
+        *[F.count_if(outcome == name).alias(name) for name in _OUTCOMES],
+        F.min(F.when(is_position(where) & is_change, F.col("change_seq"))).alias("first_seq"),
+        F.max(F.when(is_seen, F.col("change_seq"))).alias("seen_seq"),
+        F.max(F.when(is_accepted, F.col("change_seq"))).alias("accepted_seq"),
+        F.date_format(F.max(F.when(is_accepted, F.col("changed_at"))), ISO_TIMESTAMP).alias(
+            "accepted_at"
+        ),
+        F.max("arrival").alias("arrival"),
+        F.coalesce(
+            F.date_diff(F.max("changed_at"), F.min("changed_at")),
+            F.lit(0),
+        ).alias("days"),
+    ).collect()[0]
+    return Summary(
+        records={name: found[name] for name in _OUTCOMES},
+        first_seq=found["first_seq"],
+        seen_seq=found["seen_seq"],
+        accepted_seq=found["accepted_seq"],
+        accepted_at=found["accepted_at"],
+        arrival=found["arrival"],
+        days=found["days"],
+    )

@@ -1,0 +1,135 @@
+"""Writes a change batch: rejected records and their repairs, the log, then the progress row.
+
+Each is one commit and is safe to repeat: a run that is killed between two of them finds on the next
+run what it has already recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+from pyspark.sql import DataFrame, SparkSession
+
+from dbt_afterimage.change_log.batch import ChangeBatch
+from dbt_afterimage.change_log.log_schema import fitted, log_origin
+from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
+from dbt_afterimage.storage.append import append_once, check_unchanged
+from dbt_afterimage.storage.checkpoint import release
+from dbt_afterimage.storage.create import table_writer
+from dbt_afterimage.storage.progress import Progress, forget_since, write_progress
+from dbt_afterimage.storage.temp_view import temporary_view
+
+logger = AdapterLogger("afterimage")
+
+_FEW_DAYS = 3
+"""The log is partitioned by day: the rows of so few need not be gathered by day to be written."""
+
+
+def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBatch | None) -> None:
+    """Append a batch to the log and to the rejected table; without a batch nothing is touched.
+
+    Args:
+        session: the live Spark session.
+        context: names of the tables, table format and model, as the materialization gives them.
+        batch: what to write.
+
+    Raises:
+        ConcurrentRunError: another run has recorded a batch since this one was decided.
+    """
+    if batch is None:
+        return
+    try:
+        _write(session, context, batch)
+    finally:
+        release(batch.kept)
+
+
+def _write(session: SparkSession, context: dict[str, Any], batch: ChangeBatch) -> None:
+    table_format, log = context["file_format"], context["log"]
+    if batch.is_rebuild:
+        check_unchanged(session, log, batch.recorded_after)
+    rejects, rejects_after = None, None
+    if batch.rejected is not None:
+        rejects, rejects_after = batch.rejected.rows, batch.rejected.after
+    _append(
+        session, context["rejected"], rejects, batch.empty_rejected, table_format, rejects_after
+    )
+    # before the log: once their records are in it, a repeated run would not see them as new
+    if batch.repaired is not None:
+        _resolve(session, context["rejected"], batch.repaired, batch.recorded_at)
+    origin = log_origin(context).properties()
+    others_wrote = False
+    if batch.is_rebuild:
+        rows = batch.accepted if batch.accepted is not None else batch.empty_log
+        with conflicts_explained(log):
+            table_writer(rows, log, table_format, ["change_date"], origin).createOrReplace()
+        # what another run has recorded and noted meanwhile is not in the log any more
+        others_wrote = forget_since(
+            session, context["progress"], context["model"], batch.recorded_after
+        )
+        wrote = True
+    else:
+        wrote = _append_to_log(session, context, batch, origin)
+    if wrote or batch.is_progress_behind:
+        progress = Progress(batch.recorded_at, batch.change_seq, batch.changed_at, batch.arrival)
+        write_progress(session, context["progress"], context["model"], progress, batch.raw_version)
+    if others_wrote:
+        raise ConcurrentRunError.while_made_anew(log)
+    if wrote or batch.rejected is not None:
+        logger.info(f"{context['model']}: {batch.counts}")
+
+
+def _append_to_log(
+    session: SparkSession, context: dict[str, Any], batch: ChangeBatch, origin: Mapping[str, str]
+) -> bool:
+    log, rows = context["log"], batch.accepted
+    if rows is not None and session.catalog.tableExists(log):
+        rows = fitted(rows, session.table(log).schema)
+    return _append(
+        session,
+        log,
+        rows,
+        batch.empty_log,
+        context["file_format"],
+        batch.recorded_after,
+        ["change_date"],
+        origin,
+        gather=batch.days > _FEW_DAYS,
+    )
+
+
+def _append(
+    session: SparkSession,
+    table: str,
+    rows: DataFrame | None,
+    empty: DataFrame,
+    table_format: str,
+    after: str | None,
+    partition_by: Sequence[str] = (),
+    properties: Mapping[str, str] = MappingProxyType({}),
+    *,
+    gather: bool = True,
+) -> bool:
+    """One commit, or none when there is nothing to write. A missing table is created."""
+    if not session.catalog.tableExists(table):
+        first = rows if rows is not None else empty
+        with conflicts_explained(table):
+            table_writer(first, table, table_format, partition_by, properties).create()
+        return rows is not None
+    if rows is None:
+        return False
+    append_once(session, table, rows, table_format, after, gather=gather)
+    return True
+
+
+def _resolve(session: SparkSession, table: str, repaired: DataFrame, recorded_at: str) -> None:
+    """Note on rejected records that their repaired ones are accepted; one commit."""
+    with temporary_view(repaired) as view:
+        session.sql(
+            f"merge into {table} as target using {view} as source "
+            "on target.record_hash = source.record_hash and target.resolved_at is null "
+            f"when matched then update set target.resolved_at = timestamp '{recorded_at}'"
+        )

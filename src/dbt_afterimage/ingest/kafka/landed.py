@@ -1,0 +1,91 @@
+"""What is noted of a landing in the table of progress, which the raw table does not tell."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from dbt_afterimage.sources.qlik_messages import offsets
+from dbt_afterimage.sources.qlik_messages.offsets import Offsets
+from dbt_afterimage.storage.progress import Progress, write_progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Topics = frozenset[tuple[str, str]]
+"""(topic, its id): the cluster gives a topic that is made anew another id."""
+
+
+@dataclass(frozen=True)
+class Landed:
+    """What a raw table has.
+
+    Attributes:
+        offsets: up to where each partition counts as landed.
+        topics: what it was landed from; a topic may have several ids, where that was accepted.
+    """
+
+    offsets: Offsets
+    topics: Topics
+
+
+def read_landed(
+    session: SparkSession, progress: str, table: str, recorded_at: str | None
+) -> Landed:
+    """What the notes of the last batch tell.
+
+    There may be several: the batch's own, and what was met behind it.
+
+    Args:
+        session: the live Spark session.
+        progress: name of the table of progress.
+        table: name of the raw table.
+        recorded_at: the last noted batch, ISO text in UTC; None before the first one.
+    """
+    notes = (
+        session.table(progress)
+        .filter(F.col("model") == table)
+        .filter(F.col("recorded_at").eqNullSafe(F.lit(recorded_at).cast("timestamp")))
+        .select("arrival", "raw_version")
+        .collect()
+    )
+    return Landed(
+        offsets.merged(*[offsets.from_text(note["arrival"]) for note in notes]),
+        frozenset(pair for note in notes for pair in _pairs(note["raw_version"])),
+    )
+
+
+def note_landed(
+    session: SparkSession, progress: str, table: str, recorded_at: str | None, landed: Landed
+) -> None:
+    """Note what the raw table has with its last batch.
+
+    What is met before a message is landed (where partitions begin, ids of topics) is noted beside
+    the last batch too, not as a batch of its own: of what another run has landed meanwhile and did
+    not note, nothing may look noted.
+
+    Args:
+        session: the live Spark session.
+        progress: name of the table of progress.
+        table: name of the raw table.
+        recorded_at: the last batch of the raw table, None before the first one.
+        landed: what to note.
+    """
+    note = Progress(recorded_at, arrival=offsets.to_text(landed.offsets))
+    write_progress(session, progress, table, note, raw_version=_text(landed.topics))
+
+
+def _pairs(text: str | None) -> list[tuple[str, str]]:
+    given: dict[str, list[str]] = json.loads(text) if text else {}
+    return [(topic, number) for topic, numbers in given.items() for number in numbers]
+
+
+def _text(topics: Topics) -> str:
+    nested = defaultdict(list)
+    for topic, number in sorted(topics):
+        nested[topic].append(number)
+    return json.dumps(nested)

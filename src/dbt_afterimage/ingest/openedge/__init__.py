@@ -1,0 +1,1 @@
+"""Extracts OpenEdge's tracking and change tables over JDBC."""

@@ -1,1 +1,0 @@
-"""Lands change tables of sources that nothing else lands: extraction over JDBC through Spark."""

@@ -1,0 +1,133 @@
+"""Decodes messages with the schemas that they name: of metadata messages, or of a registry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.sources.qlik_messages.decode import (
+    ENVELOPE,
+    JSON,
+    REGISTRY,
+    Schema,
+    check_avro,
+    decoded,
+    enveloped,
+    schema_reference,
+)
+from dbt_afterimage.sources.qlik_messages.message_columns import METADATA
+from dbt_afterimage.sources.qlik_messages.schemas import registered_schema
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """What decoding takes beside the messages.
+
+    Attributes:
+        session: the live Spark session.
+        settings: of the source.
+        stored: the messages that earlier runs have decoded; None where there are none.
+    """
+
+    session: SparkSession
+    settings: dict[str, Any]
+    stored: DataFrame | None
+
+    def schemas(self, new: DataFrame, forms: set[str]) -> dict[str, Schema]:
+        """What is known of schema ids: from metadata messages of earlier runs and of this one.
+
+        Args:
+            new: landed messages.
+            forms: those that are among them.
+
+        Raises:
+            AvroUnavailableError: Avro is among them, and Spark cannot read it.
+        """
+        if forms & {ENVELOPE, REGISTRY}:
+            check_avro(self.session, self.settings["source_table"])
+        if self.settings["schemas_from"] != "metadata" and ENVELOPE not in forms:
+            return {}
+        found: dict[str, Schema] = {}
+        if self.stored is not None:
+            found.update(_schemas_of(self.stored.filter(F.col("kind") == METADATA)))
+        # metadata messages are few: what cannot be one is left out before it is parsed
+        is_json = F.col("value").cast("string").contains('"MD"')
+        rows = enveloped(new, forms).filter(
+            F.when(F.col("form") == JSON, is_json).otherwise(F.col("type") == "MD")
+        )
+        settings = {**self.settings, "schemas_from": "columns"}
+        texts = self._texts(rows, forms, {})
+        metadata = decoded(self.session, rows, forms, settings, {}, texts)
+        found.update(_schemas_of(metadata.filter(F.col("kind") == METADATA)))
+        return found
+
+    def decoded(self, raw: DataFrame, forms: set[str], schemas: dict[str, Schema]) -> DataFrame:
+        """Landed messages, decoded: see `decode.decoded`."""
+        rows = enveloped(raw, forms)
+        texts = self._texts(rows, forms, schemas)
+        return decoded(self.session, rows, forms, self.settings, schemas, texts)
+
+    def _texts(
+        self, rows: DataFrame, forms: set[str], schemas: dict[str, Schema]
+    ) -> dict[str, str]:
+        """The Avro schemas that messages were written by, by their reference."""
+        if not forms & {ENVELOPE, REGISTRY}:
+            return {}
+        references = (
+            rows.filter(F.col("avro").isNotNull())
+            .groupBy(schema_reference().alias("reference"), "form")
+            .agg(F.first("schema_text").alias("schema_text"))
+            .collect()
+        )
+        texts: dict[str, str] = {}
+        for row in references:
+            name, text = row["reference"], row["schema_text"]
+            if name is None:
+                continue
+            if text is None and row["form"] == REGISTRY:
+                text = self._registered(name)
+            elif text is None and name in schemas:
+                text = schemas[name].avro
+            if text is not None:
+                texts[name] = text
+        return texts
+
+    def _registered(self, schema_id: str) -> str | None:
+        registry = self.settings["schema_registry"]
+        return registered_schema(registry, schema_id) if registry else None
+
+
+def _schemas_of(metadata: DataFrame) -> dict[str, Schema]:
+    """What metadata messages say, by schema id; there is one per table and version of it."""
+    ordered = F.transform(
+        F.array_sort(
+            F.transform(
+                "columns",
+                lambda column: F.struct(column["ordinal"].alias("ordinal"), column["name"]),
+            )
+        ),
+        lambda column: column["name"],
+    )
+    rows = (
+        metadata.filter(F.col("schema_id").isNotNull())
+        .groupBy("schema_id")
+        .agg(
+            F.max(
+                F.struct("table_schema", "table_name", ordered.alias("names"), "data_schema")
+            ).alias("it")
+        )
+        .select("schema_id", "it.*")
+        .collect()
+    )
+    return {
+        row["schema_id"]: Schema(
+            row["table_schema"],
+            row["table_name"],
+            None if row["names"] is None else tuple(row["names"]),
+            row["data_schema"],
+        )
+        for row in rows
+    }

@@ -1,0 +1,268 @@
+"""What a run notes of full loads beside the messages, and the loads that the notes make."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from dbt_afterimage.sequence import QlikPositions
+from dbt_afterimage.sources.qlik_messages.load_runs import (
+    OPEN_END,
+    FullLoad,
+    Range,
+    Recorded,
+    Run,
+    Table,
+)
+from dbt_afterimage.sources.qlik_messages.message_columns import (
+    CHANGE,
+    LOAD,
+    LOAD_DONE,
+    LOAD_PART,
+    POSITION,
+)
+
+_PLACE = ("table_schema", "table_name", "topic", "partition")
+
+
+def positions_of(messages: DataFrame) -> DataFrame:
+    """Per table and partition: the greatest change_seq (`change_seq`), the first (`ended_by`).
+
+    Args:
+        messages: decoded ones of one run.
+    """
+    seq = F.col("change_seq")
+    changes = messages.filter((F.col("kind") == CHANGE) & _is_position(seq))
+    return changes.groupBy(*_PLACE).agg(
+        F.lit(POSITION).alias("kind"),
+        F.max(seq).alias("change_seq"),
+        F.min_by(seq, "offset").alias("ended_by"),
+        F.max("offset").alias("offset"),
+    )
+
+
+def parts_of(messages: DataFrame, stored: DataFrame | None) -> DataFrame:
+    """Runs of REFRESH messages, as far as these messages have them.
+
+    `change_seq` is the greatest one before the run, "" for none; `ended_by` that of the next change
+    in the partition, NULL where these messages have none.
+
+    Args:
+        messages: decoded ones of one run.
+        stored: the table of decoded messages.
+    """
+    is_load = F.col("kind") == LOAD
+    is_change = (F.col("kind") == CHANGE) & _is_position(F.col("change_seq"))
+    events = messages.filter(is_load | is_change).select(
+        *_PLACE,
+        "offset",
+        "produced_at",
+        is_load.alias("is_load"),
+        F.when(~is_load, F.col("change_seq")).alias("seq"),
+    )
+    in_order = Window.partitionBy(*_PLACE).orderBy("offset")
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    behind = in_order.rowsBetween(1, Window.unboundedFollowing)
+    events = events.withColumns(
+        {
+            "after": F.coalesce(F.max("seq").over(before), F.lit("")),
+            "ended_by": F.first("seq", ignorenulls=True).over(behind),
+        }
+    ).filter("is_load")
+    if stored is not None:
+        known = (
+            stored.filter(F.col("kind") == POSITION)
+            .groupBy(*_PLACE)
+            .agg(F.max("change_seq").alias("known_seq"))
+        )
+        events = _joined(events, known).withColumn(
+            "after", F.greatest("after", F.coalesce("known_seq", F.lit("")))
+        )
+    return (
+        events.groupBy(*_PLACE, "after", "ended_by")
+        .agg(
+            F.lit(LOAD_PART).alias("kind"),
+            F.min("offset").alias("offset"),
+            F.max("offset").alias("last_offset"),
+            F.count(F.lit(1)).alias("message_count"),
+            F.max("produced_at").alias("loaded_at"),
+        )
+        .withColumnRenamed("after", "change_seq")
+    )
+
+
+def runs_by_table(parts: DataFrame, positions: DataFrame) -> dict[Table, list[Run]]:
+    """The runs that parts of several batches make; redelivered messages are left out.
+
+    Args:
+        parts: of all batches, with `recorded_at`.
+        positions: likewise.
+    """
+    place = [F.col(f"parts.{name}").eqNullSafe(F.col(f"positions.{name}")) for name in _PLACE]
+    later = F.col("positions.recorded_at") > F.col("parts.recorded_at")
+    open_parts, ended = parts.filter("ended_by is null"), parts.filter("ended_by is not null")
+    own = [F.col(f"parts.{name}").alias(name) for name in parts.columns if name != "ended_by"]
+    closed = (
+        open_parts.alias("parts")
+        .join(positions.alias("positions"), [*place, later], "left")
+        .groupBy(*own)
+        .agg(F.min_by("positions.ended_by", "positions.recorded_at").alias("ended_by"))
+    )
+    rows = (
+        ended.unionByName(closed)
+        .groupBy(*_PLACE, "change_seq", "ended_by")
+        .agg(
+            F.min("offset").alias("first_offset"),
+            F.max("last_offset").alias("last_offset"),
+            F.sum("message_count").alias("rows"),
+            F.date_format(F.max("loaded_at"), "yyyy-MM-dd HH:mm:ss.SSSSSS").alias("loaded_at"),
+        )
+        .collect()
+    )
+    runs = defaultdict(list)
+    for row in rows:
+        run = Run(
+            table=(row["table_schema"], row["table_name"]),
+            topic=row["topic"],
+            partition=row["partition"],
+            first_offset=row["first_offset"],
+            last_offset=row["last_offset"],
+            rows=row["rows"],
+            after=row["change_seq"],
+            ended_by=row["ended_by"],
+            loaded_at=row["loaded_at"],
+        )
+        if not run.is_redelivered:
+            runs[run.table].append(run)
+    return dict(runs)
+
+
+def all_notes(
+    stored: DataFrame | None, parts: DataFrame | None, positions: DataFrame, recorded_at: str
+) -> tuple[DataFrame | None, DataFrame, DataFrame | None]:
+    """Parts of loads and positions, of this run and before; and notes of loads that are whole.
+
+    No parts where there never was a load.
+
+    Args:
+        stored: the table of decoded messages.
+        parts: of this run, of `parts_of`.
+        positions: of this run, of `positions_of`.
+        recorded_at: the identity of this run's batch.
+    """
+    at = F.lit(recorded_at).cast("timestamp")
+    positions = positions.withColumn("recorded_at", at)
+    parts = None if parts is None else parts.withColumn("recorded_at", at)
+    if stored is None:
+        return parts, positions, None
+    kind = F.col("kind")
+    earlier = stored.filter(kind == LOAD_PART).select(*PART_COLUMNS, "recorded_at")
+    if parts is None and earlier.isEmpty():
+        return None, positions, None
+    before = stored.filter(kind == POSITION).select(*positions.columns)
+    return (
+        earlier if parts is None else earlier.unionByName(parts),
+        before.unionByName(positions),
+        stored.filter(kind == LOAD_DONE),
+    )
+
+
+def done_rows(loads: Iterable[FullLoad]) -> list[tuple[object, ...]]:
+    """Notes that loads are whole, one per run: the values of DONE_COLUMNS."""
+    return [
+        (
+            LOAD_DONE,
+            *load.table,
+            run.topic,
+            run.partition,
+            run.first_offset,
+            run.last_offset,
+            load.load_id,
+            load.position,
+            load.until,
+        )
+        for load in loads
+        for run in load.runs
+    ]
+
+
+def recorded_so_far(done: DataFrame | None) -> dict[Table, Recorded]:
+    """What was recorded of the loads of each table.
+
+    Args:
+        done: notes of loads that were recorded.
+    """
+    if done is None:
+        return {}
+    place = ("topic", "partition", "offset", "last_offset")
+    notes = defaultdict(list)
+    for row in done.select(*_PLACE[:2], *place, "change_seq", "ended_by").collect():
+        notes[row["table_schema"], row["table_name"]].append(row)
+    return {
+        table: Recorded(
+            # an open end says nothing of the loads that came after it
+            until=max([row["ended_by"] for row in rows if row["ended_by"] != OPEN_END], default=""),
+            position=max(row["change_seq"] for row in rows),
+            ranges=tuple(tuple(row[name] for name in place) for row in rows),
+        )
+        for table, rows in notes.items()
+    }
+
+
+def recorded_names(stored: DataFrame) -> dict[Table, dict[str, list[Range]]]:
+    """The names of the loads of each table, in their order, and where their rows are.
+
+    Args:
+        stored: the table of decoded messages.
+    """
+    rows = (
+        stored.filter(F.col("kind") == LOAD)
+        .groupBy(*_PLACE, "load_id")
+        .agg(
+            F.min("change_seq").alias("position"),
+            F.min("offset").alias("first_offset"),
+            F.max("offset").alias("last_offset"),
+        )
+        .orderBy("position")
+        .collect()
+    )
+    names: dict[Table, dict[str, list[Range]]] = {}
+    for row in rows:
+        of_table = names.setdefault((row["table_schema"], row["table_name"]), {})
+        of_table.setdefault(row["load_id"], []).append(
+            (row["topic"], row["partition"], row["first_offset"], row["last_offset"])
+        )
+    return names
+
+
+PART_COLUMNS = (
+    *_PLACE,
+    "change_seq",
+    "ended_by",
+    "kind",
+    "offset",
+    "last_offset",
+    "message_count",
+    "loaded_at",
+)
+
+DONE_COLUMNS = (
+    "kind string, table_schema string, table_name string, topic string, partition int, "
+    "offset bigint, last_offset bigint, load_id string, change_seq string, ended_by string"
+)
+
+
+def _is_position(seq: Column) -> Column:
+    """A position that staging accepts: one in the future would let later loads look old."""
+    time = F.try_to_timestamp(F.substring(seq, 1, 14), F.lit("yyyyMMddHHmmss"))
+    is_past = time <= F.current_timestamp() + F.expr("interval 1 day")
+    return seq.rlike(QlikPositions.pattern()) & F.coalesce(is_past, F.lit(False))
+
+
+def _joined(events: DataFrame, known: DataFrame) -> DataFrame:
+    same: list[Column] = [events[name].eqNullSafe(known[name]) for name in _PLACE]
+    own = [events[name] for name in events.columns]
+    return events.join(F.broadcast(known), same, "left").select(*own, known["known_seq"])

@@ -1,0 +1,1 @@
+"""One table on Iceberg or Delta: created, appended to, published, altered, compacted."""

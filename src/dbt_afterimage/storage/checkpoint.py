@@ -1,0 +1,47 @@
+"""Rows that are worked out once and read more than once.
+
+Not `persist`: it turns rows into columns and back, with code that Spark generates and Java compiles
+for each table. And a commit to a table makes Spark forget what it cached of it, rows that were
+worked out from it among them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbt_afterimage.storage.temp_view import named_view
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_NAMED: dict[str, DataFrame] = {}
+
+
+def keep(rows: DataFrame) -> DataFrame:
+    """The rows, worked out now, in memory and where that is full on disk, until `release`."""
+    from pyspark.storagelevel import StorageLevel
+
+    # as bytes: as objects, as many as rows, they would be in the way of Java's collector
+    return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
+
+
+def release(kept: DataFrame) -> None:
+    """Free what `keep` holds: the rows cannot be read any more."""
+    # Spark does so by itself only once Java has collected what refers to them; it has no
+    # other name for it
+    kept._jdf.logicalPlan().rdd().unpersist(False)
+
+
+def keep_by_name(rows: DataFrame) -> str:
+    """The name of a view of the rows, worked out now, for statements of macros."""
+    kept = keep(rows)
+    name = named_view(kept)
+    _NAMED[name] = kept
+    return name
+
+
+def release_name(name: str) -> None:
+    """Free what `keep_by_name` holds, and drop the view."""
+    kept = _NAMED.pop(name)
+    kept.sparkSession.catalog.dropTempView(name)
+    release(kept)

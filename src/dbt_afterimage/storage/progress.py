@@ -1,0 +1,174 @@
+"""The table `afterimage_progress`: what each model has applied, one row per publication.
+
+Written after the publication it speaks of. A run that is killed in between leaves it behind by
+one batch, and applying that batch again changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import reduce
+from threading import Lock
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.errors import is_conflict
+from dbt_afterimage.storage.progress_cache import forget_noted
+
+_one_delete = Lock()
+_TRIES = 10
+
+ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a model had applied at its last publication; times are ISO text in UTC."""
+
+    recorded_at: str | None = None
+    change_seq: str | None = None
+    changed_at: str | None = None
+    arrival: str | None = None
+
+
+def read_progress(session: SparkSession, table: str, model: str) -> Progress:
+    """The last publication of ``model``; all None when it has none."""
+    # The row as a whole, not the greatest of each column: a log made anew may end at another place.
+    last = F.max(F.struct("recorded_at", "change_seq", "changed_at", "arrival")).alias("last")
+    row = (
+        session.table(table)
+        .filter(F.col("model") == model)
+        .agg(last)
+        .select(
+            F.date_format("last.recorded_at", ISO_TIMESTAMP),
+            "last.change_seq",
+            F.date_format("last.changed_at", ISO_TIMESTAMP),
+            "last.arrival",
+        )
+        .first()
+    )
+    return Progress(*row) if row else Progress()
+
+
+def write_progress(
+    session: SparkSession,
+    table: str,
+    model: str,
+    progress: Progress,
+    raw_version: str | None = None,
+) -> None:
+    """Append one row."""
+    session.range(1).select(
+        F.lit(model).alias("model"),
+        F.lit(progress.recorded_at).cast("timestamp").alias("recorded_at"),
+        F.lit(progress.change_seq).cast("string").alias("change_seq"),
+        F.lit(progress.changed_at).cast("timestamp").alias("changed_at"),
+        F.lit(None).cast("string").alias("path"),
+        F.lit(progress.arrival).cast("string").alias("arrival"),
+        F.lit(raw_version).cast("string").alias("raw_version"),
+    ).writeTo(table).append()
+    forget_noted(model)
+
+
+def forget_progress(session: SparkSession, table: str, model: str) -> None:
+    """Remove all that is noted of ``model``, whose table is to begin anew."""
+    forget_since(session, table, model, None)
+
+
+def forget_since(session: SparkSession, table: str, model: str, after: str | None) -> bool:
+    """Remove what is noted of ``model`` and later than a batch; whether there was anything.
+
+    Args:
+        session: the live Spark session.
+        table: the table of progress.
+        model: its name there.
+        after: the batch, ISO text in UTC; None = remove all.
+    """
+    later = f"model = '{model}'"
+    if after is not None:
+        later += f" and recorded_at > timestamp '{after}'"
+    # a delete is a commit, and may meet what other models note, even when it finds nothing
+    if session.table(table).filter(later).isEmpty():
+        return False
+    _delete(session, table, later)
+    forget_noted(model)
+    return True
+
+
+def _delete(session: SparkSession, table: str, where: str) -> None:
+    """Delete rows, however often other models note something meanwhile: the formats refuse that."""
+    with _one_delete:
+        for left in reversed(range(_TRIES)):
+            try:
+                session.sql(f"delete from {table} where {where}")
+            except Exception as error:
+                # Spark wraps what it knows; what it does not is an error of py4j
+                if not left or not is_conflict(str(error)):
+                    raise
+            else:
+                return
+
+
+def unnoted(log: DataFrame, noted: Progress, mark: str = "recorded_at") -> DataFrame:
+    """The rows of a log that a killed run wrote and did not note; `mark` is the time of a batch."""
+    if noted.recorded_at is None:
+        return log
+    return log.filter(F.col(mark) > F.lit(noted.recorded_at).cast("timestamp"))
+
+
+def really_done(
+    log: DataFrame | None,
+    noted: Progress,
+    change_seq: Column | None = None,
+    changed_at: Column | None = None,
+    mark: str = "recorded_at",
+) -> Progress:
+    """What a log holds: more than was noted when a run was killed before it could note it.
+
+    Args:
+        log: the table, None before its first run.
+        noted: what `read_progress` found.
+        change_seq: the position of a row of it; NULL where it has none that counts, None where
+            positions do not tell how far the log was read.
+        changed_at: its time, likewise.
+        mark: the column with the time of a batch.
+    """
+    if log is None:
+        return noted
+    nothing = F.lit(None)
+    found = (
+        unnoted(log, noted, mark)
+        .agg(
+            F.date_format(F.max(mark), ISO_TIMESTAMP),
+            F.max(nothing.cast("string") if change_seq is None else change_seq),
+            F.date_format(
+                F.max(nothing.cast("timestamp") if changed_at is None else changed_at),
+                ISO_TIMESTAMP,
+            ),
+        )
+        .first()
+    )
+    if found is None or found[0] is None:
+        return noted
+    return Progress(
+        found[0],
+        greatest(found[1], noted.change_seq),
+        greatest(found[2], noted.changed_at),
+        noted.arrival,
+    )
+
+
+def next_recorded_at(done: Progress) -> str:
+    """Now, in UTC, but later than the last batch even when the clock ran back."""
+    now = datetime.now(timezone.utc).replace(tzinfo=None)
+    if done.recorded_at is not None:
+        now = max(now, datetime.fromisoformat(done.recorded_at) + timedelta(microseconds=1))
+    return now.isoformat(timespec="microseconds")
+
+
+def greatest(*values: str | None) -> str | None:
+    """The greatest of the values that are there; None when none is."""
+    given = [value for value in values if value is not None]
+    return reduce(max, given) if given else None

@@ -1,0 +1,33 @@
+"""A guarded table in Spark: read what it is, and alter it to what a run wants to write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbt_afterimage.storage.schema_contract import Alterations, Wanted, alterations, statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+def column_types(schema: StructType) -> dict[str, str]:
+    """Column name -> type, as SQL."""
+    return {field.name: field.dataType.simpleString() for field in schema.fields}
+
+
+def check_table(session: SparkSession, wanted: Wanted) -> Alterations:
+    """What must be altered in an existing table before a run writes to it; metadata only.
+
+    Raises:
+        GuardError: the table cannot be written to.
+    """
+    rows = session.sql(f"show tblproperties {wanted.table}").collect()
+    properties = {row["key"]: row["value"] for row in rows}
+    return alterations(wanted, column_types(session.table(wanted.table).schema), properties)
+
+
+def alter_table(session: SparkSession, table: str, changes: Alterations, table_format: str) -> None:
+    """Alter a table. Without changes nothing is sent, and nothing committed."""
+    for statement in statements(table, changes, table_format):
+        session.sql(statement)
