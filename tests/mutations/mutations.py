@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-VERSIONS = "macros/utils/_versions.sql"
-BATCH = "macros/utils/_history_batch.sql"
-REPLAY = "macros/utils/_history_replay.sql"
+VERSIONS = "macros/marts/_versions.sql"
+BATCH = "macros/marts/_history_batch.sql"
+REPLAY = "macros/marts/_history_replay.sql"
 
 
 @dataclass(frozen=True)
@@ -82,21 +82,21 @@ MUTATIONS = (
     ),
     Mutation(
         "R6: a truncate after a departure that closes nothing is overlooked",
-        "macros/utils/_ended_touches.sql",
+        "macros/marts/_ended_touches.sql",
         "\"('S', 'L', 'I', 'U', 'K', 'X')\"",
         "\"('S', 'L', 'I', 'U', 'K')\"",
         _rules("truncates_in_order"),
     ),
     Mutation(
         "R6: the scope of a truncate is not looked at",
-        "macros/utils/_ended_touches.sql",
+        "macros/marts/_ended_touches.sql",
         "not coalesce(map_contains_key(",
         "true or not coalesce(map_contains_key(",
         _rules("scoped"),
     ),
     Mutation(
         "R7: a displaced row that leaves closes the row that arrived",
-        "macros/utils/_permuted_touches.sql",
+        "macros/marts/_permuted_touches.sql",
         "where not coalesce(_departure.is_displaced, false)",
         "where true",
         _rules("in_order"),
@@ -110,21 +110,21 @@ MUTATIONS = (
     ),
     Mutation(
         "R8: a frozen base keeps rows that were inserted after the load",
-        "macros/utils/_rewound_touches.sql",
+        "macros/marts/_rewound_touches.sql",
         "where coalesce(_first_change <> 'I', true)",
         "where true",
         _rules("frozen"),
     ),
     Mutation(
         "R8: a live base is not taken back to the load",
-        "macros/utils/_rewound_touches.sql",
+        "macros/marts/_rewound_touches.sql",
         "when _first_change in ('U', 'X', 'D') and _next_before is not null",
         "when false",
         _rules("live"),
     ),
     Mutation(
         "R8: a load closes nothing",
-        "macros/utils/_ended_touches.sql",
+        "macros/marts/_ended_touches.sql",
         "_closer -> _closer.change_seq > neighbouring_touches.change_seq",
         "_closer -> _closer.change_oper = 'T'"
         " and _closer.change_seq > neighbouring_touches.change_seq",
@@ -132,14 +132,14 @@ MUTATIONS = (
     ),
     Mutation(
         "R9: values are carried over gaps",
-        "macros/utils/_carried_touches.sql",
+        "macros/marts/_carried_touches.sql",
         "order by change_seq, _touch_rank) not in {{ upserts }}, true",
         "order by change_seq, _touch_rank) is null, true",
         _rules("lossy"),
     ),
     Mutation(
         "R9: values do not follow a row to its new key",
-        "macros/utils/_carried_touches.sql",
+        "macros/marts/_carried_touches.sql",
         "{{ '_life' if follows_moves else",
         "{{ partition ~ ', _life._began' if follows_moves else",
         _rules("unknown_in_order"),
@@ -210,7 +210,7 @@ MUTATIONS = (
     ),
     Mutation(
         "R6: a version ends by a truncate that it has outlived",
-        "macros/utils/_ended_touches.sql",
+        "macros/marts/_ended_touches.sql",
         "neighbouring_touches._kind <> 'S' or",
         "true or",
         # after the truncate the row took on the scope's value, and is late after that
