@@ -62,6 +62,7 @@ lint-code: $(SETUP_DONE)
 	$(WITH_ENV) ruff check .
 	$(WITH_ENV) ruff format --check .
 	$(WITH_ENV) mypy
+	$(WITH_ENV) lint-imports --no-cache --no-logo
 	$(WITH_ENV) yamllint --strict .
 	@scripts/check_shell.sh
 	$(WITH_ENV) python scripts/check_macros.py
