@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbt_afterimage.storage.table_version import current_state
+from dbt_afterimage.storage.formats import format_named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ class Lakehouse:
 
     def state(self, table: str) -> str:
         """What `go_back` takes: the snapshot id or version that the table has now."""
-        return str(current_state(self.session, table, self.table_format))
+        return str(format_named(self.table_format).version(self.session, table))
 
     def go_back(self, table: str, state: str) -> None:
         """Give the table the content that it had at a state."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.storage.compaction import MANY_FILES, Limits, compact, tend
+from dbt_afterimage.storage.compaction import MANY_FILES, Limits, compact, compact_if_needed
 from tests.functional.data_files import files_with
 from tests.functional.merge_on_read import make_table
 from tests.functional.people import TABLES, People
@@ -60,7 +60,7 @@ def test_a_table_of_many_files_is_tended(
     spark.sql(f"insert into {TABLE} select id, concat('n', id) from range(0, {files}, 1, {files})")
     before = rows_of(spark)
     assert len(files_with(spark, TABLE, table_format, "true")) == files
-    tend(spark, TABLE, table_format)
+    compact_if_needed(spark, TABLE, table_format)
     assert len(files_with(spark, TABLE, table_format, "true")) == left
     assert rows_of(spark) == before
 

@@ -14,9 +14,10 @@ import pytest
 from dbt_afterimage.change_log import decoded_log as staging_log
 from dbt_afterimage.change_log.decoded_log import LogBatch, start_log, write_log
 from dbt_afterimage.errors import ConcurrentRunError
-from dbt_afterimage.storage import append
 from dbt_afterimage.storage.append import append_once
+from dbt_afterimage.storage.concurrency import check_unchanged
 from dbt_afterimage.storage.create import table_writer
+from dbt_afterimage.storage.formats import delta, format_named, iceberg
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import (
     Progress,
@@ -24,7 +25,6 @@ from dbt_afterimage.storage.progress import (
     read_progress,
     write_progress,
 )
-from dbt_afterimage.storage.table_version import current_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -103,10 +103,11 @@ def test_of_two_first_batches_at_one_moment_one_is_refused(
 
     def then_another_run(*given: Any) -> None:
         monkeypatch.undo()
-        append.check_unchanged(*given)
+        check_unchanged(*given)
         append_once(spark, table, batch(spark, FIRST, 1), table_format, None)
 
-    monkeypatch.setattr(append, "check_unchanged", then_another_run)
+    module = {"iceberg": iceberg, "delta": delta}[table_format]
+    monkeypatch.setattr(module, "check_unchanged", then_another_run)
     with pytest.raises(ConcurrentRunError):
         append_once(spark, table, batch(spark, SECOND, 1), table_format, None)
     assert ids(spark) == [1]
@@ -117,7 +118,7 @@ def test_a_batch_that_was_taken_back_can_be_appended_again(
 ) -> None:
     """An operator restores the table to an earlier state, and runs again."""
     append_once(spark, table, batch(spark, FIRST, 1), table_format, None)
-    state = current_state(spark, table, table_format)
+    state = format_named(table_format).version(spark, table)
     append_once(spark, table, batch(spark, SECOND, 2), table_format, FIRST)
     take_back = {
         "iceberg": f"call system.rollback_to_snapshot('{table}', {state})",

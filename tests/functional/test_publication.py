@@ -8,7 +8,8 @@ import pytest
 
 from dbt_afterimage.errors import ConcurrentRunError
 from dbt_afterimage.storage.local_relation import local_rows
-from dbt_afterimage.storage.publish import Batch, publish, state_of
+from dbt_afterimage.storage.mart_batch import MartBatch
+from dbt_afterimage.storage.publish import current_version, publish
 from tests.functional.merge_on_read import make_table
 
 if TYPE_CHECKING:
@@ -26,12 +27,12 @@ def table(spark: SparkSession, table_format: str) -> str:
     return TABLE
 
 
-def batch(spark: SparkSession, after: str | None, *rows: tuple[Any, ...]) -> Batch:
+def batch(spark: SparkSession, after: str | None, *rows: tuple[Any, ...]) -> MartBatch:
     """Columns in another order than the table has them."""
     frame = local_rows(
         spark, list(rows), "_write_action string, name string, id int, is_current boolean"
     )
-    return Batch(frame, ["id"], "target.is_current", after)
+    return MartBatch(frame, ["id"], "target.is_current", after)
 
 
 def people(spark: SparkSession) -> list[tuple[Any, ...]]:
@@ -46,7 +47,7 @@ def refs(spark: SparkSession, table_format: str) -> list[str]:
 
 
 def test_rows_come_and_go(spark: SparkSession, table: str, table_format: str) -> None:
-    after = state_of(spark, table, table_format)
+    after = current_version(spark, table, table_format)
     rows = [
         ("update", "Anna", 1, True),
         ("delete", None, 2, None),
@@ -67,7 +68,7 @@ def test_rows_come_and_go(spark: SparkSession, table: str, table_format: str) ->
 def test_rows_that_only_come_or_only_go(
     spark: SparkSession, table: str, table_format: str, action: str
 ) -> None:
-    after = state_of(spark, table, table_format)
+    after = current_version(spark, table, table_format)
     publish(spark, table, batch(spark, after, (action, "Bob", 2, True)), table_format)
     others = [(1, False, "An"), (1, True, "Ann")]
     two = {"insert": [(2, True, "Bo"), (2, True, "Bob")], "delete": []}
@@ -76,7 +77,7 @@ def test_rows_that_only_come_or_only_go(
 
 def test_the_first_rows_of_a_table(spark: SparkSession, table: str, table_format: str) -> None:
     spark.sql(f"create or replace table {TABLE} ({COLUMNS}) using {table_format}")
-    after = state_of(spark, table, table_format)
+    after = current_version(spark, table, table_format)
     publish(spark, table, batch(spark, after, ("update", "Dee", 4, True)), table_format)
     assert people(spark) == [(4, True, "Dee")]
 
@@ -84,7 +85,7 @@ def test_the_first_rows_of_a_table(spark: SparkSession, table: str, table_format
 def test_what_another_run_has_written_stays(
     spark: SparkSession, table: str, table_format: str
 ) -> None:
-    after = state_of(spark, table, table_format)
+    after = current_version(spark, table, table_format)
     ours = batch(spark, after, ("update", "Anna", 1, True))
     spark.sql(f"insert into {table} values (5, true, 'Eve')")
     before = people(spark)
@@ -102,8 +103,8 @@ def test_a_batch_that_fails_leaves_nothing(
         "select 'update' as _write_action, id, true as is_current,"
         " if(id = 2, raise_error('no'), 'x') as name from range(1, 3)"
     )
-    after = state_of(spark, table, table_format)
+    after = current_version(spark, table, table_format)
     with pytest.raises(Exception, match="no"):
-        publish(spark, table, Batch(rows, ["id"], "", after), table_format)
+        publish(spark, table, MartBatch(rows, ["id"], "", after), table_format)
     assert people(spark) == before
     assert refs(spark, table_format) == ["main"]

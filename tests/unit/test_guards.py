@@ -18,6 +18,7 @@ from dbt_afterimage.storage.schema_contract import (
     statements,
 )
 
+WIDENING = {"delta.enableTypeWidening": "true"}
 COLUMNS = {"valid_from": "timestamp", "id": "int", "name": "string", "amount": "decimal(9,2)"}
 DATA = {"id": "int", "name": "string", "amount": "decimal(9,2)"}
 TRACK_ALL: Mapping[str, Sequence[str]] = {"track": [], "ignore": []}
@@ -48,13 +49,13 @@ def made_from(**others: Any) -> dict[str, str]:
 def test_a_table_that_fits_is_left_alone() -> None:
     found = alterations(wanted(), COLUMNS, made_from() | {"owner": "someone"})
     assert found == Alterations()
-    assert statements("t", found, "iceberg") == statements("t", found, "delta") == []
+    assert statements("t", found, {}) == statements("t", found, WIDENING) == []
 
 
 def test_a_table_without_properties_is_taken_over() -> None:
     found = alterations(wanted(), COLUMNS, {"owner": "someone"})
     assert found == Alterations(properties=made_from())
-    assert statements("shop.t", found, "delta") == [
+    assert statements("shop.t", found, WIDENING) == [
         "alter table shop.t set tblproperties ('afterimage.layout' = '1', "
         "'afterimage.key' = '[\"id\"]', 'afterimage.tracked' = '{}')"
     ]
@@ -140,9 +141,7 @@ def test_a_new_column_may_be_ignored_from_the_start() -> None:
 def test_a_new_column_is_no_change_of_what_is_tracked() -> None:
     data = DATA | {"a `quoted` name": "string"}
     found = alterations(wanted(data=data), COLUMNS, made_from())
-    assert statements("t", found, "iceberg") == [
-        "alter table t add columns (`a ``quoted`` name` string)"
-    ]
+    assert statements("t", found, {}) == ["alter table t add columns (`a ``quoted`` name` string)"]
 
 
 def test_new_and_wider_columns_of_a_log_are_two_statements() -> None:
@@ -154,8 +153,8 @@ def test_new_and_wider_columns_of_a_log_are_two_statements() -> None:
         "`amount` type decimal(12,2), `before`.`amount` type decimal(12,2)"
     )
     add = "alter table t add columns (`city` string, `before`.`city` string)"
-    assert statements("t", found, "iceberg") == [widen, add]
-    assert statements("t", found, "delta") == [
+    assert statements("t", found, {}) == [widen, add]
+    assert statements("t", found, WIDENING) == [
         "alter table t set tblproperties ('delta.enableTypeWidening' = 'true')",
         widen,
         add,

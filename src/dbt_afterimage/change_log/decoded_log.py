@@ -15,8 +15,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
-from dbt_afterimage.storage.append import append_once, check_unchanged
+from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.checkpoint import release
+from dbt_afterimage.storage.concurrency import check_unchanged
 from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.progress import (
     Progress,

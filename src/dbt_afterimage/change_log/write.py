@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from dbt_afterimage.change_log.batch import ChangeBatch
 from dbt_afterimage.change_log.log_schema import fitted, log_origin
 from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
-from dbt_afterimage.storage.append import append_once, check_unchanged
+from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.checkpoint import release
+from dbt_afterimage.storage.concurrency import check_unchanged
 from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.progress import Progress, forget_since, write_progress
 from dbt_afterimage.storage.temp_view import temporary_view

@@ -45,11 +45,11 @@ def _rows(table: str, shown: int) -> int | None:
     from pyspark.errors import AnalysisException
     from pyspark.sql import SparkSession
 
-    from dbt_afterimage.storage.table_version import current_state
+    from dbt_afterimage.storage.formats import format_named
 
     session = SparkSession.builder.getOrCreate()
     try:
-        snapshot = current_state(session, table, "iceberg")
+        snapshot = format_named("iceberg").version(session, table)
     except AnalysisException:  # not a table of Iceberg: it has no table of its snapshots
         return shown
     if snapshot is None:

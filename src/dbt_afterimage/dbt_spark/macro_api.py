@@ -194,10 +194,10 @@ def afterimage_state(self: Any, relation: Any) -> str | None:
     """What `afterimage_publish` takes as `after`: names what a table holds now."""
     from pyspark.sql import SparkSession
 
-    from dbt_afterimage.storage.publish import state_of
+    from dbt_afterimage.storage.publish import current_version
 
     session = SparkSession.builder.getOrCreate()
-    return state_of(session, str(relation), afterimage_table_format(self))
+    return current_version(session, str(relation), afterimage_table_format(self))
 
 
 def afterimage_keep(self: Any, select: str) -> str:
@@ -238,12 +238,13 @@ def afterimage_publish(
     from pyspark.sql import SparkSession
 
     from dbt_afterimage.storage.checkpoint import release_name
-    from dbt_afterimage.storage.publish import Batch, publish
+    from dbt_afterimage.storage.mart_batch import MartBatch
+    from dbt_afterimage.storage.publish import publish
 
     session = SparkSession.builder.getOrCreate()
     try:
         with _dbt_errors(ConcurrentRunError):
-            batch = Batch(session.sql(select), identity, where, after)
+            batch = MartBatch(session.sql(select), identity, where, after)
             publish(session, str(relation), batch, afterimage_table_format(self))
     finally:
         for name in kept:
@@ -466,11 +467,11 @@ def afterimage_tend(self: Any, relation: Any) -> None:
     """
     from pyspark.sql import SparkSession
 
-    from dbt_afterimage.storage.compaction import tend
+    from dbt_afterimage.storage.compaction import compact_if_needed
 
     session = SparkSession.builder.getOrCreate()
     with _dbt_errors():
-        told = tend(session, str(relation), afterimage_table_format(self))
+        told = compact_if_needed(session, str(relation), afterimage_table_format(self))
     if told:
         logger.info(f"{relation.identifier}: {told}")
 

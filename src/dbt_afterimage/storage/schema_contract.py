@@ -123,18 +123,17 @@ def alterations(
     return Alterations(added, widened, differing)
 
 
-def statements(table: str, changes: Alterations, table_format: str) -> list[str]:
+def statements(
+    table: str, changes: Alterations, widening_properties: Mapping[str, str]
+) -> list[str]:
     """The statements that alter a table; a repetition of a part of them does no harm.
 
     Args:
         table: its name, as SQL.
         changes: what to alter.
-        table_format: `iceberg` or `delta`.
+        widening_properties: those that the table format wants before a type is widened.
     """
-    properties = dict(changes.properties)
-    if changes.widened and table_format == "delta":
-        # a table feature: only a table that needs it gets it, since old readers refuse it
-        properties["delta.enableTypeWidening"] = "true"
+    properties = {**changes.properties, **(widening_properties if changes.widened else {})}
     found = []
     if properties:
         given = ", ".join(f"{_literal(name)} = {_literal(properties[name])}" for name in properties)

@@ -29,5 +29,9 @@ def check_table(session: SparkSession, wanted: Wanted) -> Alterations:
 
 def alter_table(session: SparkSession, table: str, changes: Alterations, table_format: str) -> None:
     """Alter a table. Without changes nothing is sent, and nothing committed."""
-    for statement in statements(table, changes, table_format):
+    # not on top: formats import PySpark, and dbt imports this module in each of its commands
+    from dbt_afterimage.storage.formats import format_named
+
+    properties = format_named(table_format).widening_properties
+    for statement in statements(table, changes, properties):
         session.sql(statement)

@@ -237,7 +237,9 @@ class _Writer:
         marked = rows.withColumns(
             {"landed_at": F.lit(at).cast("timestamp"), "landing_batch": F.lit(at)}
         )
-        append_once(self._session, self._table, marked, self._format, self._recorded_at, mark=_MARK)
+        append_once(
+            self._session, self._table, marked, self._format, self._recorded_at, batch_column=_MARK
+        )
         found = self._session.table(self._table).filter(F.col(_MARK) == F.lit(at).cast("timestamp"))
         last = (
             found.groupBy("topic", "partition")

@@ -1,0 +1,66 @@
+"""What the package needs of a table format. All that differs between formats is behind this class.
+
+History, current and the change log are the same on every format; how a batch is appended and
+published, how files are compacted, and which table properties help, is not.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from dbt_afterimage.storage.mart_batch import MartBatch
+
+
+class TableFormat(ABC):
+    """A table format, and the statements that only it understands."""
+
+    name: ClassVar[str]
+    properties: ClassVar[Mapping[str, str]]
+    """Properties of every table of this package, unless the table itself sets them."""
+    each_task_writes: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Writer options with which each task writes its rows to any partition, without a shuffle."""
+    widening_properties: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Properties that a table needs before the type of one of its columns can be widened."""
+
+    @abstractmethod
+    def version(self, session: SparkSession, table: str) -> str | None:
+        """The table's current version; None where it has none yet. Keeps Spark's caches."""
+
+    @abstractmethod
+    def append_once(
+        self,
+        session: SparkSession,
+        table: str,
+        rows: DataFrame,
+        after: str | None,
+        batch_column: str,
+        *,
+        gather: bool,
+    ) -> None:
+        """See `storage.append.append_once`; ``rows`` have the table's columns in its order."""
+
+    @abstractmethod
+    def publish(self, session: SparkSession, table: str, batch: MartBatch) -> None:
+        """Write a batch so that readers see all of it or nothing.
+
+        Raises:
+            ConcurrentRunError: the table is not at the batch's base version any more.
+        """
+
+    @abstractmethod
+    def file_count(self, session: SparkSession, table: str) -> int:
+        """How many data files a table has, from its metadata."""
+
+    @abstractmethod
+    def compact(self, session: SparkSession, table: str, max_files: int, keep_days: int) -> str:
+        """Rewrite small files and expire old snapshots; returns what was done, in words."""
+
+    @abstractmethod
+    def compact_small(self, session: SparkSession, table: str) -> str:
+        """The same for a table that is small but for the number of its files."""

@@ -1,0 +1,122 @@
+"""Delta: publishes with one MERGE, appends as a numbered transaction, compacts with OPTIMIZE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from types import MappingProxyType
+from typing import ClassVar
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.errors import ConcurrentRunError
+from dbt_afterimage.storage.concurrency import check_unchanged
+from dbt_afterimage.storage.formats.base import TableFormat
+from dbt_afterimage.storage.formats.merge import merge_batch
+from dbt_afterimage.storage.mart_batch import MartBatch
+
+
+class Delta(TableFormat):
+    """Delta Lake."""
+
+    name: ClassVar[str] = "delta"
+    properties: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            # If a table may have deletion vectors, Delta asks three times instead of once which
+            # files a statement reads (docs/decisions/0048). Marts, whose rows change, set it.
+            "delta.enableDeletionVectors": "false",
+        }
+    )
+    # a table feature: only a table that needs it gets it, since old readers refuse it
+    widening_properties: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"delta.enableTypeWidening": "true"}
+    )
+
+    def version(self, session: SparkSession, table: str) -> str | None:
+        """The number of the newest version."""
+        row = session.sql(f"describe history {table} limit 1").select("version").first()
+        return None if row is None else str(row[0])
+
+    def append_once(
+        self,
+        session: SparkSession,
+        table: str,
+        rows: DataFrame,
+        after: str | None,
+        batch_column: str,
+        *,
+        gather: bool,
+    ) -> None:
+        """An append with a transaction number, which Delta commits once."""
+        # a table that was replaced meanwhile knows nothing of the transaction
+        check_unchanged(session, table, after, batch_column)
+        number = _microseconds(after)
+        if _is_committed(session, table, rows, f"afterimage {table}", number):
+            return
+        # Either another run has recorded the batch, or its rows were removed since, by `restore
+        # table` for example: Delta remembers the transaction all the same.
+        version = self.version(session, table)
+        check_unchanged(session, table, after, batch_column)
+        transaction = f"afterimage {table} after version {version}"
+        if not _is_committed(session, table, rows, transaction, number):
+            raise ConcurrentRunError.of(table)
+
+    def publish(self, session: SparkSession, table: str, batch: MartBatch) -> None:
+        """One MERGE.
+
+        Delta notices what is committed after the MERGE has begun. A commit in the milliseconds
+        between the version check and that moment goes unnoticed.
+        """
+        session.sql(f"refresh table {table}")
+        if self.version(session, table) != batch.base_version:
+            raise ConcurrentRunError.of(table)
+        merge_batch(session, table, batch)
+
+    def file_count(self, session: SparkSession, table: str) -> int:
+        """From the table's detail."""
+        found = session.sql(f"describe detail {table}").select("numFiles")
+        return int(found.collect()[0][0] or 0)
+
+    def compact(self, session: SparkSession, table: str, max_files: int, keep_days: int) -> str:
+        """OPTIMIZE and VACUUM. Delta has no limits: both arguments are ignored."""
+        done = self.compact_small(session, table)
+        # Delta 4.3 goes by the table's own property; it ignores `retain`, except for 0 hours
+        session.sql(f"vacuum {table}")
+        return (
+            f"{done}; files that were out of use for longer than "
+            "`delta.deletedFileRetentionDuration` were removed"
+        )
+
+    def compact_small(self, session: SparkSession, table: str) -> str:
+        """Small files, and files that deletion vectors cover in part; large whole ones stay."""
+        metrics = session.sql(f"optimize {table}").collect()[0]["metrics"]
+        return f"{metrics['numFilesRemoved']:,} data files became {metrics['numFilesAdded']:,}"
+
+
+def _is_committed(
+    session: SparkSession, table: str, rows: DataFrame, transaction: str, number: int
+) -> bool:
+    """Append rows, unless the transaction of that number was committed before."""
+    # Delta skips a second one silently, so the commit gets a name to look for.
+    name = f"afterimage {uuid4()}"
+    (
+        rows.write.format("delta")
+        .mode("append")
+        .option("txnAppId", transaction)
+        .option("txnVersion", str(number))
+        .option("userMetadata", name)
+        .saveAsTable(table)
+    )
+    commits = session.sql(f"describe history {table} limit 50")
+    return commits.filter(F.col("userMetadata") == name).count() > 0
+
+
+def _microseconds(after: str | None) -> int:
+    if after is None:
+        return 0
+    # Spark leaves out zeros at the end of a fraction, which Python 3.10 requires
+    whole, _, fraction = after.partition(".")
+    moment = datetime.fromisoformat(f"{whole}.{fraction:0<6}").replace(tzinfo=timezone.utc)
+    return int(moment.timestamp()) * 1_000_000 + moment.microsecond

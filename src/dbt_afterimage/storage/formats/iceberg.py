@@ -1,0 +1,186 @@
+"""Iceberg: publishes on a branch, appends under snapshot validation, compacts by procedure.
+
+A branch takes two cheap commits, a delete by position and an append, and is published by moving
+`main` to it (docs/decisions/0016).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from types import MappingProxyType
+from typing import ClassVar
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.errors import ConcurrentRunError
+from dbt_afterimage.storage.checkpoint import keep, release
+from dbt_afterimage.storage.concurrency import check_unchanged, is_newer
+from dbt_afterimage.storage.formats.base import TableFormat
+from dbt_afterimage.storage.formats.merge import merge_batch
+from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
+from dbt_afterimage.storage.schema_contract import quoted
+from dbt_afterimage.storage.temp_view import temporary_view
+
+BRANCH_PREFIX = "afterimage_"
+
+_BROADCAST_LIMIT = 100_000
+"""Up to this many identities are broadcast, so the table is not shuffled."""
+# A killed run leaves its branch behind; a branch of a live run is younger than this.
+_ABANDONED_AFTER = timedelta(days=1)
+
+
+class Iceberg(TableFormat):
+    """Apache Iceberg, format version 2."""
+
+    name: ClassVar[str] = "iceberg"
+    properties: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            # One task reads one row group. 16 MiB is Iceberg's smallest split; with its default
+            # row group of 128 MiB one core would read a table of a million rows.
+            "write.parquet.row-group-size-bytes": str(16 << 20),
+            # Each commit adds a manifest, and each statement reads all of them; by default Iceberg
+            # merges manifests when there are 100 (docs/decisions/0047).
+            "commit.manifest.min-count-to-merge": "10",
+        }
+    )
+    each_task_writes: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"distribution-mode": "none", "fanout-enabled": "true"}
+    )
+
+    def version(self, session: SparkSession, table: str) -> str | None:
+        """The snapshot id of `main`; None for a table without snapshots."""
+        row = session.sql(f"select snapshot_id from {table}.refs where name = 'main'").first()
+        return None if row is None else str(row[0])
+
+    def append_once(
+        self,
+        session: SparkSession,
+        table: str,
+        rows: DataFrame,
+        after: str | None,
+        batch_column: str,
+        *,
+        gather: bool,
+    ) -> None:
+        """An overwrite of what another run might have recorded: Iceberg refuses it if so."""
+        # no `refresh table`: Spark would drop all that it cached of the table, the batch too
+        snapshot = self.version(session, table)
+        writer = rows.writeTo(table)
+        if not gather:
+            writer = writer.options(**self.each_task_writes)
+        if snapshot is None:
+            # nothing to validate from: first a commit of no rows, which any number of runs may make
+            rows.limit(0).writeTo(table).append()
+            snapshot = self.version(session, table)
+        check_unchanged(session, table, after, batch_column)
+        (
+            writer.option("isolation-level", "serializable")
+            .option("validate-from-snapshot-id", snapshot)
+            .overwrite(is_newer(after, batch_column))
+        )
+
+    def publish(self, session: SparkSession, table: str, batch: MartBatch) -> None:
+        """Write to a branch, then fast-forward `main` to it: refused if `main` has moved."""
+        if batch.base_version is None:  # a table without snapshots: nothing to branch from
+            session.sql(f"refresh table {table}")
+            if self.version(session, table) is not None:
+                raise ConcurrentRunError.of(table)
+            merge_batch(session, table, batch)
+            return
+        rows = keep(batch.rows)
+        is_deleted, is_inserted = F.col(ACTION) != "insert", F.col(ACTION) != "delete"
+        try:
+            counts = rows.agg(F.count_if(is_deleted), F.count_if(is_inserted)).collect()[0]
+            deleted = rows.filter(is_deleted).select(*map(quoted, batch.identity))
+            if counts[0] <= _BROADCAST_LIMIT:
+                deleted = F.broadcast(deleted)
+            inserted = rows.filter(is_inserted).select(*map(quoted, session.table(table).columns))
+            if any(counts):
+                _write_branch(
+                    session,
+                    table,
+                    batch,
+                    deleted if counts[0] else None,
+                    inserted if counts[1] else None,
+                )
+        finally:
+            release(rows)
+
+    def file_count(self, session: SparkSession, table: str) -> int:
+        """From the summary of the newest snapshot."""
+        found = session.sql(
+            f"select max_by(summary['total-data-files'], committed_at) from {table}.snapshots"
+        )
+        return int(found.collect()[0][0] or 0)
+
+    def compact(self, session: SparkSession, table: str, max_files: int, keep_days: int) -> str:
+        """Rewrite data and delete files, expire snapshots, drop branches of killed runs."""
+        now = datetime.now(timezone.utc)
+        _drop_abandoned_branches(session, table, now - _ABANDONED_AFTER)
+        # A file is rewritten if it is one of five small ones, or if deletes cover a fifth of it.
+        files = session.sql(
+            f"call system.rewrite_data_files(table => '{table}', options => map("
+            f"'max-files-to-rewrite', '{max_files}', 'delete-ratio-threshold', '0.2', "
+            "'remove-dangling-deletes', 'true'))"
+        ).collect()[0]
+        deletes = session.sql(
+            f"call system.rewrite_position_delete_files(table => '{table}', "
+            "options => map('min-input-files', '5'))"
+        ).collect()[0]
+        before = now - timedelta(days=keep_days)
+        expired = session.sql(
+            f"call system.expire_snapshots(table => '{table}', retain_last => 1, "
+            f"older_than => timestamp '{before:%Y-%m-%d %H:%M:%S}')"
+        ).collect()[0]
+        return (
+            f"{files['rewritten_data_files_count']:,} data files became "
+            f"{files['added_data_files_count']:,}, "
+            f"{deletes['rewritten_delete_files_count']:,} delete files "
+            f"{deletes['added_delete_files_count']:,}; "
+            f"{sum(expired.asDict().values()):,} files were removed"
+        )
+
+    def compact_small(self, session: SparkSession, table: str) -> str:
+        """Snapshots stay readable for a week."""
+        return self.compact(session, table, max_files=1000, keep_days=7)
+
+
+def _write_branch(
+    session: SparkSession,
+    table: str,
+    batch: MartBatch,
+    deleted: DataFrame | None,
+    inserted: DataFrame | None,
+) -> None:
+    name = f"{BRANCH_PREFIX}{uuid4().hex}"
+    branch = f"{table}.branch_{name}"
+    session.sql(f"alter table {table} create branch {name} as of version {batch.base_version}")
+    try:
+        if deleted is not None:
+            with temporary_view(deleted) as view:
+                session.sql(
+                    f"merge into {branch} as target using {view} as source on {batch.matches()} "
+                    "when matched then delete"
+                )
+        if inserted is not None:
+            # Gathering rows by partition would leave one task per partition, and history has two.
+            inserted.writeTo(branch).options(**Iceberg.each_task_writes).append()
+        session.sql(
+            f"call system.fast_forward(table => '{table}', branch => 'main', to => '{name}')"
+        )
+    finally:
+        session.sql(f"alter table {table} drop branch if exists {name}")
+
+
+def _drop_abandoned_branches(session: SparkSession, table: str, before: datetime) -> None:
+    rows = session.sql(
+        f"select name from {table}.refs as refs join {table}.snapshots as snapshots "
+        "on refs.snapshot_id = snapshots.snapshot_id "
+        f"where name rlike '^{BRANCH_PREFIX}[0-9a-f]{{32}}$' "
+        f"and committed_at < timestamp '{before:%Y-%m-%d %H:%M:%S}'"
+    ).collect()
+    for row in rows:
+        session.sql(f"alter table {table} drop branch if exists {row['name']}")
