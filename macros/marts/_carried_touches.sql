@@ -97,7 +97,7 @@ whole_lives as (
     from lives
     left join origins
         on
-            {{ _equal(key, 'lives', 'origins', '=') | replace(' and ', '\n            and ') }}
+            {{ _equal(key, 'lives', 'origins', '=', indent=12) }}
             and lives._began = origins._began
 ),
 {%- set touches = 'whole_lives' %}

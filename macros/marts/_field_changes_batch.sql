@@ -154,6 +154,6 @@ select{{ gap }}{{ _listed(key, 'told.', indent=4) }}
 from {{ mart }} as told
 left anti join {{ history }} as history_rows
     on
-        {{ _equal(key, 'told', 'history_rows', '=') | replace(' and ', '\n        and ') }}
+        {{ _equal(key, 'told', 'history_rows', '=', indent=8) }}
         and told.{{ place }} = history_rows.valid_from_seq
 {%- endmacro %}

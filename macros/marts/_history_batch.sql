@@ -277,7 +277,7 @@ stored as (
     select stored_rows.*
     from {{ target_relation }} as stored_rows
     left semi join affected_keys
-        on {{ _equal(table.settings.key, 'stored_rows', 'affected_keys', '=') | replace(' and ', '\n            and ') }}
+        on {{ _equal(table.settings.key, 'stored_rows', 'affected_keys', '=', indent=12) }}
     {%- else %}
     select *
     from {{ target_relation }}

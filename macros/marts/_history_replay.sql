@@ -106,7 +106,7 @@ standing as (
     from first_changes
     inner join {{ target_relation }} as versions
         on
-            {{ _equal(key, 'first_changes', 'versions', '=') | replace(' and ', '\n            and ') }}
+            {{ _equal(key, 'first_changes', 'versions', '=', indent=12) }}
             and {{ _stands_at('first_changes.first_seq', 'versions') | indent(8) }}
     where {{ _standing_since(_text(found.first_seq), 'versions') }}
 ),
@@ -152,7 +152,7 @@ replays as (
     from first_changes
     inner join later_sides
         on
-            {{ _equal(key, 'first_changes', 'later_sides', '=') | replace(' and ', '\n            and ') }}
+            {{ _equal(key, 'first_changes', 'later_sides', '=', indent=12) }}
             and first_changes.first_seq <= later_sides.change_seq
     left join standing
         on {{ _equal(key, 'first_changes', 'standing', '=') }}
@@ -164,7 +164,7 @@ overtaken as (
     from {{ target_relation }} as versions
     inner join replays
         on
-            {{ _equal(key, 'versions', 'replays', '=') | replace(' and ', '\n            and ') }}
+            {{ _equal(key, 'versions', 'replays', '=', indent=12) }}
             and versions.valid_to_seq < replays.first_seq
             and versions.valid_to > replays.earliest
     where

@@ -24,7 +24,7 @@ select{{ '\n    ' if key | length > 1 else ' ' }}{{ _listed(key, 'touched.', ind
 from numbered as touched
 left join {{ versions }} as opened
     on
-        {{ _equal(key, 'touched', 'opened', '=') | replace(' and ', '\n        and ') }}
+        {{ _equal(key, 'touched', 'opened', '=', indent=8) }}
         and {{ _stands_at('touched.change_seq', 'opened') | indent }}
 where
     touched.touch_number = 1

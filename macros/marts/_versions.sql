@@ -135,7 +135,7 @@ affected_touches as (
     from touches
     left semi join affected_keys
         on
-            {{ _equal(key, 'touches', 'affected_keys', '=') | replace(' and ', '\n            and ') }}
+            {{ _equal(key, 'touches', 'affected_keys', '=', indent=12) }}
             {%- if given.replays %}
             and (
                 touches._kind = 'S'

@@ -172,7 +172,7 @@ compared as (
     from opened
     inner join versions as closed
         on
-            {{ _equal(key, 'opened', 'closed', '=') | replace(' and ', '\n            and ') }}
+            {{ _equal(key, 'opened', 'closed', '=', indent=12) }}
             and opened.valid_from_seq = closed.valid_to_seq
 )
 

@@ -21,7 +21,7 @@
         {%- do _guard_mask_places(fromjson(made.get('afterimage.mask_places', 'null')), places, _settings_of(model) if places else {}) -%}
         {%- call statement('main') -%}
             create or replace view {{ target_relation }} (
-                {{ get_persist_docs_column_list(_shortened(model.columns), get_columns_in_query(sql)) }}
+                {{ _described(get_columns_in_query(sql), model.columns) }}
             )
             comment '{{ model.description | replace("\\", "\\\\") | replace("'", "\\'") }}'
             tblproperties (
@@ -39,16 +39,17 @@
 
 
 {#
-    Columns of a model with descriptions of 255 characters at most. A Hive metastore holds no longer comments: it tries ten
-    times in 20 seconds, and then the view is stored in a way that only Spark reads. dbt docs shows the whole text.
+    The columns of a view, with descriptions of 255 characters at most. A Hive metastore holds no longer comments: it tries
+    ten times in 20 seconds, and then the view is stored in a way that only Spark reads. dbt docs shows the whole text.
 #}
-{% macro _shortened(columns) %}
-    {%- set shortened = {} -%}
-    {%- for name, column in columns.items() -%}
-        {%- set text = column.description | trim -%}
-        {%- do shortened.update({name: dict(column, description=text if text | length <= 255 else text[:252] ~ '...')}) -%}
+{% macro _described(names, columns) %}
+    {%- set described = [] -%}
+    {%- for name in names -%}
+        {%- set text = columns[name].description | trim if name in columns else '' -%}
+        {%- set text = text if text | length <= 255 else text[:252] ~ '...' -%}
+        {%- do described.append(_quoted(name) ~ (' comment ' ~ _text(text) if text else '')) -%}
     {%- endfor -%}
-    {{ return(shortened) }}
+    {{ return(described | join(', ')) }}
 {% endmacro %}
 
 

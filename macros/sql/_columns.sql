@@ -17,13 +17,16 @@
 {% endmacro %}
 
 
-{# Equality of columns of two relations, joined by `and`; NULL-safe by default. #}
-{% macro _equal(names, left, right, operator='<=>') %}
+{#
+    Equality of columns of two relations, joined by `and`; NULL-safe by default. `indent`: each `and` begins a line, so
+    many blanks in.
+#}
+{% macro _equal(names, left, right, operator='<=>', indent=none) %}
     {%- set parts = [] -%}
     {%- for name in names -%}
         {%- do parts.append(left ~ '.' ~ _quoted(name) ~ ' ' ~ operator ~ ' ' ~ right ~ '.' ~ _quoted(name)) -%}
     {%- endfor -%}
-    {{ return(parts | join(' and ')) }}
+    {{ return(parts | join(' and ' if indent is none else '\n' ~ ' ' * indent ~ 'and ')) }}
 {% endmacro %}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.storage.local_relation import local_rows
+from dbt_afterimage.storage.schema_contract import quoted
 from tests.functional.comparing import last_commits
 from tests.functional.dbt_project import DbtProject
 from tests.functional.project_files import (
@@ -93,12 +94,16 @@ class People:
         schema = f"{self.dbt.schema}_raw"
         self.spark.sql(f"create schema if not exists {schema}")
         self.spark.sql(f"drop table if exists {schema}.people__ct")
-        kinds = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-        self.spark.sql(f"create table {schema}.people__ct ({kinds}) using {self.table_format}")
+        kinds = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+        created = f"create table {schema}.people__ct ({kinds}) using {self.table_format}"
+        if self.table_format == "delta" and any(" " in name for name in columns):
+            created += " tblproperties ('delta.columnMapping.mode' = 'name')"
+        self.spark.sql(created)
         if rows:
-            texts = ", ".join(f"{name} string" for name in columns)
+            texts = ", ".join(f"{quoted(name)} string" for name in columns)
             given = [tuple(None if value is None else str(value) for value in row) for row in rows]
-            cast = [f"cast({name} as {kind}) as {name}" for name, kind in columns.items()]
+            names = {quoted(name): kind for name, kind in columns.items()}
+            cast = [f"cast({name} as {kind}) as {name}" for name, kind in names.items()]
             landed = local_rows(self.spark, given, texts).selectExpr(*cast)
             landed.writeTo(f"{schema}.people__ct").append()
 

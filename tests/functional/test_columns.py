@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dbt_afterimage.change_log.contract import LOG_COLUMNS, STAGED_COLUMNS
+from dbt_afterimage.storage.schema_contract import quoted
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import HEADERS, MODELS, People, seq, start
 
@@ -115,6 +116,60 @@ def test_a_data_column_may_have_any_name_that_the_sql_uses_itself(
     ).collect()
     # of id 1 at 15 and at 20, and of the row that moved from 2 to 3
     assert {row[0]: row[1] for row in counts} == {"id": 1, **dict.fromkeys(names, 3)}
+
+
+def test_a_data_column_may_have_a_name_that_sql_must_quote(
+    new_people: Callable[[str], People],
+) -> None:
+    """Its key too; each column must hold what the first one holds, in every table."""
+    people = new_people("quoted_names")
+    key, names = "row.id and so", ["a.b", "with space", "back`tick", "select", "null", "it's", "é"]
+    people.declare(key=[key])
+    later = "late, but.here"
+
+    def record(number: int, oper: str, key: int, value: str, times: int) -> tuple[Any, ...]:
+        return (seq(number), oper, key, *[value] * times)
+
+    columns = {**HEADERS, key: "int", **dict.fromkeys(names, "string")}
+    landed = [record(10, "I", 1, "a", len(names)), record(11, "I", 2, "p", len(names))]
+    people.land(columns, landed)
+    people.dbt("run")
+    # a change in time, a key that moves; and a column is new
+    names.append(later)
+    landed = [(*row, None) for row in landed]
+    landed += [
+        record(20, "B", 1, "a", len(names)),
+        record(20, "U", 1, "b", len(names)),
+        record(30, "B", 2, "p", len(names)),
+        record(30, "U", 3, "q", len(names)),
+    ]
+    people.land({**columns, later: "string"}, landed)
+    people.dbt("run")
+    # late, so that a key is built again
+    landed += [record(15, "B", 1, "a", len(names)), record(15, "U", 1, "aa", len(names))]
+    people.land({**columns, later: "string"}, landed)
+    people.dbt("run")
+
+    shown = f"`{key}`, `a.b`, valid_from_seq, valid_to_seq"
+    assert people.rows("history", shown, "1, 3") == [
+        (1, "a", seq(10), seq(15)),
+        (1, "aa", seq(15), seq(20)),
+        (1, "b", seq(20), None),
+        (2, "p", seq(11), seq(30)),
+        (3, "q", seq(30), None),
+    ]
+    assert people.rows("current", f"`{key}`, `a.b`", "1") == [(1, "b"), (3, "q")]
+    for table in ("changes", "history", "current"):
+        given = people.spark.table(people.name(table)).select(*map(quoted, names[:-1]))
+        assert all(len({*row}) == 1 for row in given.collect())
+    assert people.rows("current", f"`{later}`", "1") == [("b",), ("q",)]
+    counts = people.spark.sql(
+        f"select column_name, count(*) from {people.name('field_changes')} group by column_name"
+    ).collect()
+    assert {row[0]: row[1] for row in counts} == {key: 1, **dict.fromkeys(names, 3)}
+    assert people.spark.table(f"{people.name('changes')}_rejected").collect() == []
+    *_, result = people.dbt("test").results
+    assert (result.node.name[:9], result.status, result.failures) == ("conserved", "pass", 0)
 
 
 def test_a_decimal_that_only_gains_digits_gets_through(

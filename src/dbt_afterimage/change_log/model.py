@@ -185,4 +185,4 @@ def _log_rows(
     if "load_rows" not in rows.columns:
         rows = rows.withColumn("load_rows", F.lit(None).cast("bigint"))
     names = [F.col(name).cast(kind).alias(name) for name, kind in LOG_COLUMNS.items()]
-    return rows.select(*names, *data, "before")
+    return rows.select(*names, *map(quoted, data), "before")

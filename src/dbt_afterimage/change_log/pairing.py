@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from dbt_afterimage.change_log.contract import data_columns
+from dbt_afterimage.storage import schema_contract
 
 # What becomes of a record. `waiting`: an update or before image whose partner has not come yet;
 # `folded`: a before image that went into its update.
@@ -78,7 +79,7 @@ def pair(
 
 def quoted(column: str) -> Column:
     """A data column, which may have any name."""
-    return F.col(f"`{column}`")
+    return F.col(schema_contract.quoted(column))
 
 
 def with_null_key_first(reason: Column, is_keyed: Column, key: list[str]) -> Column:

@@ -35,7 +35,8 @@ def table_writer(
     writer = rows.writeTo(table).using(table_format)
     if not gather:
         writer = writer.options(**table_kind.each_task_writes)
-    for name, value in {**table_kind.properties, **properties}.items():
+    named = table_kind.properties_for_columns(rows.columns)
+    for name, value in {**table_kind.properties, **properties, **named}.items():
         writer = writer.tableProperty(name, value)
     columns = [F.col(name) for name in partition_by]
     return writer.partitionedBy(*columns) if columns else writer

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbt_afterimage.storage.schema_contract import quoted
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -14,9 +16,9 @@ def describe_columns(rows: DataFrame, descriptions: dict[str, str]) -> DataFrame
 
     return rows.select(
         *[
-            F.col(f"`{name}`").alias(name, metadata={"comment": descriptions[name]})
+            F.col(quoted(name)).alias(name, metadata={"comment": descriptions[name]})
             if descriptions.get(name)
-            else F.col(f"`{name}`")
+            else F.col(quoted(name))
             for name in rows.columns
         ]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbt_afterimage.storage.schema_contract import Alterations, Wanted, alterations, statements
@@ -32,6 +33,8 @@ def alter_table(session: SparkSession, table: str, changes: Alterations, table_f
     # not on top: formats import PySpark, and dbt imports this module in each of its commands
     from dbt_afterimage.storage.formats import format_named
 
-    properties = format_named(table_format).widening_properties
-    for statement in statements(table, changes, properties):
+    table_kind = format_named(table_format)
+    named = table_kind.properties_for_columns(changes.added)
+    changes = replace(changes, properties={**changes.properties, **named})
+    for statement in statements(table, changes, table_kind.widening_properties):
         session.sql(statement)

@@ -7,7 +7,7 @@ published, how files are compacted, and which table properties help, is not.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
@@ -27,6 +27,10 @@ class TableFormat(ABC):
     """Writer options with which each task writes its rows to any partition, without a shuffle."""
     widening_properties: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Properties that a table needs before the type of one of its columns can be widened."""
+
+    def properties_for_columns(self, names: Iterable[str]) -> Mapping[str, str]:
+        """Properties that a table needs before it can have columns of these names."""
+        return {}
 
     @abstractmethod
     def version(self, session: SparkSession, table: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import ClassVar
@@ -16,6 +16,9 @@ from dbt_afterimage.storage.concurrency import check_unchanged
 from dbt_afterimage.storage.formats.base import TableFormat
 from dbt_afterimage.storage.formats.merge import merge_batch
 from dbt_afterimage.storage.mart_batch import MartBatch
+
+_NOT_IN_FILES = set(" ,;{}()\n\t=")
+"""Characters that Delta allows in names of columns only with column mapping."""
 
 
 class Delta(TableFormat):
@@ -33,6 +36,14 @@ class Delta(TableFormat):
     widening_properties: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"delta.enableTypeWidening": "true"}
     )
+
+    def properties_for_columns(self, names: Iterable[str]) -> Mapping[str, str]:
+        """Column mapping, where a name is one that Delta cannot write to its files.
+
+        It is a table feature that old readers refuse, so only a table that needs it gets it.
+        """
+        needs_mapping = any(_NOT_IN_FILES & set(name) for name in names)
+        return {"delta.columnMapping.mode": "name"} if needs_mapping else {}
 
     def version(self, session: SparkSession, table: str) -> str | None:
         """The number of the newest version."""
