@@ -191,17 +191,3 @@ from compared
         ]
     ) }}
 {% endmacro %}
-
-
-{# A value as text: binary as hex, timestamps ISO in UTC, nested values as JSON. #}
-{% macro _as_text(expression, data_type) %}
-    {%- set kind = data_type | lower -%}
-    {%- if kind == 'binary' -%}
-        {{ return("hex(" ~ expression ~ ")") }}
-    {%- elif kind == 'timestamp' -%}
-        {{ return("date_format(" ~ expression ~ ", \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'\")") }}
-    {%- elif kind.startswith('array') or kind.startswith('struct') or kind.startswith('map') -%}
-        {{ return("to_json(" ~ expression ~ ")") }}
-    {%- endif -%}
-    {{ return("cast(" ~ expression ~ " as string)") }}
-{% endmacro %}
