@@ -294,6 +294,24 @@ def afterimage_forget_progress(self: Any, progress: Any, models: list[str]) -> N
             forget_progress(session, str(progress), model)
 
 
+def afterimage_make_room_for_view(self: Any, statement: str) -> None:
+    """Let the metastore hold a view, however long its text is.
+
+    Args:
+        self: dbt's adapter.
+        statement: the view's `create` statement.
+
+    Raises:
+        DbtRuntimeError: the metastore is an embedded one that cannot be altered.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.dbt_spark.long_views import LongViewError, make_room_for_view
+
+    with _dbt_errors(LongViewError):
+        make_room_for_view(SparkSession.builder.getOrCreate(), statement)
+
+
 def afterimage_mart_properties(self: Any, settings: Any, is_tracking: bool) -> dict[str, str]:
     """Table properties of a mart, from which a later run tells whether it can go on with it.
 
@@ -491,6 +509,7 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_land_demo": (afterimage_land_demo, None),
     "afterimage_land_kafka": (afterimage_land_kafka, 0),
     "afterimage_land_openedge": (afterimage_land_openedge, None),
+    "afterimage_make_room_for_view": (afterimage_make_room_for_view, None),
     "afterimage_mart_properties": (afterimage_mart_properties, {}),
     "afterimage_noted_at_start": (afterimage_noted_at_start, {}),
     "afterimage_publish": (afterimage_publish, None),
