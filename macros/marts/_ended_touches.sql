@@ -78,13 +78,9 @@ closed_touches as (
         case when _is_end then _closer.change_seq else change_seq end as change_seq,
         case when _is_end then _closer.changed_at else changed_at end as changed_at,
         transaction_id,
-        {%- if _keeps_before(given) %}
-        before,
-        before_known_columns,
-        {%- endif %}
-        {%- if given.seeds %}
-        _stood,
-        {%- endif %}
+        {%- for name in _columns_of_some_touches(given) %}
+        {{ name }},
+        {%- endfor %}
         known_columns
     from ends
         lateral view explode(

@@ -202,13 +202,9 @@ rewound as (
         if(_is_lost, _load.change_seq, change_seq) as change_seq,
         if(_is_lost, coalesce(_load.changed_at, {{ _beginning_of_time() }}), changed_at) as changed_at,
         if(_is_lost, null, transaction_id) as transaction_id,
-        {%- if given.replays %}
-        _from_seq,
-        {%- endif %}
-        {%- if _keeps_before(given) %}
-        before,
-        before_known_columns,
-        {%- endif %}
+        {%- for name in _columns_of_some_touches(given) %}
+        {{ name }},
+        {%- endfor %}
         case
             when _is_lost then _lost_row.before_known_columns
             when _is_blind then array({{ _texts(key) }})
@@ -226,13 +222,9 @@ rewound as (
         change_seq,
         changed_at,
         transaction_id,
-        {%- if given.replays %}
-        _from_seq,
-        {%- endif %}
-        {%- if _keeps_before(given) %}
-        before,
-        before_known_columns,
-        {%- endif %}
+        {%- for name in _columns_of_some_touches(given) %}
+        {{ name }},
+        {%- endfor %}
         known_columns
     from first_changes
     where coalesce(_first_change <> 'I', true)

@@ -358,6 +358,16 @@ versions as (
 {% endmacro %}
 
 
+{# What touches hold beyond their values, place and time, where a later step asks for it: every step has to pass it on. #}
+{% macro _columns_of_some_touches(given) %}
+    {{ return(
+        (['_from_seq'] if given.replays else [])
+        + (['before', 'before_known_columns'] if _keeps_before(given) else [])
+        + (['_stood'] if given.seeds else [])
+    ) }}
+{% endmacro %}
+
+
 {# valid_from of a load whose time is not known (R8). #}
 {% macro _beginning_of_time() %}
     {{- return("timestamp '" ~ var('beginning_of_time') ~ "'") -}}

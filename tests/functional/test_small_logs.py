@@ -108,6 +108,56 @@ TABLES = {
         {"keep_deleted": True},
         marts=("history", "current"),
     ),
+    # the insert had taken the base row back; the update says that the row was there before
+    "frozen_inserted": SmallLog(
+        [
+            """
+            00 L
+            00 L 1 Ann Rome
+            00 L 2 Bea Oslo
+            20 I 2 Bea Oslo
+            """,
+            "15 U 2 Cid Oslo <- 2 Bea Oslo",
+        ],
+        {"base": {"kind": "frozen"}},
+    ),
+    "frozen_ignoring": SmallLog(
+        [
+            """
+            00 L
+            00 L 1 Ann Rome
+            10 U 1 Eva Rome <- 1 Ann Rome
+            20 U 1 Ida Rome <- 1 Eva Rome
+            """,
+            "15 U 1 Eva Oslo <- 1 Eva Rome",
+        ],
+        {"base": {"kind": "frozen"}, "ignore": ["name"]},
+    ),
+    # read after 20
+    "live_ignoring": SmallLog(
+        [
+            """
+            00 L
+            00 L 1 Ida Rome
+            10 U 1 Eva Rome <- 1 Ann Rome
+            20 U 1 Ida Rome <- 1 Eva Rome
+            """,
+            "15 U 1 Eva Oslo <- 1 Eva Rome",
+        ],
+        {"base": {"kind": "live"}, "ignore": ["name"]},
+    ),
+    "frozen_swapped": SmallLog(
+        [
+            """
+            00 L
+            00 L 1 Ann Rome
+            00 L 2 Bea Oslo
+            10 U 2 Ann Rome <- 1 Ann Rome in swap
+            """,
+            "11 U 1 Bea Oslo <- 2 Bea Oslo in swap",
+        ],
+        {"base": {"kind": "frozen"}},
+    ),
     "sparse": SmallLog(
         [
             """
@@ -157,6 +207,35 @@ def test_r11_changes_before_a_load_that_stands_ahead_of_the_log(logs: SmallLogs)
 
 def test_r11_a_change_at_the_position_of_a_load(logs: SmallLogs) -> None:
     assert logs.versions("reloaded") == ["1 Ann Rome [100, ) I ", "5 Bea Oslo [101, ) I "]
+
+
+def test_r11_a_late_update_before_the_insert_of_a_key_of_a_frozen_base(logs: SmallLogs) -> None:
+    assert logs.versions("frozen_inserted") == [
+        "1 Ann Rome [00, ) L ",
+        "2 Bea Oslo [00, 15) L U",
+        "2 Cid Oslo [15, 20) U U",
+        "2 Bea Oslo [20, ) I ",
+    ]
+
+
+@pytest.mark.parametrize("table", ["frozen_ignoring", "live_ignoring"])
+def test_r11_a_late_update_of_a_loaded_row_with_an_ignored_column(
+    logs: SmallLogs, table: str
+) -> None:
+    assert logs.versions(table) == [
+        "1 Eva Rome [00, 15) L U",
+        "1 Eva Oslo [15, 20) U U",
+        "1 Ida Rome [20, ) U ",
+    ]
+
+
+def test_r11_rows_of_a_frozen_base_swap_keys_in_two_batches(logs: SmallLogs) -> None:
+    assert logs.versions("frozen_swapped") == [
+        "1 Ann Rome [00, 10) L K",
+        "1 Bea Oslo [11, ) K ",
+        "2 Bea Oslo [00, 10) L K",
+        "2 Ann Rome [10, ) K ",
+    ]
 
 
 def test_r10_no_time_before_that_of_a_load(logs: SmallLogs) -> None:

@@ -159,6 +159,13 @@ MUTATIONS = (
         _batches("r11_history", "in_order"),
     ),
     Mutation(
+        "R11: keys of a table with a base are replayed without what opened their prior versions",
+        VERSIONS,
+        "        + (['_stood'] if given.seeds else [])\n",
+        "",
+        "tests/functional/test_forms_of_history.py",
+    ),
+    Mutation(
         "R11: late changes take the narrow path",
         BATCH,
         # the clocks of late changes would tell them as well
