@@ -36,6 +36,7 @@ def versions_sql(
         "has_moves": False,
         "has_blind_moves": False,
         "has_few_keys": False,
+        "metadata": [],
         "replays": False,
         **others,
     }

@@ -59,11 +59,17 @@
 {% endmacro %}
 
 
+{# Rows of a change log that were recorded up to this time have record hashes of an earlier form; '' where none has. #}
+{% macro _hashed_after(changes) %}
+    {{ return(_own_properties(changes).get('afterimage.hashed_after', '') | replace('T', ' ')) }}
+{% endmacro %}
+
+
 {# Data columns of a change log that its staging model has no longer. #}
-{% macro _lost_columns(changes, staging) %}
+{% macro _lost_columns(changes, staging, settings) %}
     {%- set present = _raw_columns(staging) | map(attribute='name') | list -%}
     {%- set lost = [] -%}
-    {%- for column in _data_columns(changes, {}) if _same_name(column.name, present) is none -%}
+    {%- for column in _data_columns(changes, settings) if _same_name(column.name, present) is none -%}
         {%- do lost.append(column.name) -%}
     {%- endfor -%}
     {{ return(lost) }}

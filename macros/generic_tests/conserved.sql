@@ -8,7 +8,7 @@
     changing.
 
     A record that was recorded with a value in a column that the source has no longer has other content now: only its
-    change_seq is compared.
+    change_seq is compared. So it is with a record whose hash is of an earlier form (decision 55).
 
     It reads the whole staging model. Run it while nothing is landed, or with `while_landing: true`.
 
@@ -29,7 +29,11 @@
         ) }}
     {%- endif -%}
     {%- set settings = _tested_settings() -%}
-    {%- set lost = _lost_columns(model, staging) -%}
+    {%- set lost = _lost_columns(model, staging, settings) -%}
+    {%- set hashed_after = _hashed_after(model) -%}
+    {%- set is_hashed = "recorded_at > timestamp '" ~ hashed_after ~ "'" if hashed_after else '' -%}
+    {%- set is_known = [is_hashed, _are_null(lost)] | select | join(' and ') -%}
+    {%- set is_before_known = [is_hashed, _are_null(lost, 'before.')] | select | join(' and ') -%}
 with
 
 staged as (
@@ -53,9 +57,9 @@ logged as (
         load_rows,
         record_hash,
         before_record_hash
-        {%- if lost %},
-        {{ _are_null(lost) }} as has_its_hash,
-        {{ _are_null(lost, 'before.') }} as has_its_before_hash
+        {%- if is_known %},
+        {{ is_known }} as has_its_hash,
+        {{ is_before_known }} as has_its_before_hash
         {%- endif %}
     from {{ model }}
 ),
@@ -63,19 +67,22 @@ logged as (
 recorded as (
     select
         change_seq,
-        {{ 'if(has_its_hash, record_hash, null) as ' if lost }}record_hash
+        {{ 'if(has_its_hash, record_hash, null) as ' if is_known }}record_hash
     from logged
     where change_oper <> 'L'
     union all
     select
         change_seq,
-        {{ 'if(has_its_before_hash, before_record_hash, null)' if lost else 'before_record_hash' }} as record_hash
+        {{ 'if(has_its_before_hash, before_record_hash, null)' if is_known else 'before_record_hash' }} as record_hash
     from logged
     where before_record_hash is not null
 ),
 
 rejected as (
-    select record_hash
+    select
+        change_seq,
+        change_oper,
+        {{ 'if(' ~ is_hashed ~ ', record_hash, null) as ' if is_hashed }}record_hash
     from {{ _rejected_relation(model) }}
 ),
 
@@ -110,9 +117,17 @@ absent as (
     left anti join recorded
         on
             staged.change_seq = recorded.change_seq
-            and {{ 'coalesce(staged.record_hash = recorded.record_hash, true)' if lost else 'staged.record_hash = recorded.record_hash' }}
+            and {{ 'coalesce(staged.record_hash = recorded.record_hash, true)' if is_known else 'staged.record_hash = recorded.record_hash' }}
     left anti join rejected
-        on staged.record_hash = rejected.record_hash
+        on
+            {{ '(' if is_hashed }}staged.record_hash = rejected.record_hash
+            {%- if is_hashed %}
+            or (
+                rejected.record_hash is null
+                and staged.change_seq <=> rejected.change_seq
+                and staged.change_oper <=> rejected.change_oper
+            ))
+            {%- endif %}
     where staged.change_oper is null or staged.change_oper <> 'L'
     window by_seq as (partition by staged.change_seq)
 ),

@@ -78,6 +78,9 @@ closed_touches as (
         case when _is_end then _closer.change_seq else change_seq end as change_seq,
         case when _is_end then _closer.changed_at else changed_at end as changed_at,
         transaction_id,
+        {%- for name in given.metadata %}
+        {{ name }},
+        {%- endfor %}
         {%- for name in _columns_of_some_touches(given) %}
         {{ name }},
         {%- endfor %}

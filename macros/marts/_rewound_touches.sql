@@ -202,6 +202,9 @@ rewound as (
         if(_is_lost, _load.change_seq, change_seq) as change_seq,
         if(_is_lost, coalesce(_load.changed_at, {{ _beginning_of_time() }}), changed_at) as changed_at,
         if(_is_lost, null, transaction_id) as transaction_id,
+        {%- for name in given.metadata %}
+        if(_is_lost, null, {{ name }}) as {{ name }},
+        {%- endfor %}
         {%- for name in _columns_of_some_touches(given) %}
         {{ name }},
         {%- endfor %}
@@ -222,6 +225,9 @@ rewound as (
         change_seq,
         changed_at,
         transaction_id,
+        {%- for name in given.metadata %}
+        {{ name }},
+        {%- endfor %}
         {%- for name in _columns_of_some_touches(given) %}
         {{ name }},
         {%- endfor %}

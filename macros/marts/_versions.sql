@@ -18,6 +18,7 @@
       stored        name of the stored versions that may change, `seeds` among them, where they are kept; or none
       columns       names of the data columns
       key, tracked  names of columns
+      metadata      columns of the log, besides transaction_id, that a version takes from the change that opened it
       carried       columns that some change does not know (R9)
       base          settings of the full load, or none; only with loads in `changes`
       has_ends      whether truncates, or a load after other changes, are among them
@@ -88,6 +89,9 @@ touches as (
         {#- a load whose time is not known begins at the beginning of time (R8) #}
         case when _kind = 'L' then coalesce(changed_at, {{ beginning }}) else changed_at end as changed_at,
         transaction_id,
+        {%- for name in given.metadata %}
+        {{ name }},
+        {%- endfor %}
         {%- if given.replays %}
         cast(null as string) as _from_seq,
         {%- endif %}
@@ -112,6 +116,9 @@ touches as (
         valid_from_seq as change_seq,
         valid_from as changed_at,
         transaction_id,
+        {%- for name in given.metadata %}
+        {{ name }},
+        {%- endfor %}
         {%- if given.replays %}
         _from_seq,
         {%- endif %}
@@ -180,6 +187,9 @@ packed as (
         change_seq,
         changed_at,
         transaction_id,
+        {%- for name in given.metadata %}
+        {{ name }},
+        {%- endfor %}
         {%- if given.seeds %}
         _stood,
         {%- endif %}
@@ -307,6 +317,9 @@ versions as (
             else _closing_kind
         end as closed_by,
         transaction_id,
+        {%- for name in given.metadata %}
+        {{ name }},
+        {%- endfor %}
         case
             {%- if given.seeds %}
             when _kind = 'S' then _stood.changed_columns

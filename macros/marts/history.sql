@@ -36,6 +36,14 @@
             ~ " Rename the column in a view over the raw table, and declare that view as the source."
         ) }}
     {%- endfor -%}
+    {%- set logged = _raw_columns(changes) | map(attribute='name') | list -%}
+    {%- for name in settings.history_metadata if logged and name not in logged -%}
+        {{ exceptions.raise_compiler_error(
+            "`history`: `history_metadata` of source table " ~ settings.source_table ~ " names `" ~ name ~ "`, and its change log "
+            ~ changes ~ " has no such column. Fix: let the staging model yield the column and run the change log first, or take"
+            ~ " the name out of `history_metadata`."
+        ) }}
+    {%- endfor -%}
     {{ return({
         'log': changes,
         'changes': changes ~ ' as changes',
@@ -56,6 +64,7 @@
         'stored': none,
         'columns': table.columns,
         'key': table.settings.key,
+        'metadata': table.settings.history_metadata,
         'tracked': table.tracked,
         'carried': carried,
         'base': table.settings.base,
@@ -94,7 +103,8 @@
 {# The columns of a history table, in order; what every reader filters by stands first. #}
 {% macro _history_columns(table) %}
     {{ return(
-        [model.alias ~ '_id'] + table.settings.key + _history_own_columns() + _without(table.columns, table.settings.key)
+        [model.alias ~ '_id'] + table.settings.key + _history_own_columns()
+        + table.settings.history_metadata + _without(table.columns, table.settings.key)
     ) }}
 {% endmacro %}
 

@@ -13,7 +13,7 @@
         {%- do adapter.drop_relation(existing) -%}
         {%- set existing = none -%}
     {%- endif -%}
-    {%- set made = _view_properties(existing) if existing is not none else {} -%}
+    {%- set made = _own_properties(existing) if existing is not none else {} -%}
     {%- if made.get('afterimage.definition') == definition and 'afterimage.mask_places' in made -%}
         {%- call noop_statement('main', 'OK, unchanged') -%}{{ sql }}{%- endcall -%}
     {%- else -%}
@@ -71,14 +71,4 @@
         {%- endif -%}
     {%- endfor -%}
     {{ return(lines | join('\n')) }}
-{% endmacro %}
-
-
-{# What a view was made from: its own text, and where its source's columns stood. Empty for a view made by something else. #}
-{% macro _view_properties(relation) %}
-    {%- set properties = {} -%}
-    {%- for row in run_query("show tblproperties " ~ relation) if row[0].startswith('afterimage.') -%}
-        {%- do properties.update({row[0]: row[1]}) -%}
-    {%- endfor -%}
-    {{ return(properties) }}
 {% endmacro %}

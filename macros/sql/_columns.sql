@@ -46,9 +46,9 @@
 {% endmacro %}
 
 
-{# Columns that the change log adds to a table's own. #}
-{% macro _log_columns() %}
-    {{ return([
+{# Columns that the change log adds to a table's own; those that only some systems have are told by the settings. #}
+{% macro _log_columns(settings) %}
+    {{ return(settings.get('optional_columns', {}) | list + [
         'change_seq', 'change_oper', 'changed_at', 'recorded_at', 'change_date', 'source_timestamp', 'transaction_id',
         'transaction_event', 'declared_changed_columns', 'known_columns', 'before_known_columns', 'truncate_scope',
         'load_id', 'load_rows', 'record_hash', 'before_record_hash', 'before',
@@ -61,7 +61,7 @@
 {% macro _data_columns(changes, settings) %}
     {%- set columns = [] -%}
     {%- for column in _raw_columns(changes) -%}
-        {%- if column.name not in _log_columns() -%}
+        {%- if column.name not in _log_columns(settings) -%}
             {%- do columns.append(column) -%}
         {%- endif -%}
     {%- endfor -%}

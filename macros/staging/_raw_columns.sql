@@ -8,3 +8,13 @@
     {%- endif -%}
     {{ return(adapter.afterimage_columns(relation)) }}
 {% endmacro %}
+
+
+{# The properties of a table or view that this project gave it; empty for one made by something else. #}
+{% macro _own_properties(relation) %}
+    {%- set properties = {} -%}
+    {%- for row in run_query("show tblproperties " ~ relation) if row[0].startswith('afterimage.') -%}
+        {%- do properties.update({row[0]: row[1]}) -%}
+    {%- endfor -%}
+    {{ return(properties) }}
+{% endmacro %}

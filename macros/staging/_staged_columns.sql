@@ -1,4 +1,7 @@
-{# Columns of every staging model, in order; the data columns follow. src/dbt_afterimage/change_log/contract.py lists them too. #}
+{#
+    Columns of every staging model, in order; the data columns follow. src/dbt_afterimage/change_log/contract.py lists them too.
+    The optional ones of the table's system (`settings.optional_columns`) stand behind `transaction_event`.
+#}
 {% macro _staged_columns() %}
     {{ return([
         'change_seq', 'change_oper', 'changed_at', 'source_timestamp', 'transaction_id', 'transaction_event',
@@ -9,8 +12,8 @@
 
 
 {# Stops when a data column has a name that the contract or the change log gives to a column of its own. #}
-{% macro _check_data_columns(macro, table, names, helpers=[]) %}
-    {%- set reserved = _staged_columns() + _log_columns() + helpers -%}
+{% macro _check_data_columns(macro, table, names, settings, helpers=[]) %}
+    {%- set reserved = _staged_columns() + _log_columns(settings) + helpers -%}
     {%- for name in names if name | lower in reserved -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ table ~ " has a data column `" ~ name ~ "`, and the change-event contract gives that"
@@ -19,3 +22,11 @@
         ) }}
     {%- endfor -%}
 {% endmacro %}
+
+
+{# The optional columns of the contract in rows that do not have them, each followed by a comma. #}
+{% macro _no_optional_columns(settings) -%}
+    {%- for name, type in settings.optional_columns.items() %}
+cast(null as {{ type }}) as {{ name }},
+    {%- endfor %}
+{%- endmacro %}

@@ -66,37 +66,79 @@ when
     A hash of a raw record's content, by which it is recognised when it arrives again. xxhash64 skips NULLs, so that
     (NULL, 1) and (1, NULL) would be equal: every value goes in with its column's name. The partition is left out: the
     same record may arrive again in a later one.
-    The raw table may gain columns, and types may become wider, without a change of the hashes of records that are there
-    already: a column without a value adds nothing, and numbers go in as the widest type of their kind.
+
+    Values go in as the change log holds them, so the hash of a record stays what it is when its raw table changes: a
+    column may be added, a type may become wider, and text may become a number where the declared type says that it is one
+    (decision 55). Numbers go in as the widest type of their kind.
     The comment tells the types of then: a view keeps them, and is written again only when its text is another.
+
+    Arguments:
+      raw_columns   those that are hashed, as [{name, data_type}]
+      partition     one of them that is left out, or none
+      typed         data columns as _typed_column gives them
+      is_rejected   condition: the record is rejected, so that its values count as they came. What a cast would make of
+                    them may be the value of another record
 #}
-{% macro _record_hash(raw_columns, partition=none) -%}
+{% macro _record_hash(raw_columns, partition=none, typed=[], is_rejected=none) -%}
+{%- set casts = {} -%}
+{%- for column in typed if column.is_cast and not column.is_array -%}
+    {%- do casts.update({column.raw_name: column}) -%}
+{%- endfor -%}
 xxhash64( /* of columns {{ local_md5(tojson(raw_columns)) }} */
     {%- for column in raw_columns if not partition or column.name != partition.name %}
-    if({{ _quoted(column.name) }} is null, null, {{ _text(column.name | lower) }}), {{ _widest(column) }}{{ ',' if not loop.last }}
+    {%- set raw = _quoted(column.name) %}
+    if({{ raw }} is null, null, {{ _text(column.name | lower) }}),
+    {%- if column.name in casts %}
+    {{ _widest(column.name, _cast_column(casts[column.name]), casts[column.name].data_type) }}{{ ',' if not loop.last or casts }}
+    {%- else %}
+    {{ _widest(column.name, raw, column.data_type) }}{{ ',' if not loop.last or casts }}
+    {%- endif %}
     {%- endfor %}
+    {%- if casts %}
+    if(
+        {{ is_rejected or _is_some_uncastable(casts.values()) }},
+        to_json(
+            array(
+                {%- for name in casts %}
+                {{ 'hex(' ~ _quoted(name) ~ ')' if casts[name].raw_type == 'binary' else 'cast(' ~ _quoted(name) ~ ' as string)' }}{{ ',' if not loop.last }}
+                {%- endfor %}
+            )
+        ),
+        null
+    )
+    {%- endif %}
 )
 {%- endmacro %}
 
 
-{# A raw column as the widest type that a table format would widen it to. #}
-{% macro _widest(column) %}
-    {%- set type = _normal_type(column.data_type) -%}
+{# Condition: the declared type of some of these columns cannot hold its value. #}
+{% macro _is_some_uncastable(columns) %}
+    {%- set conditions = [] -%}
+    {%- for column in columns -%}
+        {%- do conditions.append('(' ~ _is_uncastable(column) ~ ')') -%}
+    {%- endfor -%}
+    {{ return(conditions | join('\n        or ')) }}
+{% endmacro %}
+
+
+{# A value as the widest type that a table format would widen its type to. #}
+{% macro _widest(name, value, data_type) %}
+    {%- set type = _normal_type(data_type) -%}
     {%- if 'map<' in type or 'variant' in type -%}
         {{ exceptions.raise_compiler_error(
-            "`_record_hash`: the raw column `" ~ column.name ~ "` is " ~ column.data_type ~ ". Spark can neither hash nor compare"
+            "`_record_hash`: the raw column `" ~ name ~ "` is " ~ data_type ~ ". Spark can neither hash nor compare"
             ~ " maps and variants. Cure: read the table through a view that makes it text, with to_json for example."
         ) }}
     {%- endif -%}
     {%- set decimal = modules.re.match('decimal\\(\\d+,(\\d+)\\)', type) -%}
     {%- if type in ('tinyint', 'smallint', 'int') -%}
-        {{ return("cast(" ~ _quoted(column.name) ~ " as bigint)") }}
+        {{ return("cast(" ~ value ~ " as bigint)") }}
     {%- elif type == 'float' -%}
-        {{ return("cast(" ~ _quoted(column.name) ~ " as double)") }}
+        {{ return("cast(" ~ value ~ " as double)") }}
     {%- elif decimal -%}
-        {{ return("cast(" ~ _quoted(column.name) ~ " as decimal(38, " ~ decimal.group(1) ~ "))") }}
+        {{ return("cast(" ~ value ~ " as decimal(38, " ~ decimal.group(1) ~ "))") }}
     {%- endif -%}
-    {{ return(_quoted(column.name)) }}
+    {{ return(value) }}
 {% endmacro %}
 
 
@@ -118,10 +160,10 @@ to_json(
 
 
 {# The end of a staging statement: the CTE `decoded`, and behind it the rows of the base table, if there is one. #}
-{% macro _with_base_rows(macro, source_name, base, relation, load, data) -%}
+{% macro _with_base_rows(macro, source_name, base, relation, settings, data) -%}
 {% if base -%}
 base_rows as (
-    {{ _base_rows(macro, source_name, base, relation, load, data) | indent }}
+    {{ _base_rows(macro, source_name, base, relation, settings, data) | indent }}
 ),
 
 {% endif -%}
@@ -141,7 +183,8 @@ select * from final
     The rows of a base table as rows of a full load. A data column that the base table lacks is unknown in them; a
     column that only the base table has is left out, for the change table says what the columns are.
 #}
-{% macro _base_rows(macro, source_name, base, relation, load, data) %}
+{% macro _base_rows(macro, source_name, base, relation, settings, data) %}
+    {%- set load = settings.base -%}
     {%- set raw_columns = _raw_columns(relation) or _settings(source_name, base).declared_columns -%}
     {%- set raw_names = raw_columns | map(attribute='name') | list -%}
     {%- set columns = [] -%}
@@ -168,6 +211,7 @@ select
     cast(null as timestamp) as source_timestamp,
     cast(null as string) as transaction_id,
     cast(null as bigint) as transaction_event,
+    {{- _no_optional_columns(settings) | indent }}
     cast(null as array<string>) as declared_changed_columns,
     {%- if missing %}
     array(

@@ -38,6 +38,17 @@ _TIMESTAMP = re.compile(
 )
 
 
+OPTIONAL_COLUMNS = {
+    "stream_position": "string",
+    "transaction_last_event": "boolean",
+}
+"""Columns of the change-event contract that only some systems have, with their types.
+
+Each system names its own. Its staging models yield them, change logs and rejected records keep
+them, and history does where `history_metadata` says so.
+"""
+
+
 class SettingsError(ValueError):
     """A source table's settings cannot be used; the text is meant for the user."""
 
@@ -87,12 +98,14 @@ class TableSettings(BaseModel):
     Attributes:
         positions: the form of the system's change_seq.
         column_settings: settings that name columns which the table must have.
+        optional_columns: those of the change-event contract that the system has.
         has_own_loads: full loads come among the changes, with a load_id and a position each.
     """
 
     model_config = ConfigDict(extra="forbid")
     positions: ClassVar[type[Positions]]
     column_settings: ClassVar[tuple[str, ...]] = ("key", "track", "ignore")
+    optional_columns: ClassVar[tuple[str, ...]] = ()
     has_own_loads: ClassVar[bool] = False
 
     system: str
@@ -106,6 +119,7 @@ class TableSettings(BaseModel):
     on_reject: Literal["quarantine", "fail"] = "quarantine"
     on_gap: Literal["fail", "warn", "ignore"] = "warn"
     keep_deleted: bool = False
+    history_metadata: list[str] = Field(default_factory=list)
 
     @abstractmethod
     def is_own_column(self, name: str) -> bool:
@@ -122,12 +136,28 @@ class TableSettings(BaseModel):
         """Data columns that staging adds to those of the raw table, as {name, data_type}."""
         return []
 
+    def lists_all_columns(self, declared: Sequence[str]) -> bool:
+        """Whether declared columns are all that the table has, and not some whose type differs.
+
+        A list with the tool's own columns is one of all columns.
+        """
+        return any(self.is_own_column(name) for name in declared)
+
     @field_validator("*")
     @classmethod
     def _names_each_once(cls, value: Any) -> Any:
         for column in value if isinstance(value, list) else []:
             if value.count(column) > 1:
                 raise ValueError(f"It names {column!r} twice")
+        return value
+
+    @field_validator("history_metadata")
+    @classmethod
+    def _is_metadata(cls, value: list[str]) -> list[str]:
+        for column in value:
+            if column not in cls.optional_columns:
+                allowed = ", ".join(cls.optional_columns) or "no column, the system has none"
+                raise ValueError(f"It names {column!r}. Allowed: {allowed}")
         return value
 
     @model_validator(mode="after")
@@ -158,6 +188,7 @@ class QlikChangeTableSettings(TableSettings):
     positions = QlikPositions
     # not `mask_columns`: a column that the table has no longer keeps its place there
     column_settings = (*TableSettings.column_settings, "lob_columns")
+    optional_columns = ("stream_position",)
 
     system: Literal["qlik_change_table"]
     look_back: str = "15 minutes"
@@ -321,6 +352,7 @@ class QlikMessagesSettings(TableSettings):
 
     positions = QlikPositions
     has_own_loads = True
+    optional_columns = ("stream_position", "transaction_last_event")
 
     system: Literal["qlik_messages"]
     look_back: str = "15 minutes"
@@ -376,6 +408,10 @@ class QlikMessagesSettings(TableSettings):
     def is_own_column(self, name: str) -> bool:
         """No column: a table's rows are in the messages, and its source entry declares its own."""
         return False
+
+    def lists_all_columns(self, declared: Sequence[str]) -> bool:
+        """All, where no metadata message tells the table's columns: then these are decoded."""
+        return bool(declared) and self.schemas_from != "metadata"
 
     def carried_columns(self) -> None:
         """Any: a message may lack columns, or say in its column mask that it does not know them."""
@@ -434,7 +470,8 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         Setting name -> value, plus `source_table`, its name for messages; `change_seq_form`, in
         words; `declared_columns`, a list of {name, data_type} in YAML order, and `data_columns`,
         those of them that are not the tool's; `carried_columns`, names of those that a change may
-        leave out, None = any but the key.
+        leave out, None = any but the key; `optional_columns`, those of the contract that the system
+        has, with their types.
 
     Raises:
         SettingsError: something is missing, misspelt or not allowed.
@@ -472,8 +509,12 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
     settings["change_seq_form"] = model.positions.form()
     settings["declared_columns"] = columns
     settings["data_columns"] = data
+    settings["optional_columns"] = {
+        name: kind for name, kind in OPTIONAL_COLUMNS.items() if name in model.optional_columns
+    }
     settings["carried_columns"] = parsed.carried_columns()
-    _check_columns(table, settings, model.column_settings)
+    if parsed.lists_all_columns([column["name"] for column in columns]):
+        _check_columns(table, settings, model.column_settings)
     return settings
 
 
@@ -498,8 +539,6 @@ def _given(table: str, source: Mapping[str, Any]) -> dict[str, Any]:
 def _check_columns(table: str, settings: dict[str, Any], column_settings: tuple[str, ...]) -> None:
     columns = settings["declared_columns"] + settings["data_columns"]
     declared = [column["name"] for column in columns]
-    if not declared:
-        return
     for setting in column_settings:
         for column in settings[setting]:
             if column not in declared:

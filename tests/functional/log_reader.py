@@ -19,6 +19,8 @@ LOG_COLUMNS = {
     "source_timestamp",
     "transaction_id",
     "transaction_event",
+    "stream_position",
+    "transaction_last_event",
     "declared_changed_columns",
     "known_columns",
     "before_known_columns",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.storage.local_relation import local_rows
@@ -81,10 +82,15 @@ class People:
     spark: SparkSession
     table_format: str
 
-    def declare(self, **settings: Any) -> None:
-        """Write the source's YAML: `key` is `id` unless given."""
+    def declare(self, types: Mapping[str, str] = MappingProxyType({}), /, **settings: Any) -> None:
+        """Write the source's YAML: `key` is `id` unless given, `types` are declared ones."""
         meta = {"system": "qlik_change_table", "key": ["id"], **settings}
-        table = {"name": "people__ct", "config": {"meta": {"afterimage": meta}}}
+        columns = [{"name": name, "data_type": kind} for name, kind in types.items()]
+        table = {
+            "name": "people__ct",
+            "config": {"meta": {"afterimage": meta}},
+            "columns": columns,
+        }
         tables = [table, {"name": "people"}]
         raw = {"name": "raw", "schema": f"{self.dbt.schema}_raw", "tables": tables}
         write_files(self.dbt.path, {"models/sources.yml": {"version": 2, "sources": [raw]}})
@@ -171,7 +177,8 @@ def build_people(dbt: DbtProject, spark: SparkSession, table_format: str) -> Peo
     )
     dbt("run")
     for table in TABLES:
-        keys = ", ".join(f"'{name}'" for name in people.properties(table))
+        forgotten = {*people.properties(table)} - {"afterimage.hashed_after"}
+        keys = ", ".join(f"'{name}'" for name in sorted(forgotten))
         spark.sql(f"alter table {people.name(table)} unset tblproperties ({keys})")
     people.land(PEOPLE_LATER, LATER)
     dbt("run")

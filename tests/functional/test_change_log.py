@@ -163,7 +163,8 @@ class Table:
                 ).before_look_back_sql(seq)
             ),
             _rejected_relation=lambda log: self.rejected,
-            _lost_columns=lambda log, staging: [],
+            _lost_columns=lambda *arguments: [],
+            _hashed_after=lambda log: "",
         )
         view = f"{self._name}_staged"
         self._staged().createOrReplaceTempView(view)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import AnalysisException
 
-from dbt_afterimage.local_rows import local_rows
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.log_lines import COLUMNS, IMAGE, SCHEMA
 from tests.versions_sql import versions_sql
 

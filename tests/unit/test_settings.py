@@ -27,6 +27,8 @@ DEFAULTS = {
     "on_reject": "quarantine",
     "on_gap": "warn",
     "keep_deleted": False,
+    "history_metadata": [],
+    "optional_columns": {"stream_position": "string"},
     "lob_columns": [],
     "header_prefix": "header__",
     "mask_byte_order": "auto",
@@ -93,6 +95,7 @@ def test_everything_set() -> None:
         on_reject: fail
         on_gap: ignore
         keep_deleted: true
+        history_metadata: [stream_position]
         lob_columns: [remark]
         header_prefix: hdr_
         mask_byte_order: lsb_first
@@ -114,6 +117,8 @@ def test_everything_set() -> None:
         "on_reject": "fail",
         "on_gap": "ignore",
         "keep_deleted": True,
+        "history_metadata": ["stream_position"],
+        "optional_columns": {"stream_position": "string"},
         "lob_columns": ["remark"],
         "carried_columns": ["remark"],
         "header_prefix": "hdr_",
@@ -304,6 +309,15 @@ def has_all(message: str, *parts: str) -> None:
         ("arrival_look_back: x", ["`arrival_look_back`", "'x'", "a whole number", "Cure: "]),
         ("on_reject: ignore", ["`on_reject`", "'ignore'", "Allowed: quarantine, fail", "Cure: "]),
         ("on_gap: stop", ["`on_gap`", "'stop'", "Allowed: fail, warn, ignore", "Cure: "]),
+        (
+            "history_metadata: [transaction_last_event]",
+            [
+                "`history_metadata`",
+                "names 'transaction_last_event'",
+                "Allowed: stream_position",
+                "Cure: ",
+            ],
+        ),
         ("keep_deleted: perhaps", ["`keep_deleted`", "'perhaps'", "true, false", "Cure: "]),
         ("header_prefix: 7", ["`header_prefix`", "7", "Allowed: text", "Cure: "]),
         (
@@ -395,7 +409,11 @@ def test_a_frozen_base_needs_no_before_images() -> None:
 
 @pytest.mark.parametrize("setting", ["key", "track", "ignore", "lob_columns"])
 def test_a_column_that_is_not_declared(setting: str) -> None:
-    columns: dict[str, str | None] = {"order_id": "bigint", "status": "string"}
+    columns: dict[str, str | None] = {
+        "header__change_seq": "string",
+        "order_id": "bigint",
+        "status": "string",
+    }
     message = error_of(f"{setting}: [statsu]", columns)
     has_all(message, f"`{setting}`", "'statsu'", "Did you mean `status`?", "Cure: ")
 
@@ -407,8 +425,18 @@ def test_mask_columns_may_name_a_column_that_is_gone() -> None:
 
 
 def test_a_column_in_other_letters_is_told() -> None:
-    message = error_of("key: [ORDER_ID]", {"order_id": "bigint"})
+    columns: dict[str, str | None] = {"header__change_seq": "string", "order_id": "bigint"}
+    message = error_of("key: [ORDER_ID]", columns)
     has_all(message, "`key`", "'ORDER_ID'", "Did you mean `order_id`?")
+
+
+def test_a_column_whose_type_is_declared_may_be_the_only_one() -> None:
+    settings = parse("key: [order_id]\ntrack: [status]", {"price": "decimal(9,2)"})
+    assert settings["declared_columns"] == [{"name": "price", "data_type": "decimal(9,2)"}]
+
+
+def test_openedge_a_column_whose_type_is_declared_may_be_the_only_one() -> None:
+    assert openedge("arrays: [days]", {"price": "decimal(9,2)"})["key"] == ["order_id"]
 
 
 @pytest.mark.parametrize("columns", [{"order_id": "bigint", "status": "string"}, {}])
@@ -479,6 +507,8 @@ def test_openedge_defaults() -> None:
             name: DEFAULTS[name] for name in ("key", "track", "ignore", "base", "arrival_look_back")
         },
         **{name: DEFAULTS[name] for name in ("on_reject", "on_gap", "keep_deleted")},
+        "history_metadata": [],
+        "optional_columns": {},
         "system": "openedge",
         "before_images": True,
         "look_back": 10_000,
@@ -549,7 +579,7 @@ def test_openedge_values_that_are_not_allowed(text: str, parts: list[str]) -> No
 
 def test_an_array_that_is_not_declared() -> None:
     with pytest.raises(SettingsError, match="`arrays` names the column 'days'"):
-        openedge("arrays: [days]", {"order_id": "int"})
+        openedge("arrays: [days]", {"_Change-Sequence": "bigint", "order_id": "int"})
 
 
 def test_moments_of_other_systems_are_none() -> None:

@@ -263,7 +263,7 @@ select
     {{ _openedge_number(found.own, 'array_index') }} as _array_index,
     {{ _openedge_number(found.own, 'fragment') }} as _fragment,
     {{ _openedge_text(found.own, 'landed_at') }} as _landed_at,
-    {{ _record_hash(hashed) | indent }} as _hash,
+    {{ _record_hash(hashed, typed=found.data) | indent }} as _hash,
     {{ _raw_record(found.raw_columns) | indent }} as _raw_record
     {%- for column in found.data %},
     {%- if column.is_array and _normal_type(column.raw.data_type) != 'array<string>' %}

@@ -33,7 +33,7 @@
     {%- set tracked = _openedge_tracking(macro_name, source_name, tracking, tracking_relation, found, settings) -%}
     {%- do _check_openedge_sequences(tracked, tracking_relation or relation, settings) -%}
     {%- set names = found.data | map(attribute='name') | list -%}
-    {%- do _check_data_columns(macro_name, table, names + found.added | map(attribute='name') | list) -%}
+    {%- do _check_data_columns(macro_name, table, names + found.added | map(attribute='name') | list, settings) -%}
     {%- set has_halves = tracking or settings.extract == 'abl' -%}
     {%- set may_lack_values = settings.sparse_updates -%}
 
@@ -195,5 +195,5 @@ decoded as (
     from named
 ),
 
-{{ _with_base_rows(macro_name, source_name, base, base_relation, settings.base, found.data + found.added) }}
+{{ _with_base_rows(macro_name, source_name, base, base_relation, settings, found.data + found.added) }}
 {%- endmacro %}

@@ -34,7 +34,7 @@
         } -%}
         {%- set parts = change_mask_parts(**mask_arguments) -%}
     {%- endif -%}
-    {%- do _check_data_columns(macro_name, table, names, ['_change_oper', '_changed_at'] + parts | list) -%}
+    {%- do _check_data_columns(macro_name, table, names, settings, ['_change_oper', '_changed_at'] + parts | list) -%}
     {%- set change_seq = _quoted(headers.change_seq.name) -%}
     {%- if _normal_type(headers.change_seq.data_type) != 'string' -%}
         {%- set change_seq = 'cast(' ~ change_seq ~ ' as string)' -%}
@@ -63,6 +63,7 @@ decoded as (
         {{ _cast_column(timestamp) if timestamp else 'cast(null as timestamp)' }} as source_timestamp,
         {{ _header_as_text(headers, 'transaction_id') }} as transaction_id,
         cast(null as bigint) as transaction_event,
+        {{ _header_as_text(headers, 'stream_position') }} as stream_position,
         {%- if mask %}
         case
             when _change_oper in ('I', 'U', 'D')
@@ -106,7 +107,7 @@ decoded as (
             end
             {%- endif %}
         ) as reject_reason,
-        {{ _record_hash(raw_columns, headers.get('partition_name')) | indent(8) }} as record_hash,
+        {{ _record_hash(raw_columns, headers.get('partition_name'), casts, 'reject_reason is not null') | indent(8) }} as record_hash,
         {{ _raw_record(raw_columns) | indent(8) }} as raw_record
         {%- for column in found.data %},
         {%- if operation %}
@@ -118,5 +119,5 @@ decoded as (
     from source
 ),
 
-{{ _with_base_rows(macro_name, source_name, base, base_relation, settings.base, found.data) }}
+{{ _with_base_rows(macro_name, source_name, base, base_relation, settings, found.data) }}
 {%- endmacro %}

@@ -22,7 +22,7 @@
     {%- set message_table = settings.message_table or relation.identifier -%}
     {%- set source_table = message_table if settings.table_from == 'schema_id' else relation.identifier -%}
     {%- set data = _qlik_message_data(macro_name, table, source_table, messages, settings) -%}
-    {%- do _check_data_columns(macro_name, table, data | map(attribute='name') | list, _qlik_message_columns()) -%}
+    {%- do _check_data_columns(macro_name, table, data | map(attribute='name') | list, settings, _qlik_message_columns()) -%}
     {%- set columns = _array_of(data | map(attribute='message_name')) -%}
 with
 
@@ -203,5 +203,5 @@ decoded as (
     from known
 ),
 
-{{ _with_base_rows(macro_name, source_name, none, none, none, data) }}
+{{ _with_base_rows(macro_name, source_name, none, none, settings, data) }}
 {%- endmacro %}

@@ -25,7 +25,7 @@
     {%- set takeovers = _soliddb_takeovers(macro_name, table, relation.identifier, ids, log) -%}
     {%- set data = _soliddb_columns(macro_name, table, ids, columns, settings) -%}
     {%- set names = data | map(attribute='name') | list -%}
-    {%- do _check_data_columns(macro_name, table, names, _soliddb_log_columns()) -%}
+    {%- do _check_data_columns(macro_name, table, names, settings, _soliddb_log_columns()) -%}
     {%- set skipped = {
         'keep': [],
         'skip_deletes': ["_record_id = 4", "_ddl_code = 73"],
@@ -139,5 +139,5 @@ decoded as (
     from source
 ),
 
-{{ _with_base_rows(macro_name, source_name, base, base_relation, settings.base, data) }}
+{{ _with_base_rows(macro_name, source_name, base, base_relation, settings, data) }}
 {%- endmacro %}

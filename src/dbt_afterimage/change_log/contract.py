@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-# Columns of every staging model, in order; all others are data columns.
+from collections.abc import Collection, Mapping
+
+# Columns of every staging model, in order; all others are optional columns
+# (settings.py), which follow `transaction_event`, or data columns.
 STAGED_COLUMNS = (
     "change_seq",
     "change_oper",
@@ -61,13 +64,17 @@ class ReservedColumnError(ValueError):
     """A data column has a name that the change log needs for itself."""
 
 
-def data_columns(columns: list[str]) -> list[str]:
+def data_columns(columns: list[str], optional: Collection[str] = ()) -> list[str]:
     """The data columns among the columns of a staging model, in their order.
+
+    Args:
+        columns: of the staging model.
+        optional: names of the optional columns of its system.
 
     Raises:
         ReservedColumnError: one of them would be taken for a column of the change log, and be lost.
     """
-    data = [column for column in columns if column not in STAGED_COLUMNS]
+    data = [column for column in columns if column not in STAGED_COLUMNS and column not in optional]
     # Spark does not tell capitals from small letters
     taken = [column for column in data if column.lower() in _ADDED_COLUMNS]
     if taken:
@@ -76,3 +83,13 @@ def data_columns(columns: list[str]) -> list[str]:
             "that name itself. Cure: read the change table through a view that renames the column."
         )
     return data
+
+
+def optional_columns(columns: list[str], optional: Mapping[str, str]) -> dict[str, str]:
+    """The optional columns that a staging model yields, with their types.
+
+    Args:
+        columns: of the staging model; one of a project's own may lack some.
+        optional: the setting `optional_columns`, those of its system.
+    """
+    return {name: kind for name, kind in optional.items() if name in columns}

@@ -9,11 +9,23 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from dbt_afterimage.change_log.contract import LOG_COLUMNS, data_columns
+from dbt_afterimage.change_log.contract import LOG_COLUMNS, data_columns, optional_columns
 from dbt_afterimage.change_log.pairing import quoted
 from dbt_afterimage.settings import did_you_mean
-from dbt_afterimage.storage.schema_contract import GuardError, Origin, Wanted
-from dbt_afterimage.storage.schema_evolution import alter_table, check_table, column_types
+from dbt_afterimage.storage.progress import ISO_TIMESTAMP
+from dbt_afterimage.storage.schema_contract import Alterations, GuardError, Origin, Wanted
+from dbt_afterimage.storage.schema_evolution import (
+    alter_table,
+    check_table,
+    column_types,
+    table_properties,
+)
+
+HASHED_AFTER = "afterimage.hashed_after"
+"""Property of a change log, a time: only rows recorded after it have hashes of the present form.
+
+Empty where all have. It is noted when an earlier version's log is first written to (decision 55).
+"""
 
 _LISTS_OF_NAMES = ("declared_changed_columns", "known_columns", "before_known_columns")
 
@@ -23,7 +35,12 @@ def log_origin(context: dict[str, Any]) -> Origin:
     return Origin(context["settings"]["key"])
 
 
-def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -> None:
+def log_properties(context: dict[str, Any]) -> dict[str, str]:
+    """The table properties of a new change log."""
+    return {**log_origin(context).properties(), HASHED_AFTER: ""}
+
+
+def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -> str | None:
     """Alter an existing log so that rows of ``staged`` can be appended; metadata only.
 
     It comes before anything reads the log: Spark refuses a plan whose table was altered meanwhile.
@@ -33,22 +50,27 @@ def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -
         context: names of the tables, settings and model, as the materialization gives them.
         staged: the staging model.
 
+    Returns:
+        Rows recorded up to this time, ISO text in UTC, have a `record_hash` of an earlier form,
+        which says nothing about their content. None where no row has.
+
     Raises:
         GuardError: the log cannot take them. Nothing was altered.
     """
     settings = context["settings"]
     types = column_types(staged.schema)
-    data = data_columns(staged.columns)
+    data = data_columns(staged.columns, settings["optional_columns"])
+    optional = optional_columns(staged.columns, settings["optional_columns"])
     is_there = session.catalog.tableExists(context["log"])
     logged = session.table(context["log"]).columns if is_there else []
-    kept = [name for name in logged if name not in {*LOG_COLUMNS, "before"}]
+    kept = [name for name in logged if name not in _own_columns(settings)]
     _check_names(context, "key", data)
     # the log keeps a column that the source has no longer
     for setting in ("track", "ignore"):
         _check_names(context, setting, list(dict.fromkeys([*data, *kept])))
     # a rebuild makes the table anew; until it has, the old one goes on saying what it was made from
     if context["rebuild_changes"] or not is_there:
-        return
+        return None
     changes = check_table(
         session,
         Wanted(
@@ -57,7 +79,7 @@ def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -
             upstream="staging",
             origin=log_origin(context),
             own=[*LOG_COLUMNS, "before"],
-            data={name: types[name] for name in data},
+            data={name: types[name] for name in [*data, *optional]},
             copies={"before": data},
             anew="record the log anew: dbt run --vars '{rebuild_changes: true}' --select "
             f"{context['model']}",
@@ -65,6 +87,28 @@ def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -
         ),
     )
     alter_table(session, context["log"], changes, context["file_format"])
+    if session.catalog.tableExists(context["rejected"]):
+        has = session.table(context["rejected"]).columns
+        added = {name: kind for name, kind in optional.items() if name not in has}
+        alter_table(session, context["rejected"], Alterations(added), context["file_format"])
+    return _hashed_after(session, context)
+
+
+def _hashed_after(session: SparkSession, context: dict[str, Any]) -> str | None:
+    """What the log's property says; a log without it is one of an earlier version."""
+    found = table_properties(session, context["log"]).get(HASHED_AFTER)
+    if found is None:
+        last = F.date_format(F.max("recorded_at"), ISO_TIMESTAMP)
+        row = session.table(context["log"]).agg(last).first()
+        found = (row[0] if row else None) or ""
+        noted = Alterations(properties={HASHED_AFTER: found})
+        alter_table(session, context["log"], noted, context["file_format"])
+    return found or None
+
+
+def _own_columns(settings: dict[str, Any]) -> set[str]:
+    """Columns of a change log that are no data columns."""
+    return {*LOG_COLUMNS, *settings["optional_columns"], "before"}
 
 
 def _check_names(context: dict[str, Any], setting: str, allowed: list[str]) -> None:
@@ -81,7 +125,7 @@ def _check_names(context: dict[str, Any], setting: str, allowed: list[str]) -> N
             )
 
 
-def fitted(rows: DataFrame, log: StructType) -> DataFrame:
+def fitted(rows: DataFrame, log: StructType, settings: dict[str, Any]) -> DataFrame:
     """The rows with the columns and types of the log.
 
     A data column that the source has no longer is unknown in them, so that its last value stays.
@@ -89,10 +133,9 @@ def fitted(rows: DataFrame, log: StructType) -> DataFrame:
     """
     given = {field.name.lower() for field in rows.schema.fields}
     rows = _with_names_of(log, rows)
-    if any(field.name.lower() not in given for field in log.fields):
-        known = F.array(
-            *[F.lit(name) for name in rows.columns if name not in {*LOG_COLUMNS, "before"}]
-        )
+    own = _own_columns(settings)
+    if any(name not in own and name.lower() not in given for name in log.names):
+        known = F.array(*[F.lit(name) for name in rows.columns if name not in own])
         is_image = F.col("change_oper").isin("I", "U", "L") & F.col("load_rows").isNull()
         rows = rows.withColumns(
             {

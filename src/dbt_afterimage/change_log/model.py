@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.batch import ChangeBatch
-from dbt_afterimage.change_log.contract import LOG_COLUMNS, REJECTED_COLUMNS, data_columns
+from dbt_afterimage.change_log.contract import (
+    LOG_COLUMNS,
+    REJECTED_COLUMNS,
+    data_columns,
+    optional_columns,
+)
 from dbt_afterimage.change_log.full_load import decide_load, marker, new_loads, read_up_to
 from dbt_afterimage.change_log.gaps import check_gap
 from dbt_afterimage.change_log.log_schema import fit_log
@@ -68,7 +74,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     settings = context["settings"]
     key = settings["key"]
     where = positions(settings)
-    fit_log(session, context, staged)
+    hashed_after = fit_log(session, context, staged)
     version = raw_version(session, context, staged)
     log = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
     is_read = version is not None and is_noted(
@@ -91,7 +97,16 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         log, done = None, Progress(recorded_at=done.recorded_at)
 
     reading = read(context, where, staged, log, done)
-    decided = pair(reading.changes, reading.recorded, key, before_images=settings["before_images"])
+    data = data_columns(staged.columns, settings["optional_columns"])
+    optional = optional_columns(staged.columns, settings["optional_columns"])
+    decided = pair(
+        reading.changes,
+        reading.recorded,
+        key,
+        before_images=settings["before_images"],
+        optional=optional,
+        hashed_after=hashed_after,
+    )
 
     records = reading.changes
     loads = new_loads(settings, staged, log, where, done)
@@ -100,7 +115,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         records = records.unionByName(staged.filter(is_of_load))
         rows = decide_load(staged.filter(is_of_load), key, load.position)
         decided = decided.unionByName(rows, allowMissingColumns=True)
-    decided = keep(_without_settled_values(decided, data_columns(staged.columns)))
+    decided = keep(_without_settled_values(decided, data))
 
     found = summarize(decided, where)
     if log is not None and not loads:
@@ -120,11 +135,15 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     has_rows = bool(counts.accepted) or bool(loads)
     recorded_at = next_recorded_at(done)
     rejects = (
-        new_rejects(session, context, rejected, records, recorded_at) if counts.rejected else None
+        new_rejects(session, context, rejected, records, recorded_at, hashed_after)
+        if counts.rejected
+        else None
     )
     if rejects is not None and settings["on_reject"] == "fail":
         raise RejectedRecordsError(describe_rejects(context, rejects.rows))
-    rows = _log_rows(logged, staged, recorded_at, context["beginning_of_time"])
+    kinds = LOG_COLUMNS | optional
+    rows = _log_rows(logged, kinds, data, recorded_at, context["beginning_of_time"])
+    rejected_kinds = REJECTED_COLUMNS | optional
     arrival = greatest(found.arrival, done.arrival)
     return ChangeBatch(
         accepted=rows if has_rows else None,
@@ -132,7 +151,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         repaired=repaired(session, context, accepted) if counts.accepted else None,
         empty_log=rows.limit(0),
         empty_rejected=local_rows(
-            session, [], ", ".join(f"{name} {kind}" for name, kind in REJECTED_COLUMNS.items())
+            session, [], ", ".join(f"{name} {kind}" for name, kind in rejected_kinds.items())
         ),
         change_seq=read_up_to(
             where,
@@ -172,10 +191,13 @@ def _split(decided: DataFrame, horizon: str) -> tuple[DataFrame, DataFrame]:
 
 
 def _log_rows(
-    accepted: DataFrame, staged: DataFrame, recorded_at: str, beginning_of_time: str
+    accepted: DataFrame,
+    kinds: Mapping[str, str],
+    data: list[str],
+    recorded_at: str,
+    beginning_of_time: str,
 ) -> DataFrame:
     beginning = F.lit(beginning_of_time).cast("timestamp")
-    data = data_columns(staged.columns)
     rows = accepted.withColumns(
         {
             "recorded_at": F.lit(recorded_at).cast("timestamp"),
@@ -184,5 +206,5 @@ def _log_rows(
     )
     if "load_rows" not in rows.columns:
         rows = rows.withColumn("load_rows", F.lit(None).cast("bigint"))
-    names = [F.col(name).cast(kind).alias(name) for name, kind in LOG_COLUMNS.items()]
+    names = [F.col(name).cast(kind).alias(name) for name, kind in kinds.items()]
     return rows.select(*names, *map(quoted, data), "before")

@@ -7,6 +7,8 @@ holds already are decided by windows over them, so that the wide rows move once.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -43,6 +45,8 @@ def pair(
     key: list[str],
     *,
     before_images: bool = True,
+    optional: Collection[str] = (),
+    hashed_after: str | None = None,
 ) -> DataFrame:
     """Decide what becomes of each raw change record and fold before images into their updates.
 
@@ -52,6 +56,9 @@ def pair(
         key: key columns. Empty: records are paired by change_seq alone.
         before_images: whether the source stores them; if not, no update waits for one, and a
             before image is rejected.
+        optional: names of the optional columns of the system; all others are data.
+        hashed_after: rows of ``recorded`` up to this time of recording are compared by their
+            identity alone: their hashes are of an earlier form. None = there are none.
 
     Returns:
         The staged rows without `raw_record`, plus `outcome` (see the constants),
@@ -61,13 +68,15 @@ def pair(
     Raises:
         ReservedColumnError: a data column has a name that the change log needs for itself.
     """
-    data = data_columns(staged.columns)
+    data = data_columns(staged.columns, optional)
     staged = staged.drop("raw_record")
     rows = _packed(_classed(staged, key).withColumn(_IS_RECORDED, F.lit(False)), data, key)
     if recorded is not None:
         present = {name.lower() for name in data}
         lost = [name for name in _data_of_log(recorded) if name.lower() not in present]
-        rows = rows.unionByName(_identities(recorded, key, lost), allowMissingColumns=True)
+        rows = rows.unionByName(
+            _identities(recorded, key, lost, hashed_after), allowMissingColumns=True
+        )
     # Records without a position are rejected; spreading them by content keeps them from one task.
     place = F.coalesce("change_seq", F.col("record_hash").cast("string"))
     rows = rows.withColumn(_PLACE, place).repartition(_PLACE)
@@ -124,22 +133,29 @@ def _data_of_log(recorded: DataFrame) -> list[str]:
     return before.names if isinstance(before, StructType) else []
 
 
-def _identities(recorded: DataFrame, key: list[str], lost: list[str]) -> DataFrame:
+def _identities(
+    recorded: DataFrame, key: list[str], lost: list[str], hashed_after: str | None
+) -> DataFrame:
     """One row per raw record that the log holds: a change, and the before image folded into it.
 
     A record that had a value in a column that is `lost`, for the source has it no longer, cannot
-    have the content any more that it was recorded with: it gets no hash.
+    have the content any more that it was recorded with: it gets no hash, nor does one whose hash is
+    of an earlier form.
     """
+    is_earlier = F.lit(None)
+    if hashed_after is not None:
+        is_earlier = F.when(F.col("recorded_at") <= F.lit(hashed_after).cast("timestamp"), True)
     own = F.struct(
         *[quoted(column).alias(column) for column in key],
         F.col("change_oper").alias(_CLASS),
-        _hash_unless_lost(F.col("record_hash"), [quoted(column) for column in lost]),
+        _hash_unless_lost(F.col("record_hash"), [is_earlier, *[quoted(column) for column in lost]]),
     )
     image = F.struct(
         *[F.col("before")[column].alias(column) for column in key],
         F.lit("B").alias(_CLASS),
         _hash_unless_lost(
-            F.col("before_record_hash"), [F.col("before")[column] for column in lost]
+            F.col("before_record_hash"),
+            [is_earlier, *[F.col("before")[column] for column in lost]],
         ),
     )
     both = F.when(F.col("before_record_hash").isNull(), F.array(own)).otherwise(F.array(own, image))

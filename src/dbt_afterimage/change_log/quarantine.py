@@ -31,6 +31,7 @@ def new_rejects(
     rejected: DataFrame,
     read: DataFrame,
     recorded_at: str,
+    hashed_after: str | None = None,
 ) -> Rejects | None:
     """Rejected records that `<table>_changes_rejected` lacks, whole, as they came.
 
@@ -43,7 +44,10 @@ def new_rejects(
         rejected: records that were rejected, with their reasons.
         read: what they are some of, as staged: all records that this run reads.
         recorded_at: the batch's identity, ISO text in UTC.
+        hashed_after: records that were rejected up to this time are known by their raw text, since
+            their hashes are of an earlier form. None = there are none.
     """
+    optional = [name for name in context["settings"]["optional_columns"] if name in read.columns]
     after = None
     if session.catalog.tableExists(context["rejected"]):
         # before the table is read for what it has: what comes in between is noticed at the append
@@ -58,6 +62,7 @@ def new_rejects(
         _record_key(context["settings"]["key"]).alias("record_key"),
         "reject_reason",
         "record_hash",
+        *optional,
     ).distinct()
     if session.catalog.tableExists(context["rejected"]):
         known = session.table(context["rejected"]).select("record_hash").distinct()
@@ -68,6 +73,13 @@ def new_rejects(
         F.broadcast(new.select("record_hash")), "record_hash", "left_semi"
     )
     raw = raw.groupBy("record_hash").agg(F.min("raw_record").alias("raw_record"))
+    if hashed_after is not None and session.catalog.tableExists(context["rejected"]):
+        is_earlier = F.col("recorded_at") <= F.lit(hashed_after).cast("timestamp")
+        earlier = session.table(context["rejected"]).filter(is_earlier).select("raw_record")
+        raw = keep(raw.join(earlier.distinct(), "raw_record", "left_anti"))
+        if raw.isEmpty():
+            return None
+        new = new.join(raw.select("record_hash"), "record_hash", "left_semi")
     rows = new.join(raw, "record_hash", "left").select(
         "change_seq",
         "change_oper",
@@ -77,6 +89,7 @@ def new_rejects(
         "raw_record",
         F.lit(recorded_at).cast("timestamp").alias("recorded_at"),
         F.lit(None).cast("timestamp").alias("resolved_at"),
+        *optional,
     )
     return Rejects(rows, after)
 

@@ -14,7 +14,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt_afterimage.change_log.batch import ChangeBatch
-from dbt_afterimage.change_log.log_schema import fitted, log_origin
+from dbt_afterimage.change_log.log_schema import fitted, log_properties
 from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.checkpoint import release
@@ -61,7 +61,7 @@ def _write(session: SparkSession, context: dict[str, Any], batch: ChangeBatch) -
     # before the log: once their records are in it, a repeated run would not see them as new
     if batch.repaired is not None:
         _resolve(session, context["rejected"], batch.repaired, batch.recorded_at)
-    origin = log_origin(context).properties()
+    origin = log_properties(context)
     others_wrote = False
     if batch.is_rebuild:
         rows = batch.accepted if batch.accepted is not None else batch.empty_log
@@ -88,7 +88,7 @@ def _append_to_log(
 ) -> bool:
     log, rows = context["log"], batch.accepted
     if rows is not None and session.catalog.tableExists(log):
-        rows = fitted(rows, session.table(log).schema)
+        rows = fitted(rows, session.table(log).schema, context["settings"])
     return _append(
         session,
         log,

@@ -23,9 +23,14 @@ def check_table(session: SparkSession, wanted: Wanted) -> Alterations:
     Raises:
         GuardError: the table cannot be written to.
     """
-    rows = session.sql(f"show tblproperties {wanted.table}").collect()
-    properties = {row["key"]: row["value"] for row in rows}
+    properties = table_properties(session, wanted.table)
     return alterations(wanted, column_types(session.table(wanted.table).schema), properties)
+
+
+def table_properties(session: SparkSession, table: str) -> dict[str, str]:
+    """Properties of a table by name."""
+    rows = session.sql(f"show tblproperties {table}").collect()
+    return {row["key"]: row["value"] for row in rows}
 
 
 def alter_table(session: SparkSession, table: str, changes: Alterations, table_format: str) -> None:

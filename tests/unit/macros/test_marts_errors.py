@@ -22,7 +22,7 @@ def renderer(**columns: list[str]) -> MacroRenderer:
 
 
 def settings(*, keep_deleted: bool) -> dict[str, Any]:
-    return {"key": ["order_id"], "keep_deleted": keep_deleted}
+    return {"key": ["order_id"], "keep_deleted": keep_deleted, "history_metadata": []}
 
 
 @pytest.mark.parametrize(
