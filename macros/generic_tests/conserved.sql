@@ -30,6 +30,7 @@
     {%- endif -%}
     {%- set settings = _tested_settings() -%}
     {%- set lost = _lost_columns(model, staging, settings) -%}
+    {%- set same_content = 'staged.record_hash = recorded.record_hash' -%}
     {%- set hashed_after = _hashed_after(model) -%}
     {%- set is_hashed = "recorded_at > timestamp '" ~ hashed_after ~ "'" if hashed_after else '' -%}
     {%- set is_known = [is_hashed, _are_null(lost)] | select | join(' and ') -%}
@@ -117,7 +118,7 @@ absent as (
     left anti join recorded
         on
             staged.change_seq = recorded.change_seq
-            and {{ 'coalesce(staged.record_hash = recorded.record_hash, true)' if is_known else 'staged.record_hash = recorded.record_hash' }}
+            and {{ 'coalesce(' ~ same_content ~ ', true)' if is_known else same_content }}
     left anti join rejected
         on
             {{ '(' if is_hashed }}staged.record_hash = rejected.record_hash

@@ -100,7 +100,7 @@ xxhash64( /* of columns {{ local_md5(tojson(raw_columns)) }} */
         to_json(
             array(
                 {%- for name in casts %}
-                {{ 'hex(' ~ _quoted(name) ~ ')' if casts[name].raw_type == 'binary' else 'cast(' ~ _quoted(name) ~ ' as string)' }}{{ ',' if not loop.last }}
+                {{ _as_text(_quoted(name), casts[name].raw_type) }}{{ ',' if not loop.last }}
                 {%- endfor %}
             )
         ),
