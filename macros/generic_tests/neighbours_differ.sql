@@ -14,7 +14,7 @@
     {%- do _check_whole_table('neighbours_differ', model) -%}
     {%- set settings = _tested_settings() -%}
     {%- set key = _tested_key('neighbours_differ', key) -%}
-    {%- set own = key + _history_own_columns() + settings.history_metadata + [model.identifier ~ '_id'] -%}
+    {%- set own = key + _history_own_columns() + settings.get('history_metadata', []) + [model.identifier ~ '_id'] -%}
     {%- set data = _without(_raw_columns(model) | map(attribute='name') | list, own) -%}
     {%- set tracked = _tracked_columns(data, settings) -%}
     {%- set values = 'struct(' ~ (_listed(tracked) | replace('\n        ', ' ')) ~ ')' -%}

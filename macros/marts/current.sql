@@ -32,7 +32,7 @@ where is_current
 
 {# Columns of a current table, from those of its history. #}
 {% macro _current_columns(history, settings) %}
-    {%- set left_out = settings.key + [history.identifier ~ '_id'] + _history_own_columns() + settings.history_metadata -%}
+    {%- set left_out = settings.key + [history.identifier ~ '_id'] + _history_own_columns() + settings.get('history_metadata', []) -%}
     {%- set data = _without(_raw_columns(history) | map(attribute='name') | list, left_out) -%}
     {%- if not data -%}
         {%- set data = _without(_data_columns(history, settings) | map(attribute='name') | list, left_out) -%}

@@ -37,7 +37,7 @@
         ) }}
     {%- endfor -%}
     {%- set logged = _raw_columns(changes) | map(attribute='name') | list -%}
-    {%- for name in settings.history_metadata if logged and name not in logged -%}
+    {%- for name in settings.get('history_metadata', []) if logged and name not in logged -%}
         {{ exceptions.raise_compiler_error(
             "`history`: `history_metadata` of source table " ~ settings.source_table ~ " names `" ~ name ~ "`, and its change log "
             ~ changes ~ " has no such column. Fix: let the staging model yield the column and run the change log first, or take"
@@ -64,7 +64,7 @@
         'stored': none,
         'columns': table.columns,
         'key': table.settings.key,
-        'metadata': table.settings.history_metadata,
+        'metadata': table.settings.get('history_metadata', []),
         'tracked': table.tracked,
         'carried': carried,
         'base': table.settings.base,
@@ -104,7 +104,7 @@
 {% macro _history_columns(table) %}
     {{ return(
         [model.alias ~ '_id'] + table.settings.key + _history_own_columns()
-        + table.settings.history_metadata + _without(table.columns, table.settings.key)
+        + table.settings.get('history_metadata', []) + _without(table.columns, table.settings.key)
     ) }}
 {% endmacro %}
 

@@ -43,7 +43,7 @@
         'model': model.name,
         'settings': settings,
         'is_tracking': _is_tracking(mart),
-        'left_out': _without(_log_columns(settings), settings.history_metadata if mart == 'history' else []),
+        'left_out': _without(_log_columns(settings), settings.get('history_metadata', []) if mart == 'history' else []),
         'only': none,
         'copies': {},
     } -%}
@@ -52,7 +52,7 @@
     {%- elif mart == 'current' -%}
         {%- do expected.update({
             'own': settings.key + _current_own_columns(settings),
-            'left_out': [inputs[0].identifier ~ '_id'] + _history_own_columns() + settings.history_metadata,
+            'left_out': [inputs[0].identifier ~ '_id'] + _history_own_columns() + settings.get('history_metadata', []),
         }) -%}
     {%- else -%}
         {%- do expected.update({
