@@ -142,7 +142,7 @@ select * from final
     column that only the base table has is left out, for the change table says what the columns are.
 #}
 {% macro _base_rows(macro, source_name, base, relation, load, data) %}
-    {%- set raw_columns = _raw_columns(relation) or _settings(source_name, base).declared_columns -%}
+    {%- set raw_columns = _landed_columns(macro, relation) or _settings(source_name, base).declared_columns -%}
     {%- set raw_names = raw_columns | map(attribute='name') | list -%}
     {%- set columns = [] -%}
     {%- set missing = [] -%}

@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.storage.missing_relation import is_missing
 from dbt_afterimage.storage.progress_cache import noted_at_start
 
 OVERRIDES = ("backfill_from", "rebuild_changes", "accept_gap")
@@ -59,7 +60,7 @@ def _version(session: SparkSession, relation: str, table_format: str) -> Sequenc
     try:
         rows = session.sql(f"show tblproperties {relation}").collect()
     except AnalysisException as error:
-        if error.getCondition() in ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
+        if is_missing(error):
             # declared and never landed: a table of which the log alone is read
             return relation, "absent"
         return None
