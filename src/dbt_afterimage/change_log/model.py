@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.batch import ChangeBatch
@@ -13,6 +13,7 @@ from dbt_afterimage.change_log.contract import LOG_COLUMNS, REJECTED_COLUMNS, da
 from dbt_afterimage.change_log.full_load import decide_load, marker, new_loads, read_up_to
 from dbt_afterimage.change_log.gaps import check_gap
 from dbt_afterimage.change_log.log_schema import fit_log
+from dbt_afterimage.change_log.new_rows import late_records
 from dbt_afterimage.change_log.pairing import (
     ACCEPTED,
     DUPLICATE,
@@ -28,9 +29,10 @@ from dbt_afterimage.change_log.quarantine import (
     new_rejects,
     repaired,
 )
-from dbt_afterimage.change_log.raw_version import is_noted, raw_version
+from dbt_afterimage.change_log.raw_version import RawVersion, is_noted, raw_version
 from dbt_afterimage.change_log.read import read
 from dbt_afterimage.change_log.rebuild import check_rebuild
+from dbt_afterimage.change_log.settled import count_settled
 from dbt_afterimage.change_log.summary import summarize
 from dbt_afterimage.settings import positions
 from dbt_afterimage.storage.checkpoint import keep
@@ -71,10 +73,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     fit_log(session, context, staged)
     version = raw_version(session, context, staged)
     log = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
-    is_read = version is not None and is_noted(
-        session, context["progress"], context["model"], version
-    )
-    if log is not None and is_read:
+    if log is not None and is_noted(session, context["progress"], context["model"], version):
         return None
     noted = read_progress(session, context["progress"], context["model"]) if log else Progress()
     is_change = F.col("change_oper") != "L"
@@ -90,7 +89,14 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         # as in a first run, but for the batch's time: it is later than what the marts know
         log, done = None, Progress(recorded_at=done.recorded_at)
 
-    reading = read(context, where, staged, log, done)
+    seen = RawVersion.from_text(noted.raw_version)
+
+    def find_late(floor: str) -> Column | None:
+        if version.tables is None or log is None:
+            return None
+        return late_records(session, seen.tables, version.tables, log, floor)
+
+    reading = read(context, where, staged, log, done, find_late)
     decided = pair(reading.changes, reading.recorded, key, before_images=settings["before_images"])
 
     records = reading.changes
@@ -126,6 +132,20 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         raise RejectedRecordsError(describe_rejects(context, rejects.rows))
     rows = _log_rows(logged, staged, recorded_at, context["beginning_of_time"])
     arrival = greatest(found.arrival, done.arrival)
+    change_seq = read_up_to(
+        where,
+        greatest(found.accepted_seq, late.seq, done.change_seq),
+        [load.position for load in loads],
+    )
+    if not reading.finds_all_late and (version.tables is None or reading.floor is not None):
+        settled = count_settled(context, where, staged, reading, seen.settled, change_seq, arrival)
+        # where a run records nothing, an older count is as good, and nothing has to be noted
+        is_kept = seen.settled is not None and not has_rows and arrival == done.arrival
+        version = replace(version, settled=seen.settled if is_kept else settled)
+    is_version_noted = version.digest is None and (version.tables, version.settled) == (
+        seen.tables,
+        seen.settled,
+    )
     return ChangeBatch(
         accepted=rows if has_rows else None,
         rejected=rejects,
@@ -134,18 +154,14 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         empty_rejected=local_rows(
             session, [], ", ".join(f"{name} {kind}" for name, kind in REJECTED_COLUMNS.items())
         ),
-        change_seq=read_up_to(
-            where,
-            greatest(found.accepted_seq, late.seq, done.change_seq),
-            [load.position for load in loads],
-        ),
+        change_seq=change_seq,
         changed_at=greatest(found.accepted_at, late.changed_at, done.changed_at),
         arrival=arrival,
         recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
         recorded_after=done.recorded_at,
         is_rebuild=is_rebuild,
-        is_progress_behind=done != noted or arrival != done.arrival or version is not None,
-        raw_version=version,
+        is_progress_behind=done != noted or arrival != done.arrival or not is_version_noted,
+        raw_version=version.to_text(),
         days=found.days,
         counts=counts,
         kept=decided,
