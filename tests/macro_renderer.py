@@ -119,6 +119,7 @@ def _dbt() -> dict[str, Any]:
 
     return {
         "execute": True,
+        "flags": SimpleNamespace(WHICH="compile"),
         "exceptions": SimpleNamespace(raise_compiler_error=raise_compiler_error),
         "modules": SimpleNamespace(re=re),
         "return": return_,

@@ -23,7 +23,11 @@
     {%- set table = node.sources[0] | join('.') -%}
     {%- set relation = source(*node.sources[0]) -%}
     {%- set settings = _settings(*node.sources[0]) -%}
-    {%- set found = _qlik_change_table('change_mask_fits', table, _raw_columns(relation), settings) -%}
+    {%- set raw_columns = _raw_columns(relation) -%}
+    {%- if not raw_columns -%}
+        {%- do _stop_for_missing('change_mask_fits', relation) -%}
+    {%- endif -%}
+    {%- set found = _qlik_change_table('change_mask_fits', table, raw_columns, settings) -%}
     {%- if not found.mask -%}
         {{ exceptions.raise_compiler_error(
             "`change_mask_fits` on " ~ node.name ~ ": table " ~ table ~ " stores no change mask. Remove the test."

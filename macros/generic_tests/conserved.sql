@@ -10,6 +10,9 @@
     A record that was recorded with a value in a column that the source has no longer has other content now: only its
     change_seq is compared. So it is with a record whose hash is of an earlier form (decision 55).
 
+    `what_is_wrong` names `backfill_from` where a record lies further back than the look-back: a raw table that is neither
+    Iceberg nor Delta does not tell which rows are new, and runs do not read such a record otherwise.
+
     It reads the whole staging model. Run it while nothing is landed, or with `while_landing: true`.
 
     Arguments:
@@ -136,7 +139,13 @@ absent as (
 -- an update and a before image that are both absent have each other, so they do not wait for a partner
 lost as (
     select
-        'neither in the log nor rejected' as what_is_wrong,
+        'neither in the log nor rejected'
+        || if(
+            absent.change_seq <= horizon.change_seq,
+            '; if it came too late for the look-back, run once with --vars \'{backfill_from: "'
+            || absent.change_seq || '"}\'',
+            ''
+        ) as what_is_wrong,
         absent.change_seq,
         absent.change_oper,
         absent.record_hash,

@@ -39,7 +39,7 @@
             changed_at timestamp comment 'greatest changed_at that it has applied',
             path string comment 'how it did so: narrow, wide, all, or rebuild; NULL for change logs',
             arrival string comment 'greatest mark of arrival that a change log has read; NULL where there are none',
-            raw_version string comment 'hash of what a change log has read, NULL where raw tables have no versions; topic ids of a landing'
+            raw_version string comment 'of a change log: JSON with the versions of the raw tables that it has read; of a landing: topic ids'
         )
         {{ adapter.afterimage_table_options() }}
         comment 'One row per publication of a model: what it had applied by then'

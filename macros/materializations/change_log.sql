@@ -10,9 +10,13 @@
 {{ compiled_code }}
 
 # --- written by the materialization change_log ---
+from dbt_afterimage.change_log.raw_version import raw_tables
 from dbt_afterimage.change_log.write import write_batch
+from dbt_afterimage.storage.missing_relation import existing_table
 
-write_batch(spark, config_dict["afterimage"], model(dbtObj(spark.table), spark))
+# before staging is resolved: what is committed in between counts as not read
+config_dict["afterimage"]["raw_tables"] = raw_tables(spark, config_dict["afterimage"])
+write_batch(spark, config_dict["afterimage"], model(dbtObj(existing_table(spark)), spark))
     {%- endcall -%}
     {%- do persist_docs(target_relation, model) -%}
     {{ run_hooks(post_hooks) }}

@@ -11,8 +11,9 @@
 
 # --- written by the materialization staging_log ---
 from dbt_afterimage.change_log.decoded_log import write_log
+from dbt_afterimage.storage.missing_relation import existing_table
 
-write_log(spark, config_dict["afterimage"], model(dbtObj(spark.table), spark))
+write_log(spark, config_dict["afterimage"], model(dbtObj(existing_table(spark)), spark))
     {%- endcall -%}
     {%- do persist_docs(target_relation, model) -%}
     {{ run_hooks(post_hooks) }}

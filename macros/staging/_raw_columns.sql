@@ -18,3 +18,25 @@
     {%- endfor -%}
     {{ return(properties) }}
 {% endmacro %}
+
+
+{#
+    The same for a table that a staging model reads: a run stops where there is none. A command that only compiles goes on
+    with the columns that are declared.
+#}
+{% macro _landed_columns(macro, relation) %}
+    {%- set found = _raw_columns(relation) -%}
+    {%- if execute and not found and flags.WHICH in ('run', 'build', 'retry') -%}
+        {%- do _stop_for_missing(macro, relation) -%}
+    {%- endif -%}
+    {{ return(found) }}
+{% endmacro %}
+
+
+{# Stops because a raw table does not exist. #}
+{% macro _stop_for_missing(macro, relation) %}
+    {{ exceptions.raise_compiler_error(
+        "`" ~ macro ~ "`: " ~ adapter.afterimage_describe_missing(relation) ~ " Fix: correct `schema` and `identifier` of the"
+        ~ " source table, or land the table, and run again."
+    ) }}
+{% endmacro %}

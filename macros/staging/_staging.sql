@@ -185,7 +185,7 @@ select * from final
 #}
 {% macro _base_rows(macro, source_name, base, relation, settings, data) %}
     {%- set load = settings.base -%}
-    {%- set raw_columns = _raw_columns(relation) or _settings(source_name, base).declared_columns -%}
+    {%- set raw_columns = _landed_columns(macro, relation) or _settings(source_name, base).declared_columns -%}
     {%- set raw_names = raw_columns | map(attribute='name') | list -%}
     {%- set columns = [] -%}
     {%- set missing = [] -%}

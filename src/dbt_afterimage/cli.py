@@ -63,8 +63,10 @@ def land_openedge(
     """
     from dbt.cli.main import dbtRunner
 
-    # Spark takes it when it starts; a jar that is added later is not seen by every thread.
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {jar.resolve()} pyspark-shell"
+    from dbt_afterimage.dbt_spark.jars import give_to_spark
+
+    # when Spark starts: a jar that is added later is not seen by every thread
+    give_to_spark([jar.resolve()])
     options = {"url": url, "driver": driver, "sessionInitStatement": init}
     given = {k: v for k, v in {**options, "user": user}.items() if v}
     arguments = json.dumps({"source_name": source, "options": given, "owner": owner})

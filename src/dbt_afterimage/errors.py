@@ -22,6 +22,11 @@ def without_plan(text: str) -> str:
     return _PLAN.sub(r"\1", text)
 
 
+def is_ours(error: BaseException) -> bool:
+    """Whether this package defines the error: its message is complete without a traceback."""
+    return type(error).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
 # Of Iceberg, Delta and the catalogs, where a commit or a new table meets one of another run.
 _CONFLICTS = re.compile(
     r"Found conflicting files|Found new conflicting delete files|CommitFailedException"

@@ -90,6 +90,13 @@ class Positions(ABC):
     def before_look_back_sql(self, seq: str) -> str:
         """The same for an SQL expression; '' for NULL."""
 
+    def not_read_again(self, seq: str) -> str:
+        """The greatest position that no run reads by position once the log has come to ``seq``.
+
+        The last position itself is read again: a load may have taken the one of the next change.
+        """
+        return min(self.before_look_back(seq), self.before(seq))
+
     def of_time(self, time: datetime) -> str | None:
         """The smallest position at ``time``; None where positions do not tell the time.
 

@@ -18,7 +18,7 @@ from zlib import crc32
 
 import pytest
 
-from dbt_afterimage.change_log import gaps, write
+from dbt_afterimage.change_log import gaps, settled, write
 from dbt_afterimage.change_log import read as reading
 from dbt_afterimage.change_log.batch import ChangeBatch
 from dbt_afterimage.change_log.contract import STAGED_COLUMNS
@@ -34,7 +34,7 @@ from dbt_afterimage.storage.local_relation import local_rows
 from tests.macro_renderer import MacroRenderer
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 SCHEMA = "change_log"
 TYPES = {
@@ -153,6 +153,10 @@ class Table:
 
     def lost(self) -> list[str]:
         """What the generic test `conserved` finds."""
+        return sorted(f"{row['change_seq'][8:12]} {row['change_oper']}" for row in self.lost_rows())
+
+    def lost_rows(self) -> list[Row]:
+        """The rows that the generic test `conserved` yields."""
         render = MacroRenderer(
             _check_relation_argument=lambda *arguments: None,
             _check_whole_table=lambda *arguments: None,
@@ -168,8 +172,7 @@ class Table:
         )
         view = f"{self._name}_staged"
         self._staged().createOrReplaceTempView(view)
-        rows = self._spark.sql(render("test_conserved", self.log, view)).collect()
-        return sorted(f"{row['change_seq'][8:12]} {row['change_oper']}" for row in rows)
+        return self._spark.sql(render("test_conserved", self.log, view)).collect()
 
     def noted(self) -> str | None:
         """Up to which position the last run says that it has read."""
@@ -335,6 +338,52 @@ def test_a_change_of_the_year_1_is_recorded_once(make_table: MakeTable) -> None:
         table.land(f"- {first} I 1 Ann", f"- {time} I {time} Bob")
         table.run()
     assert len(table.changes()) == 4
+
+
+def test_a_record_that_nothing_will_read_is_counted(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of a test do not tell which of them are new, as those of a view do not."""
+    warnings: list[str] = []
+    monkeypatch.setattr(settled, "logger", SimpleNamespace(warning=warnings.append))
+    table = make_table("counted")
+    table.land("- 0900 I 1 Ann", "- 1200 I 2 Bob")
+    table.run()
+    table.land("- 1201 I 3 Cid")
+    table.run()
+    commits = table.commits()
+    table.run()
+    assert table.commits() == commits, "a count that is the same is not noted again"
+    assert warnings == []
+    table.land("- 0800 I 4 Dan", "- 1202 I 5 Eve")
+    table.run()
+    (warning,) = warnings
+    assert "counted_changes: the raw table has 1 more records at or before change_seq" in warning
+    assert "`conserved`" in warning
+    assert "backfill_from" in warning
+    assert table.lost() == ["0800 I"]
+    # it is said once; a purge is no news
+    table.purge("- 0900")
+    table.run()
+    table.run(backfill_from=seq("0800"))
+    table.run()
+    assert table.lost() == []
+    assert len(warnings) == 1
+
+
+def test_conserved_names_the_position_to_backfill_from(make_table: MakeTable) -> None:
+    table = make_table("named")
+    table.land("- 0900 I 1 Ann", "- 1200 I 2 Bob")
+    table.run()
+    table.land("- 0800 I 4 Dan", "- 1159 I 5 Eve")
+    table.run()
+    table.land("- 1158 I 6 Fay")
+    said = {row["change_seq"][8:12]: row["what_is_wrong"] for row in table.lost_rows()}
+    assert said == {
+        "0800": "neither in the log nor rejected; if it came too late for the look-back, run once "
+        f"with --vars '{{backfill_from: \"{seq('0800')}\"}}'",
+        "1158": "neither in the log nor rejected",
+    }
 
 
 GAP_CURES = ["backfill_from", "load_id", "accept_gap: true", "allowed: fail, warn, ignore"]

@@ -203,6 +203,30 @@ def test_a_failing_model_shows_the_users_file_line_and_message(
     assert ids(spark, "right") == [1, 2, 3]
 
 
+def test_an_error_of_this_package_shows_its_message_and_logs_its_traceback(
+    project: DbtProject,
+) -> None:
+    write(
+        project.path,
+        "refused.py",
+        """\
+        from dbt_afterimage.change_log.gaps import GapError
+
+        def model(dbt, session):
+            dbt.config(materialized="table")
+            if dbt.this:
+                raise GapError("refused: changes may be lost. Fix: accept the gap.")
+            return dbt.ref("numbers")
+        """,
+    )
+    message = project.error_of("run", "--select", "refused")
+    assert "refused: changes may be lost. Fix: accept the gap." in message
+    assert "Traceback" not in message
+    log = (project.scratch / "logs" / "dbt.log").read_text(encoding="utf-8")
+    assert "Python model refused failed at models/refused.py, line 6" in log
+    assert 'raise GapError("refused: changes may be lost. Fix: accept the gap.")' in log
+
+
 def test_a_repaired_model_runs(project: DbtProject, spark: SparkSession) -> None:
     """A failure leaves nothing behind in the process: no module, no lines of code."""
     text = "def model(dbt, session):\n    dbt.config(materialized='table')\n    return {}\n"

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
+from dbt_afterimage.dbt_spark.jars import JARS
 
 
 def test_land_openedge_hands_options_to_dbt_and_the_jar_to_spark(
@@ -26,7 +27,7 @@ def test_land_openedge_hands_options_to_dbt_and_the_jar_to_spark(
             return SimpleNamespace(success=len(calls) == 1)
 
     monkeypatch.setattr(dbt.cli.main, "dbtRunner", Runner)
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "as it was")
+    monkeypatch.setenv(JARS, "")
     monkeypatch.setenv("AFTERIMAGE_JDBC_PASSWORD", "secret")
     jar = tmp_path / "driver.jar"
     jar.touch()
@@ -46,7 +47,7 @@ def test_land_openedge_hands_options_to_dbt_and_the_jar_to_spark(
             "user": "joe",
         },
     }
-    assert os.environ["PYSPARK_SUBMIT_ARGS"] == f"--jars {jar} pyspark-shell"
+    assert os.environ[JARS] == str(jar)
     # dbt has said why
     assert CliRunner().invoke(app, given).exit_code == 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt_afterimage.dbt_spark.jars import fetched
+from dbt_afterimage.dbt_spark.jars import JARS, fetched, submit_arguments
 
 IVY = """\
 #!{python}
@@ -32,3 +32,25 @@ def test_one_at_a_time_is_at_ivys_cache(tmp_path: Path, monkeypatch: pytest.Monk
     with ThreadPoolExecutor() as threads:
         paths = list(threads.map(fetched, [[("org", "name", "1")]] * 3))
     assert paths == [[Path("/one.jar"), Path("/other.jar")]] * 3
+
+
+@pytest.mark.parametrize(
+    ("given", "jars", "fetched_jars", "expected"),
+    [
+        ("pyspark-shell", None, "", "pyspark-shell"),
+        ("pyspark-shell", None, "/avro.jar", "--jars /avro.jar pyspark-shell"),
+        ("pyspark-shell", "/a.jar,/b.jar", "", "--jars /a.jar,/b.jar pyspark-shell"),
+        (
+            "--conf 'spark.x=1 2' --jars /u.jar pyspark-shell",
+            "/a.jar",
+            "/avro.jar",
+            "--jars /u.jar,/a.jar,/avro.jar --conf 'spark.x=1 2' pyspark-shell",
+        ),
+        ("--jars=/u.jar pyspark-shell", "/a.jar", "", "--jars /u.jar,/a.jar pyspark-shell"),
+    ],
+)
+def test_spark_is_launched_with_the_jars_of_all_places(
+    monkeypatch: pytest.MonkeyPatch, given: str, jars: str | None, fetched_jars: str, expected: str
+) -> None:
+    monkeypatch.setenv(JARS, fetched_jars)
+    assert submit_arguments(given, jars) == expected

@@ -478,6 +478,48 @@ def test_the_cause_of_an_error_is_shown(run_model: RunModel) -> None:
     assert "RuntimeError: cannot divide" in message
 
 
+def test_an_error_of_this_package_shows_its_message_alone(
+    run_model: RunModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The traceback, which says nothing to a user, goes to dbt's log file."""
+    logged: list[str] = []
+    monkeypatch.setattr(python_submission, "logger", SimpleNamespace(debug=logged.append))
+    text = """\
+    from dbt_afterimage.change_log.gaps import GapError
+
+    def model(dbt, session):
+        try:
+            return 1 / 0
+        except ZeroDivisionError as error:
+            raise GapError("orders_changes: changes may be lost. Fix: accept it.") from error
+    """
+    message = error_of(run_model, textwrap.dedent(text))
+    assert message.strip().endswith("orders_changes: changes may be lost. Fix: accept it.")
+    assert "Traceback" not in message
+    assert "models/orders.py" not in message
+    (traceback,) = logged
+    assert "failed at models/orders.py, line 7" in traceback
+    assert "ZeroDivisionError" in traceback
+
+
+def test_an_error_of_the_users_own_with_one_of_ours_as_its_cause_shows_both(
+    run_model: RunModel,
+) -> None:
+    text = """\
+    from dbt_afterimage.change_log.gaps import GapError
+
+    def model(dbt, session):
+        try:
+            raise GapError("changes may be lost")
+        except GapError as error:
+            raise RuntimeError("do not publish") from error
+    """
+    message = error_of(run_model, textwrap.dedent(text))
+    assert "GapError: changes may be lost" in message
+    assert "RuntimeError: do not publish" in message
+    assert "Traceback" in message
+
+
 def test_sparks_plan_is_left_out_and_nothing_after_it(run_model: RunModel) -> None:
     text = """\
     class AnalysisError(Exception):

@@ -131,7 +131,7 @@
     {%- set table = source_name ~ '.' ~ tracking if tracking else settings.source_table -%}
     {%- set raw_columns = found.raw_columns -%}
     {%- if tracking -%}
-        {%- set raw_columns = _raw_columns(relation) or _settings(source_name, tracking).declared_columns -%}
+        {%- set raw_columns = _landed_columns(macro, relation) or _settings(source_name, tracking).declared_columns -%}
     {%- endif -%}
     {%- set own = _openedge_own_columns(raw_columns) -%}
     {%- set needed = ['sequence', 'operation', 'time_stamp'] if tracking else ['time_stamp'] -%}

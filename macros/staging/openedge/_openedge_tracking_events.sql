@@ -7,7 +7,7 @@
             ~ ". Write " ~ macro ~ "('" ~ source_name ~ "', '" ~ tracking ~ "', ['CDC_orders', 'CDC_items'])."
         ) }}
     {%- endif -%}
-    {%- set raw_columns = _raw_columns(relation) or _settings(source_name, tracking).get('declared_columns', []) -%}
+    {%- set raw_columns = _landed_columns(macro, relation) or _settings(source_name, tracking).get('declared_columns', []) -%}
     {%- if not raw_columns -%}
         {{- return('select * from ' ~ relation) -}}
     {%- endif -%}

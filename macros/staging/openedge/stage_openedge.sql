@@ -21,13 +21,16 @@
     {%- set tracking_relation = source(source_name, tracking) if tracking else none -%}
     {%- set base_relation = source(source_name, base) if base else none -%}
     {%- set settings = _settings(source_name, table_name) -%}
-    {%- set raw_columns = _raw_columns(relation) or settings.get('declared_columns', []) -%}
+    {%- set macro_name = 'stage_openedge' -%}
+    {%- set raw_columns = _landed_columns(macro_name, relation) or settings.get('declared_columns', []) -%}
     {%- if not raw_columns -%}
         {#- while dbt parses, neither tables nor settings are known #}
         {{- return('select * from ' ~ relation) -}}
     {%- endif -%}
-    {%- set macro_name = 'stage_openedge' -%}
     {%- set table = source_name ~ '.' ~ table_name -%}
+    {%- if 'sequence' not in _openedge_own_columns(raw_columns) and not _raw_columns(relation) -%}
+        {%- do _stop_for_missing(macro_name, relation) -%}
+    {%- endif -%}
     {%- do _check_base(macro_name, table, base, settings) -%}
     {%- set found = _openedge_table(macro_name, table, raw_columns, settings) -%}
     {%- set tracked = _openedge_tracking(macro_name, source_name, tracking, tracking_relation, found, settings) -%}

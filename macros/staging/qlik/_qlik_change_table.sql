@@ -68,6 +68,14 @@
 {% endmacro %}
 
 
+{# The header columns that must be stored and are not, with the prefix. #}
+{% macro _missing_qlik_headers(raw_columns, prefix) %}
+    {%- set prefix = prefix | lower -%}
+    {%- set names = raw_columns | map(attribute='name') | map('lower') | list -%}
+    {{ return([prefix ~ 'change_seq', prefix ~ 'change_oper'] | reject('in', names) | list) }}
+{% endmacro %}
+
+
 {# Whether a column of a change table is one of the tool's own; without a prefix the tool's names tell. #}
 {% macro _is_qlik_header(name, prefix) %}
     {%- set known = [

@@ -9,13 +9,16 @@
     {%- set relation = source(source_name, table_name) -%}
     {%- set base_relation = source(source_name, base) if base else none -%}
     {%- set settings = _settings(source_name, table_name) -%}
-    {%- set raw_columns = _raw_columns(relation) or settings.get('declared_columns', []) -%}
+    {%- set macro_name = 'stage_qlik_change_table' -%}
+    {%- set raw_columns = _landed_columns(macro_name, relation) or settings.get('declared_columns', []) -%}
     {%- if not raw_columns -%}
         {#- while dbt parses, neither tables nor settings are known #}
         {{- return('select * from ' ~ relation) -}}
     {%- endif -%}
-    {%- set macro_name = 'stage_qlik_change_table' -%}
     {%- set table = source_name ~ '.' ~ table_name -%}
+    {%- if _missing_qlik_headers(raw_columns, settings.header_prefix) and not _raw_columns(relation) -%}
+        {%- do _stop_for_missing(macro_name, relation) -%}
+    {%- endif -%}
     {%- do _check_base(macro_name, table, base, settings) -%}
     {%- set found = _qlik_change_table(macro_name, table, raw_columns, settings) -%}
     {%- set headers = found.headers -%}

@@ -16,7 +16,7 @@
     An id that had the name before one of these, and has another one now, is the older table until that one took over.
 #}
 {% macro _soliddb_relation_ids(macro, table, name, tables, settings) %}
-    {%- if not _raw_columns(tables) -%}
+    {%- if not _landed_columns(macro, tables) -%}
         {{ return([-1]) }}
     {%- endif -%}
     {%- set found = run_query(
@@ -165,7 +165,9 @@
             {%- do found.append(column) -%}
         {%- endfor -%}
     {%- endif -%}
-    {%- if not found -%}
+    {%- if not found and not _raw_columns(columns) -%}
+        {%- do _stop_for_missing(macro, columns) -%}
+    {%- elif not found -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: the landed SYS_COLUMNS has no columns of source table " ~ table ~ " (REL_ID " ~ ids | join(', ')
             ~ "), and its entry declares none. Cure: land SYS_COLUMNS, or declare the `columns` with their data_type."

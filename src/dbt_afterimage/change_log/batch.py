@@ -51,7 +51,7 @@ class ChangeBatch:
         is_rebuild: the rows replace the log instead of being appended.
         is_progress_behind: there is something to note besides the batch: newer marks of arrival,
             a version of the raw tables, or a batch that a killed run did not note.
-        raw_version: what the raw tables held when they were read, None where that is not told.
+        raw_version: what the raw tables held when they were read, as JSON.
         days: from its first change to its last one.
         counts: what became of the records.
         kept: what to release once the batch is written.
@@ -69,7 +69,7 @@ class ChangeBatch:
     recorded_after: str | None
     is_rebuild: bool
     is_progress_behind: bool
-    raw_version: str | None
+    raw_version: str
     days: int
     counts: BatchCounts
     kept: DataFrame

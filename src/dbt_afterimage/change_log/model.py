@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.batch import ChangeBatch
@@ -19,6 +19,7 @@ from dbt_afterimage.change_log.contract import (
 from dbt_afterimage.change_log.full_load import decide_load, marker, new_loads, read_up_to
 from dbt_afterimage.change_log.gaps import check_gap
 from dbt_afterimage.change_log.log_schema import fit_log
+from dbt_afterimage.change_log.new_rows import late_records
 from dbt_afterimage.change_log.pairing import (
     ACCEPTED,
     DUPLICATE,
@@ -34,9 +35,10 @@ from dbt_afterimage.change_log.quarantine import (
     new_rejects,
     repaired,
 )
-from dbt_afterimage.change_log.raw_version import is_noted, raw_version
+from dbt_afterimage.change_log.raw_version import RawVersion, is_noted, raw_version
 from dbt_afterimage.change_log.read import read
 from dbt_afterimage.change_log.rebuild import check_rebuild
+from dbt_afterimage.change_log.settled import count_settled
 from dbt_afterimage.change_log.summary import summarize
 from dbt_afterimage.settings import positions
 from dbt_afterimage.storage.checkpoint import keep
@@ -77,10 +79,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     hashed_after = fit_log(session, context, staged)
     version = raw_version(session, context, staged)
     log = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
-    is_read = version is not None and is_noted(
-        session, context["progress"], context["model"], version
-    )
-    if log is not None and is_read:
+    if log is not None and is_noted(session, context["progress"], context["model"], version):
         return None
     noted = read_progress(session, context["progress"], context["model"]) if log else Progress()
     is_change = F.col("change_oper") != "L"
@@ -96,7 +95,14 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         # as in a first run, but for the batch's time: it is later than what the marts know
         log, done = None, Progress(recorded_at=done.recorded_at)
 
-    reading = read(context, where, staged, log, done)
+    seen = RawVersion.from_text(noted.raw_version)
+
+    def find_late(floor: str) -> Column | None:
+        if version.tables is None or log is None:
+            return None
+        return late_records(session, seen.tables, version.tables, log, floor)
+
+    reading = read(context, where, staged, log, done, find_late)
     data = data_columns(staged.columns, settings["optional_columns"])
     optional = optional_columns(staged.columns, settings["optional_columns"])
     decided = pair(
@@ -145,6 +151,20 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     rows = _log_rows(logged, kinds, data, recorded_at, context["beginning_of_time"])
     rejected_kinds = REJECTED_COLUMNS | optional
     arrival = greatest(found.arrival, done.arrival)
+    change_seq = read_up_to(
+        where,
+        greatest(found.accepted_seq, late.seq, done.change_seq),
+        [load.position for load in loads],
+    )
+    if not reading.finds_all_late and (version.tables is None or reading.floor is not None):
+        settled = count_settled(context, where, staged, reading, seen.settled, change_seq, arrival)
+        # where a run records nothing, an older count is as good, and nothing has to be noted
+        is_kept = seen.settled is not None and not has_rows and arrival == done.arrival
+        version = replace(version, settled=seen.settled if is_kept else settled)
+    is_version_noted = version.digest is None and (version.tables, version.settled) == (
+        seen.tables,
+        seen.settled,
+    )
     return ChangeBatch(
         accepted=rows if has_rows else None,
         rejected=rejects,
@@ -153,18 +173,14 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         empty_rejected=local_rows(
             session, [], ", ".join(f"{name} {kind}" for name, kind in rejected_kinds.items())
         ),
-        change_seq=read_up_to(
-            where,
-            greatest(found.accepted_seq, late.seq, done.change_seq),
-            [load.position for load in loads],
-        ),
+        change_seq=change_seq,
         changed_at=greatest(found.accepted_at, late.changed_at, done.changed_at),
         arrival=arrival,
         recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
         recorded_after=done.recorded_at,
         is_rebuild=is_rebuild,
-        is_progress_behind=done != noted or arrival != done.arrival or version is not None,
-        raw_version=version,
+        is_progress_behind=done != noted or arrival != done.arrival or not is_version_noted,
+        raw_version=version.to_text(),
         days=found.days,
         counts=counts,
         kept=decided,

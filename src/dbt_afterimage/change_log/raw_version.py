@@ -1,14 +1,17 @@
-"""Whether raw tables are what they were when they were last read: then a run reads none of them.
+"""Which versions of the raw tables a run reads: of unchanged ones it reads nothing.
 
-A table format that keeps versions tells which one is current without opening any data. Together
-with what shapes the reading of it, the settings and the text of the staging views, that version is
-noted with the progress of the change log. Raw tables of other formats are read in every run.
+A table format that keeps versions tells which one is current without opening any data. The versions
+are noted with the progress of the change log: by a digest of them, the settings and the columns of
+staging the next run tells whether there is anything to read, and by the versions themselves which
+rows were added (`new_rows.py`). Raw tables of other formats tell nothing, and every run reads them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from hashlib import md5
 from typing import Any
 
@@ -16,66 +19,134 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.storage.missing_relation import is_missing
 from dbt_afterimage.storage.progress_cache import noted_at_start
 
 OVERRIDES = ("backfill_from", "rebuild_changes", "accept_gap")
 """Vars of a run that read differently from runs without them."""
 
+Version = list[str]
+"""Kind of a relation (`view`, `iceberg`, `delta`, `absent`), and what names its version."""
 
-def raw_version(session: SparkSession, context: dict[str, Any], staged: DataFrame) -> str | None:
-    """What staging is made from at this moment, as a hash.
+
+@dataclass(frozen=True)
+class Settled:
+    """Records of a raw table without versions, at positions that runs no longer read.
+
+    Attributes:
+        change_seq: they are at this position or before.
+        before_arrival: and have an earlier mark of arrival; None where there are no marks.
+        records: how many there are.
+    """
+
+    change_seq: str
+    before_arrival: str | None
+    records: int
+
+
+@dataclass(frozen=True)
+class RawVersion:
+    """What staging is made from at one moment.
+
+    Attributes:
+        tables: version of each relation; None where one of them does not tell it.
+        digest: of the versions, settings and columns; None where there are no versions, or where
+            the run has to read in any case.
+        settled: counted instead, where there are no versions.
+    """
+
+    tables: Mapping[str, Version] | None
+    digest: str | None = None
+    settled: Settled | None = None
+
+    def to_text(self) -> str:
+        """As JSON, for the table of progress; a later text is greater."""
+        return json.dumps(
+            {
+                "at": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
+                "digest": self.digest,
+                "tables": self.tables,
+                "settled": vars(self.settled) if self.settled else None,
+            }
+        )
+
+    @classmethod
+    def from_text(cls, text: str | None) -> RawVersion:
+        """What `to_text` gave; nothing where there is none."""
+        given = json.loads(text) if text and text.startswith("{") else {}
+        settled = given.get("settled")
+        return cls(
+            given.get("tables"), given.get("digest"), Settled(**settled) if settled else None
+        )
+
+
+def raw_tables(session: SparkSession, context: dict[str, Any]) -> dict[str, Version] | None:
+    """The version of each relation upstream of a change log; None where one does not tell it.
+
+    To be called before staging is resolved: what is committed in between counts as not read.
+
+    Args:
+        session: the live Spark session.
+        context: names of the upstream relations, as the materialization gives them.
+    """
+    versions = {
+        relation: _version(session, relation, context["file_format"])
+        for relation in context["upstream"]
+    }
+    told = {relation: version for relation, version in versions.items() if version is not None}
+    return told if told and len(told) == len(versions) else None
+
+
+def raw_version(session: SparkSession, context: dict[str, Any], staged: DataFrame) -> RawVersion:
+    """What staging is made from at this moment.
 
     Args:
         session: the live Spark session.
         context: names of the upstream relations, settings and vars, as the materialization gives
-            them.
+            them; `raw_tables` where they were looked at already.
         staged: the staging model; of it only the columns are looked at.
-
-    Returns:
-        None where that cannot be told, or where the run is one that has to read.
     """
-    if any(context[name] for name in OVERRIDES):
-        return None
-    versions = [
-        _version(session, relation, context["file_format"]) for relation in context["upstream"]
-    ]
-    if not versions or None in versions:
-        return None
-    parts = [versions, context["settings"], staged.schema.json()]
-    return md5(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    tables = context["raw_tables"] if "raw_tables" in context else raw_tables(session, context)
+    if tables is None or any(context[name] for name in OVERRIDES):
+        return RawVersion(tables)
+    parts = [sorted(tables.items()), context["settings"], staged.schema.json()]
+    return RawVersion(tables, md5(json.dumps(parts, sort_keys=True).encode()).hexdigest())
 
 
-def is_noted(session: SparkSession, progress: str, model: str, version: str) -> bool:
+def is_noted(session: SparkSession, progress: str, model: str, version: RawVersion) -> bool:
     """Whether ``model`` has read this version, in whichever of its runs."""
+    if version.digest is None:
+        return False
     noted = noted_at_start(session, progress, model)
-    if noted is not None and noted.raw_version == version:
+    if noted is not None and RawVersion.from_text(noted.raw_version).digest == version.digest:
         return True
-    same = (F.col("model") == model) & (F.col("raw_version") == version)
+    digest = F.get_json_object("raw_version", "$.digest")
+    same = (F.col("model") == model) & (digest == version.digest)
     return not session.table(progress).filter(same).isEmpty()
 
 
-def _version(session: SparkSession, relation: str, table_format: str) -> Sequence[str] | None:
-    """The version of a table, or the text of a staging view; None for anything else."""
+def _version(session: SparkSession, relation: str, table_format: str) -> Version | None:
     try:
         rows = session.sql(f"show tblproperties {relation}").collect()
     except AnalysisException as error:
-        if error.getCondition() in ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
+        if is_missing(error):
             # declared and never landed: a table of which the log alone is read
-            return relation, "absent"
+            return ["absent"]
         return None
-    properties = {row["key"]: row["value"] for row in rows}
-    for name in ("afterimage.definition", "current-snapshot-id"):
-        if name in properties:
-            return relation, str(properties[name])
+    properties = {row["key"]: str(row["value"]) for row in rows}
+    if "afterimage.definition" in properties:
+        return ["view", properties["afterimage.definition"]]
+    if "current-snapshot-id" in properties:
+        return ["iceberg", properties["current-snapshot-id"]]
     return _version_of_delta(session, relation) if table_format == "delta" else None
 
 
-def _version_of_delta(session: SparkSession, relation: str) -> Sequence[str] | None:
+def _version_of_delta(session: SparkSession, relation: str) -> Version | None:
     # Where Delta is not loaded, Spark takes `describe detail` for a question to a table `detail`.
     try:
         commit = session.sql(f"describe history {relation} limit 1").select("version").first()
-        # the identity as well: a table that was made anew begins with version 0 again
+        # the identity as well: a table that was made again begins with version 0 again
         table = session.sql(f"describe detail {relation}").select("id").first()
     except AnalysisException:
         return None
-    return relation, str(table and table["id"]), str(commit and commit["version"])
+    return ["delta", str(table and table["id"]), str(commit and commit["version"])]

@@ -1,12 +1,13 @@
 """Which raw records a run reads, and which rows of the log may hold the same ones.
 
-By position: records behind the look-back of the log's greatest change_seq. By marks of arrival,
-where staging yields them: besides these, all records of the last marks, whatever their position,
-so that a late one is found without `backfill_from`.
+By position: records behind the look-back of the log's greatest change_seq. Besides these, late
+records: where the raw tables tell which rows were added, those at whatever position; else, where
+staging yields marks of arrival, all records of the last marks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -46,12 +47,16 @@ class Reading:
     Attributes:
         changes: raw records of changes, as staged.
         recorded: rows of the log that may hold the same records; None when there are none.
-        marks: None when it reads by position alone.
+        marks: None when there are no marks, or when all records are read.
+        floor: records up to this position are read only when they are late; None when all are.
+        finds_all_late: so is each of them that is late.
     """
 
     changes: DataFrame
     recorded: DataFrame | None
-    marks: Marks | None
+    marks: Marks | None = None
+    floor: str | None = None
+    finds_all_late: bool = False
 
 
 def read(
@@ -60,24 +65,40 @@ def read(
     staged: DataFrame,
     log: DataFrame | None,
     done: Progress,
+    find_late: Callable[[str], Column | None],
 ) -> Reading:
-    """Choose the records that earlier runs have not settled, and what to compare them with."""
+    """Choose the records that earlier runs have not settled, and what to compare them with.
+
+    Args:
+        context: as the materialization gives it.
+        where: the arithmetic on positions.
+        staged: the staging model.
+        log: the change log, None before its first run.
+        done: what earlier runs have read.
+        find_late: condition on the change_seq of records that were added since, at a position or
+            before it; None where the raw tables do not tell.
+    """
     is_change = ~F.col("change_oper").isin("L", "N") | F.col("change_oper").isNull()
     if has_own_loads(context["settings"]):
         # staging works out the letter, and by what it works out no format can skip files
         is_change = is_change & F.col("load_id").isNull()
     changes = staged.filter(is_change)
     if log is None:
-        return Reading(changes, None, None)
+        return Reading(changes, None)
     recorded = log.filter(F.col("change_oper") != "L")
     floor = _floor(context, where, changes, done)
     if floor is None or _is_first_by_marks(changes, done):
-        return Reading(changes, recorded, None)
+        return Reading(changes, recorded)
     seq = F.col("change_seq")
-    by_position = _is_behind(floor, where, changes)
+    late = find_late(floor)
     marks = _marks(context["settings"]["arrival_look_back"], staged, changes, done)
+    if late is not None:
+        is_read = (seq > floor) | seq.isNull() | (seq < where.lowest) | late
+        recorded = recorded.filter((seq > floor) | late)
+        return Reading(changes.filter(is_read), recorded, marks, floor, finds_all_late=True)
+    by_position = _is_behind(floor, where, changes)
     if marks is None:
-        return Reading(changes.filter(by_position), recorded.filter(seq > floor), None)
+        return Reading(changes.filter(by_position), recorded.filter(seq > floor), None, floor)
 
     changes = changes.filter(by_position | (F.col("arrival") >= marks.first))
     # A late record is compared with the log at its own place, which may lie far behind the floor.
@@ -85,7 +106,7 @@ def read(
     lowest = found[0] if found and found[0] is not None else floor
     # What landed since, still further behind, waits for the next run: nothing to compare it with.
     changes = changes.filter((seq >= lowest) | ~is_position(where))
-    return Reading(changes, recorded.filter(seq >= lowest), marks)
+    return Reading(changes, recorded.filter(seq >= lowest), marks, floor)
 
 
 def is_position(where: Positions) -> Column:
@@ -123,8 +144,7 @@ def _floor(
     """Records up to this position were settled by earlier runs; None = read everything."""
     if done.change_seq is None:
         return None
-    # the last position itself is read again: a load may have taken the one of the next change
-    floor = min(where.before_look_back(done.change_seq), where.before(done.change_seq))
+    floor = where.not_read_again(done.change_seq)
     if context["backfill_from"] is not None:
         # What the log has not reached yet must not be skipped.
         wanted = _before_backfill(context, where, changes)

@@ -7,6 +7,7 @@ Spark brings along anyway.
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -48,6 +49,30 @@ def give_to_spark(jars: Sequence[Path]) -> None:
     """Let the Spark session that this process starts have these jars."""
     given = [os.environ[JARS]] if os.environ.get(JARS) else []
     os.environ[JARS] = ",".join([*given, *map(str, jars)])
+
+
+def submit_arguments(arguments: str, jars: str | None) -> str:
+    """Arguments of spark-submit with all jars in `--jars`: no other place reaches executors.
+
+    PySpark sets again in the JVM what its builder is given. As `spark.jars` there, these jars would
+    replace the list to which spark-submit has added the jars of `spark.jars.packages`.
+
+    Args:
+        arguments: those that PYSPARK_SUBMIT_ARGS has.
+        jars: `spark.jars` of the profile, joined by commas.
+    """
+    given: list[str] = []
+    others: list[str] = []
+    words = iter(shlex.split(arguments))
+    for word in words:
+        name, _, value = word.partition("=")
+        if name == "--jars":
+            given.append(value or next(words, ""))
+        else:
+            others.append(word)
+    given += [jars or "", os.environ.get(JARS, "")]
+    every = ",".join(text for text in given if text)
+    return shlex.join(["--jars", every, *others] if every else others)
 
 
 def fetched(coordinates: Sequence[tuple[str, str, str]], transitive: bool = False) -> list[Path]:

@@ -82,14 +82,30 @@ def afterimage_columns(self: Any, relation: Any) -> list[dict[str, str]]:
     from pyspark.errors import AnalysisException
     from pyspark.sql import SparkSession
 
+    from dbt_afterimage.storage.missing_relation import is_missing
+
     session = SparkSession.builder.getOrCreate()
     try:
         types = column_types(session.table(str(relation)).schema)
     except AnalysisException as error:
-        if error.getCondition() in ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
+        if is_missing(error):
             return []
         raise DbtRuntimeError(explained(str(error))) from error
     return [{"name": name, "data_type": kind} for name, kind in types.items()]
+
+
+def afterimage_describe_missing(self: Any, relation: Any) -> str:
+    """That a relation does not exist, where it was looked for, and similar names there.
+
+    Args:
+        self: dbt's adapter.
+        relation: the table or view.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.storage.missing_relation import describe_missing
+
+    return describe_missing(SparkSession.builder.getOrCreate(), str(relation))
 
 
 def afterimage_table_format(self: Any) -> str:
@@ -501,6 +517,7 @@ METHODS: dict[str, tuple[Any, Any]] = {
     "afterimage_columns": (afterimage_columns, []),
     "afterimage_compact": (afterimage_compact, ""),
     "afterimage_append": (afterimage_append, None),
+    "afterimage_describe_missing": (afterimage_describe_missing, ""),
     "afterimage_create_table": (afterimage_create_table, None),
     "afterimage_fit_mart": (afterimage_fit_mart, None),
     "afterimage_forget_noted": (afterimage_forget_noted, None),

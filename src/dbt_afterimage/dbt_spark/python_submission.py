@@ -12,10 +12,13 @@ from types import ModuleType, TracebackType
 from typing import Any
 
 from dbt.adapters.base.impl import PythonJobHelper
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark.session import dbt_folder, live_session
-from dbt_afterimage.errors import without_plan
+from dbt_afterimage.errors import is_ours, without_plan
+
+logger = AdapterLogger("afterimage")
 
 
 class SessionPythonJobHelper(PythonJobHelper):
@@ -35,7 +38,8 @@ class SessionPythonJobHelper(PythonJobHelper):
             compiled_code: the user's file, stripped, followed by what dbt generates.
 
         Raises:
-            DbtRuntimeError: whatever the code raises, with the user's file, line and traceback.
+            DbtRuntimeError: whatever the code raises, with the user's file, line and traceback;
+                of an error of this package the message alone, the traceback goes to dbt's log.
         """
         session = live_session(self._parameters)
         lines_on_top = self._blank_lines_on_top()
@@ -48,7 +52,11 @@ class SessionPythonJobHelper(PythonJobHelper):
             # A thread that ends with SystemExit never reports back, and dbt would wait for ever.
             except (Exception, SystemExit) as error:
                 end = lines_on_top + self._raw_code.count("\n") + 1
-                raise DbtRuntimeError(_describe(error, self._name, self._file, end)) from error
+                description = _describe(error, self._name, self._file, end)
+                if not is_ours(error):
+                    raise DbtRuntimeError(description) from error
+                logger.debug(description)
+                raise DbtRuntimeError(str(error)) from error
 
     def _blank_lines_on_top(self) -> int:
         """Lines that dbt stripped off the file's top: a line number is to be that of the file."""

@@ -21,12 +21,13 @@ from dbt.adapters.spark import session as spark_session
 from dbt.flags import get_flags
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_afterimage.dbt_spark.jars import JARS
+from dbt_afterimage.dbt_spark.jars import submit_arguments
 from dbt_afterimage.errors import explained, is_conflict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _TAIL_LINES = 15
 _launch = threading.Lock()
 
@@ -75,11 +76,15 @@ def _ensure_session(parameters: dict[str, Any]) -> None:
         if SparkContext._active_spark_context is not None:
             return
         builder = SparkSession.builder.enableHiveSupport()
-        for name, value in with_more_jars(parameters).items():
-            builder = builder.config(name, value)
+        for name, value in parameters.items():
+            if name != "spark.jars":
+                builder = builder.config(name, value)
+        arguments = submit_arguments(
+            os.environ.get(_ARGUMENTS, "pyspark-shell"), parameters.get("spark.jars")
+        )
         log = dbt_folder("LOG_PATH", "logs") / "spark.log"
         try:
-            with _stderr_to(log):
+            with _stderr_to(log), _variable(_ARGUMENTS, arguments):
                 session = builder.getOrCreate()
         except Exception as error:
             raise DbtRuntimeError(_why(error, log)) from error
@@ -88,13 +93,18 @@ def _ensure_session(parameters: dict[str, Any]) -> None:
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
-def with_more_jars(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The profile's parameters with the jars that a command has fetched for this session."""
-    more = os.environ.get(JARS)
-    if not more:
-        return parameters
-    given = parameters.get("spark.jars")
-    return {**parameters, "spark.jars": f"{given},{more}" if given else more}
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """While this lasts, an environment variable has this value."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 @contextmanager

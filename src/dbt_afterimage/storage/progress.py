@@ -19,24 +19,29 @@ from dbt_afterimage.storage.progress_cache import forget_noted
 
 _one_delete = Lock()
 _TRIES = 10
+_LAST = ("recorded_at", "change_seq", "changed_at", "arrival", "raw_version")
 
 ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a model had applied at its last publication; times are ISO text in UTC."""
+    """What a model had applied at its last publication; times are ISO text in UTC.
+
+    `raw_version` is that of a change log: which versions of the raw tables it had read.
+    """
 
     recorded_at: str | None = None
     change_seq: str | None = None
     changed_at: str | None = None
     arrival: str | None = None
+    raw_version: str | None = None
 
 
 def read_progress(session: SparkSession, table: str, model: str) -> Progress:
     """The last publication of ``model``; all None when it has none."""
     # The row as a whole, not the greatest of each column: a log made anew may end at another place.
-    last = F.max(F.struct("recorded_at", "change_seq", "changed_at", "arrival")).alias("last")
+    last = F.max(F.struct(*_LAST)).alias("last")
     row = (
         session.table(table)
         .filter(F.col("model") == model)
@@ -46,6 +51,7 @@ def read_progress(session: SparkSession, table: str, model: str) -> Progress:
             "last.change_seq",
             F.date_format("last.changed_at", ISO_TIMESTAMP),
             "last.arrival",
+            "last.raw_version",
         )
         .first()
     )
@@ -157,6 +163,7 @@ def really_done(
         greatest(found[1], noted.change_seq),
         greatest(found[2], noted.changed_at),
         noted.arrival,
+        noted.raw_version,
     )
 
 

@@ -63,7 +63,7 @@ def _read(session: SparkSession, progress: str) -> dict[str, Noted]:
         .groupBy("model")
         .agg(
             F.max("recorded_at").cast("string").alias("recorded_at"),
-            F.max_by("raw_version", "recorded_at").alias("raw_version"),
+            F.max_by("raw_version", F.struct("recorded_at", "raw_version")).alias("raw_version"),
         )
         .collect()
     )

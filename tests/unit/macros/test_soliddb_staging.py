@@ -62,6 +62,9 @@ def stage(
         run_query=run_query,
         _raw_columns=lambda relation: [{"name": "id", "data_type": "int"}] if is_landed else [],
         _settings=settings_of,
+        adapter=SimpleNamespace(
+            afterimage_describe_missing=lambda relation: f"{relation.identifier} does not exist."
+        ),
     )
     return normalised(str(render("stage_soliddb_table", "branch", "people", log="the_log")))
 
@@ -168,4 +171,4 @@ def test_without_a_landed_catalogue_the_declared_columns_are_there() -> None:
     sql = stage(is_landed=False, declared={"id": "int"})
     assert "relation_id in (-1)" in sql
     assert "try_cast(id as int)" in sql
-    assert "and its entry declares none" in error_of(is_landed=False)
+    assert "sys_columns does not exist. Fix: " in error_of(is_landed=False)

@@ -186,3 +186,26 @@ def test_change_mask_fits_needs_a_source() -> None:
         render("test_change_mask_fits", "invoices_history")
     for part in ("`change_mask_fits` on invoices_history", "reads no source table", "Move it"):
         assert part in str(caught.value)
+
+
+def test_a_table_that_does_not_exist_is_no_table_without_headers() -> None:
+    """Its declared columns, here the key alone, are not what it has."""
+    settings = {"afterimage": {"system": "qlik_change_table", "key": ["invoice_id"]}}
+    entry = {
+        "source_name": "sales",
+        "name": "invoices__ct",
+        "meta": settings,
+        "columns": {"invoice_id": {"name": "invoice_id", "data_type": "bigint"}},
+    }
+    render = MacroRenderer(
+        _raw_columns=lambda relation: [],
+        _settings=lambda source_name, name: parse_settings(entry),
+        adapter=SimpleNamespace(
+            afterimage_describe_missing=lambda relation: f"{relation} does not exist: it is not."
+        ),
+    )
+    with pytest.raises(CompilationError) as caught:
+        render("stage_qlik_change_table", "sales", "invoices__ct")
+    assert str(caught.value).startswith(
+        "`stage_qlik_change_table`: sales.invoices__ct does not exist: it is not. Fix: "
+    )

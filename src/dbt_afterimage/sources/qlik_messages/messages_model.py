@@ -73,7 +73,7 @@ def build_messages(dbt: Any, session: SparkSession, raw: DataFrame) -> LogBatch:
 
     Raises:
         RawMessagesError: the landed table is none of messages.
-        ValueError: the var `complete_load` names no table of messages.
+        NamedTablesError: the var `complete_load` names no table of messages.
         GapError: messages were purged before they were read, and `on_gap` is `fail`.
         RebuildError: `rebuild_changes` is set, and the raw table lacks what was decoded from it.
         AvroUnavailableError: there are Avro messages, and Spark cannot read Avro.

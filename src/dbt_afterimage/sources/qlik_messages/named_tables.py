@@ -8,6 +8,10 @@ from typing import Any
 from dbt_afterimage.sources.qlik_messages.load_runs import Table
 
 
+class NamedTablesError(ValueError):
+    """`complete_load` names no table of messages; the text is meant for the user."""
+
+
 @dataclass(frozen=True)
 class NamedTables:
     """Tables of a source whose last load is whole, by the word of the user.
@@ -29,7 +33,7 @@ def named_tables(context: dict[str, Any]) -> NamedTables:
         context: as the materialization gives it.
 
     Raises:
-        ValueError: it is no list of names, or no source of messages has a table of a name.
+        NamedTablesError: it is no list of names, or no source of messages has a table of a name.
     """
     given = context["complete_load"]
     names = [given] if isinstance(given, str) else given or []
@@ -37,7 +41,7 @@ def named_tables(context: dict[str, Any]) -> NamedTables:
     is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not is_list or not set(names) <= set(every):
         what = ", ".join(repr(name) for name in names if name not in every) if is_list else given
-        raise ValueError(
+        raise NamedTablesError(
             f"{context['model']}: the var `complete_load` names {what}. Allowed: a list of tables, "
             f"of all sources of messages: {', '.join(sorted(set(every)))}. Nothing was written. "
             "Cure: correct the var."

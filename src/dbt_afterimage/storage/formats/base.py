@@ -37,6 +37,17 @@ class TableFormat(ABC):
         """The table's current version; None where it has none yet. Keeps Spark's caches."""
 
     @abstractmethod
+    def added_rows(
+        self, session: SparkSession, table: str, first: str, last: str
+    ) -> DataFrame | None:
+        """Rows that were added after a version, up to a later one; some may be deleted since.
+
+        Returns:
+            None where that cannot be told: the table has forgotten the versions, or has rewritten
+            rows together with new ones.
+        """
+
+    @abstractmethod
     def append_once(
         self,
         session: SparkSession,

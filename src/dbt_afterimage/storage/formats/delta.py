@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import ClassVar
+from urllib.parse import unquote
 from uuid import uuid4
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -19,6 +21,13 @@ from dbt_afterimage.storage.mart_batch import MartBatch
 
 _NOT_IN_FILES = set(" ,;{}()\n\t=")
 """Characters that Delta allows in names of columns only with column mapping."""
+_MANY = 1000
+"""Of more files or commits than this, nobody asks which rows each has added."""
+
+_COMMIT = (
+    "add struct<path: string, dataChange: boolean, deletionVector: struct<storageType: string>>, "
+    "commitInfo struct<operation: string>"
+)
 
 
 class Delta(TableFormat):
@@ -49,6 +58,33 @@ class Delta(TableFormat):
         """The number of the newest version."""
         row = session.sql(f"describe history {table} limit 1").select("version").first()
         return None if row is None else str(row[0])
+
+    def added_rows(
+        self, session: SparkSession, table: str, first: str, last: str
+    ) -> DataFrame | None:
+        """The files that the commits in between have added, read as Parquet."""
+        versions = range(int(first) + 1, int(last) + 1)
+        if not 0 < len(versions) <= _MANY:
+            return None
+        (detail,) = session.sql(f"describe detail {table}").collect()
+        location = detail["location"]
+        try:
+            paths = _added_paths(
+                session, [f"{location}/_delta_log/{number:020d}.json" for number in versions]
+            )
+            rows = session.table(table)
+            if len(paths) > _MANY:
+                return None
+            if not paths:
+                return rows.limit(0)
+            if detail["properties"].get("delta.columnMapping.mode", "none") != "none":
+                # the files have other names for the columns
+                names = [path.rpartition("/")[2] for path in paths]
+                return rows.filter(F.col("_metadata.file_name").isin(names))
+            files = [path if ":/" in path else f"{location}/{path}" for path in paths]
+            return session.read.schema(rows.schema).option("basePath", location).parquet(*files)
+        except AnalysisException:  # commits or files that were removed meanwhile
+            return None
 
     def append_once(
         self,
@@ -104,6 +140,18 @@ class Delta(TableFormat):
         """Small files, and files that deletion vectors cover in part; large whole ones stay."""
         metrics = session.sql(f"optimize {table}").collect()[0]["metrics"]
         return f"{metrics['numFilesRemoved']:,} data files became {metrics['numFilesAdded']:,}"
+
+
+def _added_paths(session: SparkSession, commits: Sequence[str]) -> list[str]:
+    """Files with new rows.
+
+    A file with a deletion vector was there before, and so were the rows that a delete has written.
+    """
+    actions = session.read.schema(_COMMIT).json(list(commits)).select("*", "_metadata.file_name")
+    deletes = actions.filter("commitInfo.operation = 'DELETE'").select("file_name")
+    added = actions.filter("add.dataChange and add.deletionVector is null")
+    found = added.join(F.broadcast(deletes), "file_name", "left_anti").select("add.path")
+    return [unquote(row["path"]) for row in found.limit(_MANY + 1).collect()]
 
 
 def _is_committed(

@@ -28,6 +28,10 @@ BRANCH_PREFIX = "afterimage_"
 
 _BROADCAST_LIMIT = 100_000
 """Up to this many identities are broadcast, so the table is not shuffled."""
+
+_APPENDS = ("append", "replace", "delete")
+"""Operations after which the rows of appended files are all that is new."""
+
 # A killed run leaves its branch behind; a branch of a live run is younger than this.
 _ABANDONED_AFTER = timedelta(days=1)
 
@@ -54,6 +58,26 @@ class Iceberg(TableFormat):
         """The snapshot id of `main`; None for a table without snapshots."""
         row = session.sql(f"select snapshot_id from {table}.refs where name = 'main'").first()
         return None if row is None else str(row[0])
+
+    def added_rows(
+        self, session: SparkSession, table: str, first: str, last: str
+    ) -> DataFrame | None:
+        """The incremental read, which sees appends only."""
+        snapshots = {
+            str(row["snapshot_id"]): row
+            for row in session.sql(
+                "select snapshot_id, parent_id, operation, summary['added-data-files'] as files "
+                f"from {table}.snapshots"
+            ).collect()
+        }
+        at = last
+        while at != first:
+            snapshot = snapshots.get(at)
+            if snapshot is None or (snapshot["operation"] not in _APPENDS and snapshot["files"]):
+                return None
+            at = str(snapshot["parent_id"])
+        reader = session.read.option("start-snapshot-id", first).option("end-snapshot-id", last)
+        return reader.table(table)
 
     def append_once(
         self,

@@ -1,0 +1,133 @@
+"""Late records: those that were added to the raw tables since a run, at positions it had passed.
+
+The tables' versions tell which rows were added. The staging view's own statement over these rows
+alone gives their positions; what is read at these positions is the staging view again. So a wrong
+guess here can only make a run read more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.change_log.raw_version import Version
+from dbt_afterimage.storage.formats import format_named
+from dbt_afterimage.storage.temp_view import temporary_view
+
+_FEW = 100
+"""How many positions a condition names; more of them are read as a range."""
+
+
+@dataclass(frozen=True)
+class _Added:
+    """Rows of a table that a run has not read.
+
+    Attributes:
+        rows: with all columns of the table.
+        is_exact: no row is among them that an earlier run has read.
+    """
+
+    rows: DataFrame
+    is_exact: bool = True
+
+
+def late_records(
+    session: SparkSession,
+    read: Mapping[str, Version] | None,
+    now: Mapping[str, Version],
+    log: DataFrame,
+    floor: str,
+) -> Column | None:
+    """Condition on change_seq: at a position where records were added at or before ``floor``.
+
+    Args:
+        session: the live Spark session.
+        read: the versions that earlier runs have read; None where that is not known.
+        now: the versions that there are; the first one is that of the staging view.
+        log: the change log.
+        floor: behind this position everything is read.
+
+    Returns:
+        None where the statement of a view cannot be had.
+    """
+    tables = [name for name, version in now.items() if version[0] not in ("view", "absent")]
+    if read is not None and all(read.get(name) == now[name] for name in tables):
+        return F.lit(False)
+    added = {
+        name: _added(session, name, None if read is None else read.get(name), now[name])
+        for name in tables
+    }
+    try:
+        with ExitStack() as views:
+            names = {
+                name: views.enter_context(temporary_view(of.rows)) for name, of in added.items()
+            }
+            staged: DataFrame | None = None
+            for name in reversed([name for name, version in now.items() if version[0] == "view"]):
+                statement = _statement(session, name)
+                if statement is None:
+                    return None
+                staged = session.sql(_with_names(statement, names))
+                names[name] = views.enter_context(temporary_view(staged))
+            if staged is None:
+                return None
+            is_exact = all(of.is_exact for of in added.values())
+            return _positions(staged, floor, None if is_exact else log)
+    except AnalysisException:
+        return None
+
+
+def _positions(staged: DataFrame, floor: str, log: DataFrame | None) -> Column:
+    seq = F.col("change_seq")
+    is_change = F.col("change_oper").isNull() | (F.col("change_oper") != "L")
+    found = staged.filter(is_change & (seq <= floor)).select(seq).distinct()
+    few = found.limit(_FEW + 1).collect()
+    if few and log is not None:
+        found = found.join(log.filter(seq <= floor).select(seq), "change_seq", "left_anti")
+        few = found.limit(_FEW + 1).collect()
+    if len(few) <= _FEW:
+        return seq.isin([row[0] for row in few]) if few else F.lit(False)
+    first, last = found.agg(F.min(seq), F.max(seq)).collect()[0]
+    return seq.between(first, last)
+
+
+def _statement(session: SparkSession, view: str) -> str | None:
+    """The text of a staging view, which stands behind its properties."""
+    (row,) = session.sql(f"show create table {view}").collect()
+    _, _, text = row[0].partition("'afterimage.definition'")
+    found = re.search(r"\nAS\s(.*)", text, re.DOTALL)
+    return None if found is None else found[1]
+
+
+def _with_names(statement: str, names: Mapping[str, str]) -> str:
+    """A statement that reads other relations."""
+
+    def replaced(text: str, name: str) -> str:
+        spelled = re.escape(name)
+        return re.sub(rf"(?<![\w.`]){spelled}(?![\w.`])", names[name], text)
+
+    # the longest first: a name may be the end of another one
+    return reduce(replaced, sorted(names, key=len, reverse=True), statement)
+
+
+def _added(session: SparkSession, name: str, read: Version | None, now: Version) -> _Added:
+    """What was added since a version; all rows where that is not known."""
+    rows = session.table(name)
+    if read == now:
+        return _Added(rows.limit(0))
+    if read is None:
+        return _Added(rows, is_exact=False)
+    if read[0] == "absent" or (read[0] == "iceberg" and read[1] == "none"):
+        return _Added(rows)
+    if read[:-1] != now[:-1]:
+        # a table of another format or with another identity has taken its place
+        return _Added(rows, is_exact=False)
+    found = format_named(now[0]).added_rows(session, name, read[-1], now[-1])
+    return _Added(rows, is_exact=False) if found is None else _Added(found)

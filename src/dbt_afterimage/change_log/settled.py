@@ -1,0 +1,82 @@
+"""Late records of raw tables that do not tell which rows were added.
+
+They are counted, and a run that does not read them warns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from dbt_afterimage.change_log.raw_version import Settled
+from dbt_afterimage.change_log.read import Reading
+from dbt_afterimage.sequence import Positions
+
+logger = AdapterLogger("afterimage")
+
+
+def count_settled(
+    context: dict[str, Any],
+    where: Positions,
+    staged: DataFrame,
+    reading: Reading,
+    before: Settled | None,
+    change_seq: str | None,
+    arrival: str | None,
+) -> Settled | None:
+    """Count the records that the next run will not read, and warn if this one missed some.
+
+    Args:
+        context: as the materialization gives it.
+        where: the arithmetic on positions.
+        staged: the staging model.
+        reading: what this run has read.
+        before: what an earlier run counted, None where none did.
+        change_seq: up to which position the log has read after this run.
+        arrival: the greatest mark of arrival that was read, None where there are no marks.
+    """
+    floor = where.not_read_again(change_seq) if change_seq else ""
+    # by marks nobody reads what is older than the marks that this run has read
+    first_mark = reading.marks.first if reading.marks else None
+    is_counted = bool(floor) and (arrival is None or first_mark is not None)
+    is_compared = (
+        before is not None
+        and reading.floor is not None
+        and before.change_seq <= reading.floor
+        and context["backfill_from"] is None
+    )
+    if not is_counted and not is_compared:
+        return None
+    is_before = (
+        _is_settled(where, before.change_seq, before.before_arrival) if before else F.lit(False)
+    )
+    rows = (
+        staged.filter(F.col("load_id").isNull())
+        .agg(F.count_if(is_before), F.count_if(_is_settled(where, floor, first_mark)))
+        .collect()[0]
+    )
+    if is_compared and before is not None and rows[0] > before.records:
+        logger.warning(_describe(context, before, rows[0] - before.records))
+    return Settled(floor, first_mark, rows[1]) if is_counted else None
+
+
+def _is_settled(where: Positions, floor: str, before_arrival: str | None) -> Column:
+    seq, arrival = F.col("change_seq"), F.col("arrival")
+    settled = (seq >= where.lowest) & (seq <= floor)
+    return settled if before_arrival is None else settled & (arrival < before_arrival)
+
+
+def _describe(context: dict[str, Any], before: Settled, more: int) -> str:
+    where = f"at or before change_seq {before.change_seq}"
+    if before.before_arrival is not None:
+        where += f" and in marks of arrival before {before.before_arrival}"
+    return (
+        f"{context['model']}: the raw table has {more:,} more records {where} than the last run "
+        "counted. They came too late for the look-back or are copies, and this run has not read "
+        "them: a raw table that is neither Iceberg nor Delta does not tell which rows are new. "
+        "Fix: find them with the data test `conserved`, then run once with --vars "
+        "'{backfill_from: \"...\"}', the change_seq or the time of the oldest one."
+    )
