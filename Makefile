@@ -28,7 +28,7 @@ FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka test lint lint-code lint-sql \
 	test-unit test-dbt test-functional test-iceberg test-delta test-properties test-mutations \
-	bench bench-sweeps bench-upkeep bench-soliddb bench-kafka docs lock clean
+	bench bench-sweeps bench-compaction bench-soliddb bench-kafka docs lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -106,19 +106,19 @@ test-mutations: $(SETUP_DONE) ## break each rule of history on purpose: the test
 
 # For example: make bench FORMAT=delta BENCH_ARGS="--keys 100000 --changes 10000 --repeats 5"
 BENCH_ARGS ?=
-bench: $(SETUP_DONE) ## what each step of a table's chain costs, beside plain appends and rivals
+bench: $(SETUP_DONE) ## measure each step of a table's chain against its baselines: plain appends, MERGEs, dbt snapshot
 	$(WITH_ENV) python -m benchmarks --table-format $(FORMAT) $(BENCH_ARGS)
 
-bench-sweeps: $(SETUP_DONE) ## the same with one size growing: changes, keys, columns, closed versions, tables, threads; hours
+bench-sweeps: $(SETUP_DONE) ## the same as one size varies: changes, keys, columns, closed versions, tables, threads; hours
 	$(WITH_ENV) python -m benchmarks.sweeps --table-format $(FORMAT) $(BENCH_ARGS)
 
-bench-upkeep: $(SETUP_DONE) ## 200 small batches, then the same after `compact`; an hour
-	$(WITH_ENV) python -m benchmarks.upkeep --table-format $(FORMAT) $(BENCH_ARGS)
+bench-compaction: $(SETUP_DONE) ## measure 200 small batches, then the effect of `compact`; an hour
+	$(WITH_ENV) python -m benchmarks.compaction --table-format $(FORMAT) $(BENCH_ARGS)
 
-bench-soliddb: $(SETUP_DONE) ## how fast rows of solidDB are decoded, beside reading them decoded
+bench-soliddb: $(SETUP_DONE) ## measure how fast solidDB rows are decoded, compared with reading decoded rows
 	$(WITH_ENV) python -m benchmarks.soliddb_decoding $(BENCH_ARGS)
 
-bench-kafka: $(SETUP_DONE) ## how fast messages are landed and decoded, beside a plain copy of the topic
+bench-kafka: $(SETUP_DONE) ## measure how fast messages are ingested and decoded, compared with a plain copy of the topic
 	$(WITH_ENV) python -m benchmarks.kafka_throughput --table-format $(FORMAT) $(BENCH_ARGS)
 
 docs: setup ## build dbt's documentation of your warehouse: target/static_index.html
