@@ -1,62 +1,62 @@
-# The project's commands: `make demo` first, then `make test`; `make` alone lists them all.
+# The project's commands. Start with `make demo`, then `make test`; `make` alone lists all commands.
 #
-# Every command that needs the environment makes it first, once: see scripts/setup.sh.
-# AFTERIMAGE_WAREHOUSE moves the warehouse folder (default: warehouse/); tests never touch it.
+# Every command that needs the environment creates it once, before it runs: see scripts/setup.sh.
+# AFTERIMAGE_WAREHOUSE moves the warehouse folder (default: warehouse/); tests never use that folder.
 
 .DEFAULT_GOAL := help
-# Two dbt processes on one embedded metastore lock each other out, so no two targets run at once.
+# Two dbt processes that share an embedded metastore block each other, so targets never run in parallel.
 .NOTPARALLEL:
 
 WITH_ENV := scripts/with_env.sh
 SCRATCH := scripts/with_env.sh --scratch
 SETUP_DONE := .venv/.setup_done
-# The demos as the tests build them, in a warehouse of their own, kept so that their SQL can be linted.
+# The tests build the demos in this folder, in a separate warehouse. It is kept so that sqlfluff can lint the SQL.
 DEMO := .scratch/demo
 DEMO_DONE := $(DEMO)/.done
 DEMO_SOURCES := dbt_project.yml profiles.yml.example \
 	$(shell find macros models python_models seeds src tests/singular -type f ! -name '*.pyc' 2>/dev/null)
-# What depends on the table format. The others read tables, or build views, and would show the same twice.
+# Tests of what depends on the table format. All other tests would only show the same result twice.
 DELTA_TESTS := $(addprefix tests/functional/test_,concurrent_runs.py change_log.py::test_a_repaired_record_resolves_the_rejected_one \
 	files_stay.py::test_a_late_batch_leaves_files_without_its_keys_alone \
 	compact.py::test_the_same_rows_are_in_fewer_files compact.py::test_nothing_is_done_twice \
 	demo.py publication.py python_models.py raw_files.py readers.py readme.py source_changes.py unchanged.py)
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
-# Each has a Spark of its own: two cores and up to 4 GiB. `make test WORKERS=1` runs one test at a time.
+# Each worker starts its own Spark: two cores and up to 4 GiB. `make test WORKERS=1` runs one test at a time.
 WORKERS ?= 2
 FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka test lint lint-code lint-sql \
 	test-unit test-dbt test-functional test-iceberg test-delta test-properties test-mutations \
-	bench bench-sweeps bench-upkeep bench-soliddb bench-kafka docs lock clean
+	bench bench-sweeps bench-compaction bench-soliddb bench-kafka docs lock clean
 
-help: ## list these commands
+help: ## list all commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-setup: $(SETUP_DONE) profiles.yml ## make .venv with the locked packages, find Java, make profiles.yml
+setup: $(SETUP_DONE) profiles.yml ## create .venv with the locked packages, find Java, create profiles.yml
 
 $(SETUP_DONE): pyproject.toml requirements.txt requirements-build.txt
 	@scripts/setup.sh
 
-# Only when it is missing: a profile that you changed stays as it is.
+# Only if it is missing: an existing profile is never overwritten.
 profiles.yml:
 	@cp profiles.yml.example profiles.yml
 
-demo: setup ## land the demo's change tables, build everything twice, show what was built
+demo: setup ## ingest the demo's change tables in two batches, build everything after each, show the result
 	@$(WITH_ENV) afterimage demo
 
-demo-openedge: setup ## the same with the change tables of an OpenEdge database
+demo-openedge: setup ## the demo with the change tables of an OpenEdge database
 	@$(WITH_ENV) afterimage demo --system openedge
 
-demo-soliddb: setup ## the same from the transaction log of a solidDB server
+demo-soliddb: setup ## the demo with the transaction log of a solidDB server
 	@$(WITH_ENV) afterimage demo --system soliddb
 
-demo-kafka: setup ## the same from Qlik messages, by way of a Kafka broker that it starts
+demo-kafka: setup ## the demo with Qlik messages, through a Kafka broker that it starts
 	@$(WITH_ENV) afterimage demo --system kafka
 
-test: lint-code test-unit test-iceberg lint-sql test-delta ## lint, unit tests, functional tests on Iceberg and Delta: about half an hour on two cores
+test: lint-code test-unit test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: about half an hour on two cores
 
-lint: lint-code lint-sql ## Python, YAML, shell and SQL, and a description for everything
+lint: lint-code lint-sql ## lint Python, YAML, shell and SQL, and check that everything has a description
 
 lint-code: $(SETUP_DONE)
 	$(WITH_ENV) ruff check .
@@ -71,7 +71,7 @@ lint-code: $(SETUP_DONE)
 lint-sql: $(DEMO_DONE)
 	scripts/with_env.sh --scratch-in $(DEMO) scripts/check_sql.sh
 
-test-unit: $(SETUP_DONE) ## functions, rendered macros and scripts, without a JVM where possible
+test-unit: $(SETUP_DONE) ## test functions, rendered macros and scripts, mostly without a JVM
 	$(SCRATCH) pytest tests/unit $(PYTEST_ARGS)
 
 # The second `dbt build` of each demo runs dbt's unit tests and data tests.
@@ -80,11 +80,11 @@ $(DEMO_DONE): $(SETUP_DONE) $(DEMO_SOURCES)
 		--table-format iceberg --demos-in $(DEMO)
 	@touch $(DEMO_DONE)
 
-test-dbt: $(DEMO_DONE) ## the demos: dbt's unit tests and data tests, and the values in their marts
+test-dbt: $(DEMO_DONE) ## build the demos, run their dbt unit and data tests, check the values in their marts
 
-test-functional: test-iceberg test-delta ## real dbt runs on Iceberg, then on Delta, and the tables they leave
+test-functional: test-iceberg test-delta ## run dbt on Iceberg, then on Delta, and check the tables
 
-# The demos are among these tests, so `make lint-sql` finds them built.
+# These tests build the demos, so `make lint-sql` need not build them again.
 test-iceberg: $(SETUP_DONE)
 	$(FUNCTIONAL) tests/functional --ignore tests/functional/nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(DEMO))
 	@$(if $(PYTEST_ARGS),,touch $(DEMO_DONE))
@@ -92,9 +92,9 @@ test-iceberg: $(SETUP_DONE)
 test-delta: $(SETUP_DONE)
 	$(FUNCTIONAL) $(DELTA_TESTS) --table-format delta $(PYTEST_ARGS)
 
-# 22 shapes of 510 streams are 11,220. The first line is the suite; FORMAT=delta runs it on Delta.
+# The first command runs 22 shapes of 510 streams, 11,220 in all. FORMAT=delta runs it on Delta.
 FORMAT ?= iceberg
-test-properties: $(SETUP_DONE) ## 10,000 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
+test-properties: $(SETUP_DONE) ## 11,220 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
 	$(SCRATCH) pytest tests/functional/properties --table-format $(FORMAT) --all-shapes --streams 510 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_kills.py --table-format $(FORMAT) --kills 50 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_land_kafka.py --table-format iceberg --landing-kills 20 $(PYTEST_ARGS)
@@ -106,29 +106,29 @@ test-mutations: $(SETUP_DONE) ## break each rule of history on purpose: the test
 
 # For example: make bench FORMAT=delta BENCH_ARGS="--keys 100000 --changes 10000 --repeats 5"
 BENCH_ARGS ?=
-bench: $(SETUP_DONE) ## what each step of a table's chain costs, beside plain appends and rivals
+bench: $(SETUP_DONE) ## measure each step of a table's chain against its baselines: plain appends, MERGEs, dbt snapshot
 	$(WITH_ENV) python -m benchmarks --table-format $(FORMAT) $(BENCH_ARGS)
 
-bench-sweeps: $(SETUP_DONE) ## the same with one size growing: changes, keys, columns, closed versions, tables, threads; hours
+bench-sweeps: $(SETUP_DONE) ## the same as one size varies: changes, keys, columns, closed versions, tables, threads; hours
 	$(WITH_ENV) python -m benchmarks.sweeps --table-format $(FORMAT) $(BENCH_ARGS)
 
-bench-upkeep: $(SETUP_DONE) ## 200 small batches, then the same after `compact`; an hour
-	$(WITH_ENV) python -m benchmarks.upkeep --table-format $(FORMAT) $(BENCH_ARGS)
+bench-compaction: $(SETUP_DONE) ## measure 200 small batches, then the effect of `compact`; an hour
+	$(WITH_ENV) python -m benchmarks.compaction --table-format $(FORMAT) $(BENCH_ARGS)
 
-bench-soliddb: $(SETUP_DONE) ## how fast rows of solidDB are decoded, beside reading them decoded
+bench-soliddb: $(SETUP_DONE) ## measure how fast solidDB rows are decoded, compared with reading decoded rows
 	$(WITH_ENV) python -m benchmarks.soliddb_decoding $(BENCH_ARGS)
 
-bench-kafka: $(SETUP_DONE) ## how fast messages are landed and decoded, beside a plain copy of the topic
+bench-kafka: $(SETUP_DONE) ## measure how fast messages are ingested and decoded, compared with a plain copy of the topic
 	$(WITH_ENV) python -m benchmarks.kafka_throughput --table-format $(FORMAT) $(BENCH_ARGS)
 
-docs: setup ## build dbt's documentation of your warehouse: target/static_index.html
+docs: setup ## build the dbt docs of your warehouse: target/static_index.html
 	$(WITH_ENV) dbt docs generate --static
 	@echo "Open target/static_index.html in a browser."
 
-lock: $(SETUP_DONE) ## write requirements*.txt anew from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)
+lock: $(SETUP_DONE) ## recreate requirements*.txt from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)
 	scripts/lock.sh $(LOCK_ARGS)
 
-clean: ## remove what runs leave behind; .venv, profiles.yml and the warehouse stay
+clean: ## remove temporary files; .venv, profiles.yml and the warehouse stay
 	rm -rf .scratch target logs dbt_packages metastore_db derby.log spark-warehouse artifacts build dist
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +

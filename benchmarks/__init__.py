@@ -1,1 +1,1 @@
-"""What each step costs, beside what the disk allows and beside rivals: `make bench`."""
+"""Benchmarks: what each step costs, compared with plain writes and other baselines."""

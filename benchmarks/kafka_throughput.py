@@ -1,12 +1,12 @@
-"""How fast messages are landed and decoded, beside a plain copy of the same topic.
+"""How fast messages are ingested and decoded, compared with a plain copy of the topic.
 
     make bench-kafka BENCH_ARGS="--messages 200000 --repeats 3"
 
-A broker of its own, on loopback, holds seeded messages: JSON in the Qlik envelope, nine updates
-with before images to one insert. The cases run one after the other in each repeat, the first of
-which warms Java up and does not count. Each writes into a table that is not there yet: Spark's own
-stream from Kafka into a table, `land kafka`, decoding what was landed without writing it, and the
-whole model that decodes and writes.
+Starts a Kafka broker on loopback and produces reproducible messages: JSON in the Qlik envelope,
+nine updates with before images per insert. Each repeat measures four cases, one after the other:
+Spark's own stream from the topic to a new table; `afterimage land kafka` to a new raw table;
+decoding the raw messages without writing them; and the model that decodes and writes. The first
+repeat warms up the JVM and does not count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.measuring import options_of, timed, write_result
+from benchmarks.measuring import common_options, timed, write_result
 from benchmarks.project import SCHEMA
 from benchmarks.session import Bench, running_bench
 from dbt_afterimage.dbt_spark.jars import avro_jars, give_to_spark, kafka_jars
@@ -39,7 +39,7 @@ COLUMNS = {
     **{f"n{number:02}": "decimal(12,2)" for number in range(1, 5)},
 }
 COPY, LAND, DECODE, MODEL = "plain copy", "land kafka", "decode", "decode and write, by dbt"
-# what decoding asks of a source's settings
+# the source settings that decoding needs
 SETTINGS = {
     "table_from": "topic",
     "table_header": None,
@@ -49,7 +49,7 @@ SETTINGS = {
 
 
 def produce(session: SparkSession, broker: Broker, count: int) -> None:
-    """Send messages to three partitions, by key."""
+    """Produce messages to three partitions."""
     operation = "if(id % 10 = 0, 'INSERT', 'UPDATE')"
     message = (
         f"named_struct('data', {_image(0)}, 'beforeData', if(id % 10 = 0, null, {_image(1)}), "
@@ -75,7 +75,7 @@ def produce(session: SparkSession, broker: Broker, count: int) -> None:
 
 
 def _image(age: int) -> str:
-    """Values as Qlik writes them: whole numbers as numbers, NUMERIC as text."""
+    """Values as Qlik writes them: integers as numbers, NUMERIC as text."""
     values = ["'id', id % 100000"]
     for name, kind in COLUMNS.items():
         drawn = f"xxhash64(id - {age}, '{name}')"
@@ -88,7 +88,7 @@ def _image(age: int) -> str:
 
 
 def copy(bench: Bench, broker: Broker) -> None:
-    """What Spark does on its own: the topic's messages into a table."""
+    """Copy the topic to a table with Spark's own stream: the baseline."""
     checkpoint = bench.folder / f"checkpoint_{time.monotonic_ns()}"
     (
         bench.session.readStream.format("kafka")
@@ -105,35 +105,38 @@ def copy(bench: Bench, broker: Broker) -> None:
 
 
 def decode(bench: Bench) -> None:
-    """The landed messages, decoded and thrown away."""
+    """Decode the raw messages and discard the result."""
     raw = bench.session.table("raw_kafka.messages")
     rows = Decoder(bench.session, SETTINGS, None).decoded(raw, {JSON}, {})
     rows.write.format("noop").mode("overwrite").save()
 
 
 def measure(bench: Bench, broker: Broker, repeats: int) -> dict[str, list[float]]:
-    """Seconds by case, without those of the first round."""
+    """Measure the cases; returns seconds by case, without the first repeat."""
     seconds: dict[str, list[float]] = defaultdict(list)
 
-    def note(case: str, action: Callable[[], Any]) -> None:
+    def measure_case(case: str, action: Callable[[], Any]) -> None:
         seconds[case].append(timed(action)[0])
 
-    given = arguments(broker.address, topics=[TOPIC])
+    operation_arguments = arguments(broker.address, topics=[TOPIC])
     for _ in range(1 + repeats):
         for table in (f"{SCHEMA}.copied", "raw_kafka.messages", f"{SCHEMA}.raw_kafka_messages"):
             bench.session.sql(f"drop table if exists {table}")
         bench.session.sql(f"drop table if exists {SCHEMA}.afterimage_progress")
-        note(COPY, lambda: copy(bench, broker))
-        note(LAND, lambda: bench.dbt("run-operation", "land_kafka", "--args", given))
-        note(DECODE, lambda: decode(bench))
-        note(MODEL, lambda: bench.dbt("run", "--select", "raw_kafka_messages"))
+        measure_case(COPY, lambda: copy(bench, broker))
+        measure_case(
+            LAND,
+            lambda: bench.dbt("run-operation", "land_kafka", "--args", operation_arguments),
+        )
+        measure_case(DECODE, lambda: decode(bench))
+        measure_case(MODEL, lambda: bench.dbt("run", "--select", "raw_kafka_messages"))
     return {case: taken[1:] for case, taken in seconds.items()}
 
 
 def main() -> None:
-    """Measure, check what was measured, print."""
-    parser = options_of(__doc__)
-    parser.add_argument("--messages", type=int, default=200_000)
+    """Measure, check that all messages were decoded, and print."""
+    parser = common_options(__doc__)
+    parser.add_argument("--messages", type=int, default=200_000, help="messages in the topic")
     options = parser.parse_args()
     give_to_spark([*kafka_jars(), *avro_jars()])
 
@@ -153,7 +156,7 @@ def main() -> None:
     medians = {case: statistics.median(taken) for case, taken in seconds.items()}
     print(
         f"{options.table_format}: {options.messages:,} messages, {len(COLUMNS)} columns, "
-        f"median of {options.repeats}\n\n| case | seconds | messages/s | times the copy |\n"
+        f"median of {options.repeats}\n\n| case | seconds | messages/s | times the plain copy |\n"
         "|---|---|---|---|"
     )
     for case, median in medians.items():

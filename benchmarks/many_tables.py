@@ -1,10 +1,10 @@
-"""What a project of many tables costs dbt: part of `make bench-sweeps`.
+"""What a project with many tables costs: part of `make bench-sweeps`.
 
     python -m benchmarks.many_tables --tables 10 --threads 2
 
-One table has raw tables of its own, the others read a second pair. Measured are runs in which one
-table has changes, none has, and with --all, all have; beside them stands a project of as many plain
-views, which is what dbt costs on its own.
+One chain has raw tables of its own; all others share a second pair. Measures runs in which one
+table has changes, no table has changes and, with --all, all tables have changes. With --views it
+measures the baseline instead: a project of as many plain views, which shows the cost of dbt alone.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.feed import Feed, land, land_batch
-from benchmarks.measuring import options_of, timed, write_result
+from benchmarks.measuring import common_options, timed, write_result
 from benchmarks.project import RAW_SCHEMA, SCHEMA, chain_models, raw_source
 from benchmarks.session import Bench, running_bench
+from benchmarks.workload import Workload, append_batch, create_raw_tables
 from tests.functional.project_files import write_files, write_settings
 
 ONE, ALL, NONE, VIEWS = "one table changed", "all tables changed", "nothing new", "plain views"
 MODELS_PER_TABLE = 5
 QUIET_SCHEMA = f"{RAW_SCHEMA}_quiet"
-FEED = Feed(keys=1_000, columns=10, changes=1_000)
+WORKLOAD = Workload(keys=1_000, columns=10, changes=1_000)
 
 
 def write_tables(folder: Path, tables: int) -> None:
-    """Write a project of so many chains; the first one reads the busy raw tables."""
+    """Write a project with this many chains; the first one has raw tables of its own."""
     write_settings(folder, "bench")
     models: dict[str, Any] = {}
     sources = []
@@ -43,7 +43,7 @@ def write_tables(folder: Path, tables: int) -> None:
 
 
 def write_views(folder: Path, tables: int) -> None:
-    """Write a project of as many models, all of them views that read nothing."""
+    """Write a project with as many models, all of them views that read nothing."""
     write_settings(folder, "bench")
     names = [f"v{number:03}.sql" for number in range(tables * MODELS_PER_TABLE)]
     view = "{{ config(materialized='view') }}\nselect 1 as one\n"
@@ -51,17 +51,17 @@ def write_views(folder: Path, tables: int) -> None:
 
 
 def measure(bench: Bench, repeats: int, *, with_all: bool) -> dict[str, list[float]]:
-    """Seconds by case."""
+    """Measure the runs; returns seconds by case."""
     seconds: dict[str, list[float]] = defaultdict(list)
     schemas = (RAW_SCHEMA, QUIET_SCHEMA)
     for schema in schemas:
-        land(bench.session, FEED, schema, bench.table_format)
+        create_raw_tables(bench.session, WORKLOAD, schema, bench.table_format)
     bench.dbt("run")
     batch = 0
 
     def run(case: str, *changed: str) -> None:
         for schema in changed:
-            land_batch(bench.session, FEED, schema, batch)
+            append_batch(bench.session, WORKLOAD, schema, batch)
         seconds[case].append(timed(partial(bench.dbt, "run"))[0])
 
     cases: list[Callable[[], None]] = [partial(run, ONE, RAW_SCHEMA), partial(run, NONE)]
@@ -75,19 +75,19 @@ def measure(bench: Bench, repeats: int, *, with_all: bool) -> dict[str, list[flo
 
 
 def measure_views(bench: Bench, repeats: int) -> dict[str, list[float]]:
-    """Seconds of a run of the project of views."""
+    """Measure runs of the project of views."""
     bench.session.sql(f"create schema if not exists {SCHEMA}")
     seconds = [timed(partial(bench.dbt, "run"))[0] for _ in range(1 + repeats)]
     return {VIEWS: seconds[1:]}
 
 
 def main() -> None:
-    """Measure one number of tables with one number of threads, and write the figures."""
-    parser = options_of(__doc__)
-    parser.add_argument("--tables", type=int, default=10)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--all", action="store_true", help="also runs in which all have changes")
-    parser.add_argument("--views", action="store_true", help="the project of views instead")
+    """Measure, print and write the figures for one number of tables and threads."""
+    parser = common_options(__doc__)
+    parser.add_argument("--tables", type=int, default=10, help="tables in the project")
+    parser.add_argument("--threads", type=int, default=2, help="dbt threads")
+    parser.add_argument("--all", action="store_true", help="also measure changes in all tables")
+    parser.add_argument("--views", action="store_true", help="measure plain views instead")
     options = parser.parse_args()
     write = partial(write_views if options.views else write_tables, tables=options.tables)
     with running_bench(options.table_format, write, options.threads) as bench:

@@ -1,9 +1,9 @@
-"""What all benchmarks share: their options, and a clock."""
+"""What all benchmarks share: command line options, a result writer and a timer."""
 
 from __future__ import annotations
 
 import time
-from argparse import ArgumentParser
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -11,27 +11,29 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def options_of(description: str | None) -> ArgumentParser:
-    """Reads the options that every benchmark of tables has.
+def common_options(description: str | None) -> ArgumentParser:
+    """A parser with the options that every benchmark of tables has.
 
     Args:
         description: the module's docstring.
     """
-    parser = ArgumentParser(description=description)
+    parser = ArgumentParser(description=description, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--table-format", choices=("iceberg", "delta"), default="iceberg")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--results", type=Path, default=Path(".scratch/bench"))
+    parser.add_argument("--repeats", type=int, default=3, help="repeats; figures are their medians")
+    parser.add_argument(
+        "--results", type=Path, default=Path(".scratch/bench"), help="folder for the results"
+    )
     return parser
 
 
 def write_result(folder: Path, name: str, text: str) -> None:
-    """Write a file into the folder of --results."""
+    """Write a file to the results folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text, encoding="utf-8")
 
 
 def timed(action: Callable[[], T]) -> tuple[float, T]:
-    """How many seconds an action takes, and what it returns."""
-    began = time.perf_counter()
+    """The seconds that an action takes, and its return value."""
+    started = time.perf_counter()
     result = action()
-    return time.perf_counter() - began, result
+    return time.perf_counter() - started, result

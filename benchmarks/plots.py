@@ -1,4 +1,4 @@
-"""Plots of what was measured."""
+"""Plots of the measured figures."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 def plot(file: Path, title: str, size: str, points: Mapping[int, Mapping[str, float]]) -> None:
-    """Draw one line per case, seconds over a size, both in powers of ten.
+    """Draw one line per case: seconds by size, on logarithmic axes.
 
     Args:
         file: the PNG to write.
-        title: of the plot.
-        size: what grows.
-        points: seconds by case, by size.
+        title: title of the plot.
+        size: label of the x axis: the size that grows.
+        points: by size, the seconds of each case.
     """
     import matplotlib as mpl
 
@@ -26,7 +26,7 @@ def plot(file: Path, title: str, size: str, points: Mapping[int, Mapping[str, fl
     sizes = list(points)
     for case in next(iter(points.values())):
         seconds = [points[value][case] for value in sizes]
-        # what a step is compared with is dashed
+        # baselines are dashed
         style = "--" if case.startswith(("append", "hand-written", "plain")) else "-"
         axes.plot(sizes, seconds, style, marker="o", label=case)
     # a size may be 0

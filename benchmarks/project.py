@@ -1,4 +1,4 @@
-"""The dbt project that is measured: one change table and its chain, and a snapshot as a rival."""
+"""The dbt project that is measured: one change table, its chain, and a dbt snapshot as baseline."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ SCHEMA = "bench"
 RAW_SCHEMA = "bench_raw"
 CHAIN = ("stg_items", "items_changes", "items_history", "items_current", "items_field_changes")
 
-# What a team without a change log would do: keep the state of the source at each run.
-# Its table marks rows as deleted on Delta, as our marts do. `none` elsewhere: dbt-spark makes of an
-# empty set of properties a clause that Spark cannot parse.
+# What a team without a change log would do: store the source's state at each run. On Delta the
+# snapshot's table has deletion vectors, as our marts have. On Iceberg the config is `none`, because
+# dbt-spark renders an empty set of properties as a clause that Spark cannot parse.
 SNAPSHOT = """\
 {% snapshot items_snapshot %}
 {{ config(
@@ -36,11 +36,11 @@ select * from {{ source('state', 'items_state') }}
 
 
 def chain_models(table: str, raw: str) -> dict[str, Any]:
-    """The models of one table, by their files.
+    """The models of one table's chain, by file name.
 
     Args:
-        table: what their names are made of.
-        raw: the source with its raw tables, `items` and `items__ct`.
+        table: the table's name, part of the models' names.
+        raw: the source that has the raw tables `items` and `items__ct`.
     """
     staging = f"{{{{ stage_qlik_change_table('{raw}', 'items__ct', base='items') }}}}\n"
     return {
@@ -52,7 +52,7 @@ def chain_models(table: str, raw: str) -> dict[str, Any]:
 
 
 def write_project(folder: Path, name: str = "bench") -> None:
-    """Write the project's files into a new folder."""
+    """Write the project's files to a new folder."""
     sources = [raw_source("raw", RAW_SCHEMA), _source("state", SCHEMA, {"items_state": {}})]
     write_settings(folder, name)
     models = chain_models("items", "raw")
@@ -61,7 +61,7 @@ def write_project(folder: Path, name: str = "bench") -> None:
 
 
 def write_profiles(folder: Path, threads: int = 2) -> None:
-    """Write the example's profile with the benchmark's schema; one thread keeps steps apart."""
+    """Write `profiles.yml.example` with the benchmark's schema and number of dbt threads."""
     profile = _example_profile()
     for output in profile["afterimage"]["outputs"].values():
         output["schema"] = SCHEMA
@@ -70,13 +70,13 @@ def write_profiles(folder: Path, threads: int = 2) -> None:
 
 
 def spark_settings(table_format: str) -> dict[str, str]:
-    """What the example's profile says to Spark, versions of jars among it."""
+    """The Spark settings of `profiles.yml.example`, with the versions of the jars."""
     output = _example_profile()["afterimage"]["outputs"][table_format]
     return dict(output["server_side_parameters"])
 
 
 def raw_source(name: str, schema: str) -> dict[str, Any]:
-    """A source of dbt with the raw tables of one chain."""
+    """A dbt source with the raw tables of one chain."""
     settings = {"system": "qlik_change_table", "key": ["id"], "base": {"kind": "frozen"}}
     return _source(name, schema, {"items__ct": {"afterimage": settings}, "items": {}})
 
@@ -86,6 +86,6 @@ def _example_profile() -> Any:
 
 
 def _source(name: str, schema: str, tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """A source of dbt, with the `meta` of each table."""
+    """A dbt source, from the `meta` of each table."""
     listed = [{"name": table, "config": {"meta": meta}} for table, meta in tables.items()]
     return {"name": name, "schema": schema, "tables": listed}

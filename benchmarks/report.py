@@ -1,4 +1,4 @@
-"""Medians and ratios of what was measured, as Markdown and as JSON."""
+"""The report: medians and ratios as Markdown, all figures as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.metadata import version
 from benchmarks.chain import Chain
 from benchmarks.project import spark_settings
 
-# step, what it is compared with, the ratio that it should keep below
+# step, its baseline, the target ratio
 COMPARISONS = (
     ("staging", "staging without masks", 1.2),
     ("items_changes", "unpaired log", 1.5),
@@ -28,39 +28,40 @@ COMPARISONS = (
 
 
 def as_markdown(chain: Chain) -> str:
-    """A table: step, its median and spread, what it is compared with, the ratio and its target."""
+    """A table: each step and its baseline with median and range, their ratio, and the target."""
     lines = [
-        f"{chain.lakehouse.table_format}: {chain.feed.changes:,} changes "
-        f"on {chain.feed.keys:,} rows of {chain.feed.columns} columns, "
+        f"{chain.warehouse.table_format}: {chain.workload.changes:,} changes "
+        f"on {chain.workload.keys:,} rows of {chain.workload.columns} columns, "
         f"medians of {len(chain.seconds['dbt run'])}",
         "",
-        "| step | rows | seconds | beside | seconds | ratio | target |",
+        "| step | rows | seconds | baseline | seconds | ratio | target ratio |",
         "|---|---|---|---|---|---|---|",
     ]
-    for step, beside, target in COMPARISONS:
-        if step in chain.seconds and beside in chain.seconds:
-            ratio = _median(chain, step) / _median(chain, beside)
+    for step, baseline, target in COMPARISONS:
+        if step in chain.seconds and baseline in chain.seconds:
+            ratio = _median(chain, step) / _median(chain, baseline)
             lines.append(
                 f"| {step} | {chain.rows.get(step, ''):{',' if step in chain.rows else ''}} "
-                f"| {_spread(chain, step)} | {beside} | {_spread(chain, beside)} | {ratio:.2f} "
-                f"| {f'<= {target}' if target else ''} |"
+                f"| {_median_and_range(chain, step)} "
+                f"| {baseline} | {_median_and_range(chain, baseline)} "
+                f"| {ratio:.2f} | {f'<= {target}' if target else ''} |"
             )
     return "\n".join(lines) + "\n"
 
 
 def as_json(chain: Chain) -> str:
-    """All figures, with versions and settings."""
+    """All figures, with the versions and settings that produced them."""
     return json.dumps(
         {
-            "table_format": chain.lakehouse.table_format,
-            "feed": vars(chain.feed),
+            "table_format": chain.warehouse.table_format,
+            "workload": vars(chain.workload),
             "versions": {
                 "python": platform.python_version(),
-                "spark": chain.lakehouse.session.version,
+                "spark": chain.warehouse.session.version,
                 "dbt-core": version("dbt-core"),
                 "dbt-spark": version("dbt-spark"),
             },
-            "settings": spark_settings(chain.lakehouse.table_format),
+            "settings": spark_settings(chain.warehouse.table_format),
             "rows": chain.rows,
             "seconds": chain.seconds,
         },
@@ -72,6 +73,6 @@ def _median(chain: Chain, name: str) -> float:
     return statistics.median(chain.seconds[name])
 
 
-def _spread(chain: Chain, name: str) -> str:
+def _median_and_range(chain: Chain, name: str) -> str:
     figures = chain.seconds[name]
     return f"{_median(chain, name):.1f} ({min(figures):.1f} to {max(figures):.1f})"

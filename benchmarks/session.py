@@ -1,4 +1,4 @@
-"""A dbt project in a warehouse of its own, and the Spark session that dbt uses for it."""
+"""A dbt project with its own warehouse, and the Spark session that dbt uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bench:
-    """What is measured with; `folder` is scratch."""
+    """The dbt project and its session; `folder` is removed at the end."""
 
     dbt: DbtProject
     session: SparkSession
@@ -32,12 +32,12 @@ class Bench:
 def running_bench(
     table_format: str, write_project: Callable[[Path], None], threads: int = 1
 ) -> Iterator[Bench]:
-    """Start Spark as the project's profile says.
+    """Start Spark with the settings of `profiles.yml.example`, and stop it at the end.
 
     Args:
         table_format: `iceberg` or `delta`.
-        write_project: writes the dbt project into an empty folder.
-        threads: of dbt; one keeps steps apart.
+        write_project: writes the dbt project to an empty folder.
+        threads: dbt threads; with one thread, steps do not overlap.
     """
     with tempfile.TemporaryDirectory(prefix="afterimage_bench_") as scratch:
         folder = Path(scratch)

@@ -1,10 +1,10 @@
-"""How fast solidDB rows are decoded, beside reading the same rows already decoded.
+"""How fast solidDB rows are decoded, compared with reading the same rows already decoded.
 
     make bench-soliddb BENCH_ARGS="--rows 200000 --repeats 5"
 
-Prints a Markdown table of medians. Data is seeded; the cases of a repeat run one after the other,
-so that a machine that slows down slows all of them. Every case reads a Parquet table and casts each
-column to its type; only where the values come from differs.
+Prints a Markdown table of medians. The data is reproducible. Each repeat runs all cases in turn, so
+that a machine that slows down affects all of them. Every case reads a Parquet table and casts each
+column to its type; the cases differ only in how the table stores the values.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from dbt_afterimage.sources.soliddb.value_columns import Column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SEED = 7
-# name, type number, SQL type, Spark type: one column of each type, and what tables have more of
+RANDOM_SEED = 7
+# name, type number, SQL type, Spark type: every type, and common types more than once
 COLUMNS = (
     ("ID", 8, "BIGINT", "bigint"),
     ("CLIENT", 1, "INTEGER", "int"),
@@ -53,8 +53,8 @@ FRAMES = {"length_prefixed": frame_length_prefixed, "engine": frame_engine}
 
 
 def rows(count: int) -> list[list[Value]]:
-    """Seeded rows, a value per column; one in ten is NULL."""
-    chooser = random.Random(SEED)
+    """Reproducible rows; one value in ten is NULL, except in the first column."""
+    chooser = random.Random(RANDOM_SEED)
     start = datetime(2026, 3, 2)
 
     def row(number: int) -> list[Value]:
@@ -71,15 +71,15 @@ def rows(count: int) -> list[list[Value]]:
             chooser.getrandbits(64).to_bytes(8, "big"),
         ]
         return [
-            None if place and chooser.random() < 0.1 else value
-            for place, value in enumerate(values)
+            None if index and chooser.random() < 0.1 else value
+            for index, value in enumerate(values)
         ]
 
     return [row(number) for number in range(count)]
 
 
 def texts(row: list[Value]) -> list[tuple[str, str | None]]:
-    """A row as it is when it is decoded: column name and text."""
+    """A decoded row: pairs of column name and text."""
 
     def text(value: Value) -> str | None:
         if isinstance(value, bytes):
@@ -90,7 +90,7 @@ def texts(row: list[Value]) -> list[tuple[str, str | None]]:
 
 
 def typed(image: DataFrame) -> DataFrame:
-    """The columns out of a map of texts, cast to their types."""
+    """The columns of a map of texts, cast to their types."""
     return image.selectExpr(
         *(
             f"unhex(image['{name}']) as {name}"
@@ -106,9 +106,11 @@ def main() -> None:
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=200_000, help="rows to decode")
+    parser.add_argument("--repeats", type=int, default=5, help="repeats; figures are their medians")
     options = parser.parse_args()
     session = (
         SparkSession.builder.master("local[2]")
@@ -121,20 +123,20 @@ def main() -> None:
     session.sparkContext.setLogLevel("ERROR")
     columns = [Column(name, number, sql_type) for name, number, sql_type, _ in COLUMNS]
     with tempfile.TemporaryDirectory() as folder:
-        given = rows(options.rows)
+        original = rows(options.rows)
         encoded = [
             [
                 encode_value(value, column.type_number)
                 for value, column in zip(row, columns, strict=True)
             ]
-            for row in given
+            for row in original
         ]
-        # eight files, so that both cores have work to the end
+        # eight files, so that both cores stay busy to the end
         size = -(-options.rows // 8)
         for name, frame in FRAMES.items():
             _write(folder, name, [frame(row) for row in encoded], pa.binary(), size)
         image = pa.map_(pa.string(), pa.string())
-        _write(folder, "decoded", [texts(row) for row in given], image, size)
+        _write(folder, "decoded", [texts(row) for row in original], image, size)
 
         def decoded_already() -> DataFrame:
             return typed(session.read.parquet(f"{folder}/decoded"))
@@ -157,7 +159,7 @@ def main() -> None:
         expected = decoded_already().orderBy("ID").limit(1000).collect()
         for what, read in cases.items():
             if read().orderBy("ID").limit(1000).collect() != expected:
-                raise AssertionError(f"{what} gives other rows")
+                raise AssertionError(f"{what}: rows differ from those that were encoded")
         seconds: dict[str, list[float]] = {what: [] for what in cases}
         for _ in range(options.repeats):
             for what, read in cases.items():
@@ -167,7 +169,7 @@ def main() -> None:
     medians = {what: statistics.median(taken) for what, taken in seconds.items()}
     fastest = medians["decoded already"]
     print(f"{options.rows:,} rows, {len(COLUMNS)} columns, 2 cores, median of {options.repeats}\n")
-    print("| rows | seconds | rows/s | times as long |")
+    print("| case | seconds | rows/s | times the baseline |")
     print("|---|---|---|---|")
     for what, median in medians.items():
         print(f"| {what} | {median:.2f} | {options.rows / median:,.0f} | {median / fastest:.1f} |")

@@ -1,10 +1,10 @@
-"""How cost grows with one size at a time: `make bench-sweeps`.
+"""How cost grows as one size varies: `make bench-sweeps`.
 
     python -m benchmarks.sweeps --table-format iceberg --only share columns
 
-Each point is measured in a process of its own, so none is warmed up by another one. Figures are
-kept in --results: a run that was cut off goes on where it was, and --only measures some sweeps
-again. Writes a plot (PNG) and a Markdown table of each sweep.
+Each point is measured in a new process, so that no point profits from a warm JVM. The figures of
+finished points stay in the folder of --results, so an interrupted run can be resumed; --only limits
+a run to some sweeps. Writes a plot (PNG) and a Markdown table for each sweep.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.many_tables import ALL, NONE, ONE, VIEWS
-from benchmarks.measuring import options_of
+from benchmarks.measuring import common_options
 from benchmarks.plots import plot
 
 CHAIN, MANY_TABLES = "benchmarks", "benchmarks.many_tables"
@@ -32,20 +32,20 @@ CASES = {
     ),
     MANY_TABLES: (ALL, ONE, NONE, VIEWS),
 }
-"""What is shown of each module's figures."""
+"""The cases of each module that plots and tables show."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One size that grows, the others stay.
+    """One size varies, all others are fixed.
 
     Attributes:
-        title: of its plot.
-        size: what grows, in words: the label of the axis.
-        option: of the module.
-        values: of that option.
-        others: further options.
-        module: what measures a point.
+        title: title of the plot: the fixed sizes.
+        size: label of the x axis: the size that varies.
+        option: command line option that sets the size.
+        values: values of that option, one per point.
+        others: further command line options.
+        module: module that measures a point.
     """
 
     title: str
@@ -65,7 +65,7 @@ SWEEPS = {
     ),
     "closed": Sweep(
         "1,000,000 keys, 20 columns, 100,000 changes",
-        "closed versions per open one",
+        "closed versions per open version",
         "--closed",
         (0, 1, 10, 30),
     ),
@@ -84,10 +84,10 @@ SWEEPS = {
         ("--changes", "10000"),
     ),
     "tables": Sweep(
-        "5 models a table, 2 threads", "tables", "--tables", (1, 10, 100), (), MANY_TABLES
+        "5 models per table, 2 dbt threads", "tables", "--tables", (1, 10, 100), (), MANY_TABLES
     ),
     "threads": Sweep(
-        "10 tables, 2 cores", "threads of dbt", "--threads", (1, 2, 4), ("--all",), MANY_TABLES
+        "10 tables, 2 cores", "dbt threads", "--threads", (1, 2, 4), ("--all",), MANY_TABLES
     ),
 }
 
@@ -95,7 +95,7 @@ SWEEPS = {
 def measured(
     folder: Path, sweep: Sweep, value: int, table_format: str, repeats: int
 ) -> dict[str, float]:
-    """Medians by case of one point, measured unless its figures are there."""
+    """The medians of a point by case; measures the point if it has no figures yet."""
     seconds: dict[str, list[float]] = {}
     files = {f"{table_format}.json": ["--no-snapshot", "--no-late"]}
     if sweep.module == MANY_TABLES:
@@ -113,7 +113,7 @@ def measured(
 
 
 def as_table(sweep: Sweep, points: dict[int, dict[str, float]]) -> str:
-    """Markdown: a row per point."""
+    """A Markdown table with one row per point."""
     cases = list(next(iter(points.values())))
     lines = [
         f"{sweep.title}; seconds",
@@ -128,9 +128,11 @@ def as_table(sweep: Sweep, points: dict[int, dict[str, float]]) -> str:
 
 
 def main() -> None:
-    """Measure, draw and print."""
-    parser = options_of(__doc__)
-    parser.add_argument("--only", nargs="*", choices=tuple(SWEEPS), default=list(SWEEPS))
+    """Measure, then draw the plots and print the tables."""
+    parser = common_options(__doc__)
+    parser.add_argument(
+        "--only", nargs="*", choices=tuple(SWEEPS), default=list(SWEEPS), help="sweeps to run"
+    )
     options = parser.parse_args()
     for name in options.only:
         sweep, points = SWEEPS[name], {}

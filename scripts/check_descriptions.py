@@ -1,11 +1,11 @@
-"""Fails when anything in the project lacks a description: the docs page shows every gap.
+"""Checks that everything in the project has a description, because dbt docs show every gap.
 
 Usage: check_descriptions.py target/manifest.json (written by `dbt parse`).
 
-Looked at are the project's own models and their columns, seeds and their columns, sources, source
-tables and their columns, snapshots, exposures, macros and their arguments, and the vars of
-dbt_project.yml. Private macros (name starts with `_`) and overrides of dbt's own macros have a
-comment at the top of their file instead.
+Covers the project's own models, seeds, sources and source tables with their columns, snapshots,
+exposures, macros with their arguments, and the vars of dbt_project.yml. Private macros (name starts
+with `_`) and overrides of dbt's own macros are exempt: a comment at the top of their file describes
+them.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# Undescribed columns are easy to miss in a model that lists none at all.
+# A model that lists no columns at all has undescribed columns too.
 NEEDS_COLUMNS = ("model", "seed")
-# dbt names the macro of a generic test or a materialization itself.
+# dbt generates these macros from generic tests and materializations.
 GENERATED_PREFIXES = ("test_", "materialization_")
 
 
 def undescribed(manifest: dict[str, Any], project_file: str) -> Iterator[str]:
-    """Yields one line per thing without a description.
+    """Yields one line per missing description.
 
     Args:
-        manifest: dbt's manifest, as JSON gives it.
-        project_file: the text of dbt_project.yml; its comments describe the vars.
+        manifest: dbt's manifest, parsed from JSON.
+        project_file: the text of dbt_project.yml, whose comments describe the vars.
 
     Yields:
-        What is missing, as `<kind> <name>: <what to do>`, in no particular order.
+        Findings such as `macro decode (<file>): no description`, in no particular order.
     """
     project = manifest["metadata"]["project_name"]
     yield from _nodes(manifest, project)
@@ -81,7 +81,7 @@ def _macros(manifest: dict[str, Any], project: str) -> Iterator[str]:
         if macro["package_name"] != project or name.startswith(("_", *GENERATED_PREFIXES)):
             continue
         if "__" in name:
-            # `spark__x` implements x for one adapter.
+            # `spark__x` is the implementation of x for one adapter.
             continue
         if not macro["description"].strip():
             yield f"macro {name} ({macro['original_file_path']}): no description"
@@ -91,7 +91,7 @@ def _macros(manifest: dict[str, Any], project: str) -> Iterator[str]:
 
 
 def _vars(project_file: str) -> Iterator[str]:
-    """A var is described by the comment on the line above it or on its own line."""
+    """The comment above a var or at the end of its line describes the var."""
     lines = project_file.splitlines()
     inside = False
     for number, line in enumerate(lines):
@@ -104,7 +104,7 @@ def _vars(project_file: str) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints what lacks a description; returns the exit code: 1 if there is any, else 0."""
+    """Prints the findings; returns the exit code: 1 if there are any, else 0."""
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2

@@ -1,17 +1,17 @@
-"""Checks what sqlfluff cannot see in macro files: their names, their first lines, their whitespace.
+"""Checks what sqlfluff cannot check in macro files: names, comments and whitespace.
 
 Usage: check_macros.py [folder], by default macros.
 
-sqlfluff reads a macro file as empty text: it lints what models make of the macros instead
-(scripts/check_sql.sh).
-Here, for each file of the folder:
+To sqlfluff a macro file is empty. sqlfluff lints the SQL that macros render instead
+(scripts/check_sql.sh). The rules for each file of the folder:
 
-- `<name>.sql` defines one public macro, generic test or materialization, called `<name>`; an
-  override of dbt's own has the adapter's prefix (`spark__<name>`). Its other macros are private.
-- `_<name>.sql` defines private macros only, whose names start with `_`.
-- The file starts with a comment that says what it is for.
+- `<name>.sql` defines one public macro, generic test or materialization, named `<name>`; an
+  override of a dbt macro has the adapter's prefix (`spark__<name>`). All its other macros are
+  private: their names start with `_`.
+- `_<name>.sql` defines private macros only.
+- A file starts with a comment that says what it is for.
 - No name is defined twice.
-- Lines have at most 140 columns, no tabs and no white space at their end.
+- Lines have up to 140 columns, no tabs and no trailing whitespace.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ ADAPTER_PREFIX = re.compile(r"^(?:spark|default)__")
 
 
 def findings(name: str, text: str) -> Iterator[str]:
-    """Yields what is wrong with one macro file, each as `line <number>: <what>` or `<what>`.
+    """Yields the findings of one macro file, as `line <number>: <finding>` or `<finding>`.
 
     Args:
-        name: the file's name without its suffix.
+        name: the file's name without suffix.
         text: the file's text.
     """
     if not text.lstrip().startswith("{#"):
-        yield "line 1: a comment that says what the file is for comes first"
+        yield "line 1: start the file with a comment that says what the file is for"
     public = [macro for macro in DEFINITION.findall(text) if not macro.startswith("_")]
     if name.startswith("_"):
         for macro in public:
-            yield f"{macro} is public, and belongs into {macro}.sql; private names start with `_`"
+            yield f"{macro} is public; move it to {macro}.sql, or start its name with `_`"
     elif [ADAPTER_PREFIX.sub("", macro) for macro in public] != [name]:
-        yield f"defines {', '.join(public) or 'nothing'} where one public macro {name} is expected"
+        yield f"defines {', '.join(public) or 'nothing'}, expected one public macro {name}"
     if not text.endswith("\n") or text.endswith("\n\n"):
-        yield "the last line ends with one line break"
+        yield "end the file with exactly one line break"
     for number, line in enumerate(text.splitlines(), start=1):
         if len(line) > LINE_LENGTH:
-            yield f"line {number}: {len(line)} columns, more than {LINE_LENGTH}"
+            yield f"line {number}: {len(line)} columns, the limit is {LINE_LENGTH}"
         if line != line.rstrip():
-            yield f"line {number}: white space at the end"
+            yield f"line {number}: trailing whitespace"
         if "\t" in line:
             yield f"line {number}: tab"
 
 
 def defined_twice(texts: Mapping[str, str]) -> Iterator[str]:
-    """Yields the names that several files define: with one of them, dbt parses nothing at all.
+    """Yields the names that are defined more than once; with one, dbt cannot parse the project.
 
     Args:
         texts: the text of each macro file.
@@ -68,7 +68,7 @@ def defined_twice(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints what is wrong in a folder; returns the exit code: 1 if anything is, else 0."""
+    """Prints the findings of a folder; returns the exit code: 1 if there are any, else 0."""
     folder = Path(arguments[0] if arguments else "macros")
     files = sorted(folder.rglob("*.sql"))
     texts = {str(file): file.read_text(encoding="utf-8") for file in files}
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
     ]
     found += defined_twice(texts)
     print("\n".join([*found, f"macros: {len(files)} files, {len(found) or 'no'} findings"]))
-    # A check of nothing is a wrong folder.
+    # Without any files, the folder must be wrong.
     return 1 if found or not files else 0
 
 

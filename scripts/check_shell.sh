@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the shell scripts: with shellcheck where it is installed, else their syntax alone.
+# Checks the shell scripts with shellcheck or, if it is not installed, only their syntax.
 set -eu
 
 cd -- "$(dirname -- "$0")/.."
@@ -11,5 +11,5 @@ else
         sh -n "$script"
     done
     bash -n .ci/run
-    echo 'shellcheck is not installed: only the syntax of the shell scripts was checked'
+    echo 'shellcheck is not installed: checked only the syntax of the shell scripts'
 fi

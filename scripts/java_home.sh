@@ -1,15 +1,15 @@
 #!/bin/sh
-# Prints the home folder of a Java 17 or 21; where there is none, installs one or says what to install.
+# Prints the home folder of a Java 17 or 21. If there is none, installs one or says what to install.
 #
-# Spark 4.1 runs on Java 17 and 21. Newer ones (25 is common by now) fail deep inside Spark, so the
-# version of every candidate is asked for, never guessed from a folder's name.
-# AFTERIMAGE_NO_INSTALL=1 keeps it from installing anything.
+# Spark 4.1 runs on Java 17 and 21. Newer versions (25 is common by now) fail deep inside Spark, so the
+# script runs every candidate to get its version instead of guessing it from the folder's name.
+# With AFTERIMAGE_NO_INSTALL=1 it installs nothing.
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 unusable=''
 
-# Prints `<version> <home>` of the given java program; nothing if it does not run.
+# Prints `<version> <home>` of the given java program, or nothing if it does not run.
 describe() {
     "$1" -XshowSettings:properties -version 2>&1 | awk -F ' = ' '
         $1 ~ /^ *java\.home$/ { home = $2 }
@@ -18,7 +18,7 @@ describe() {
     ' || true
 }
 
-# Prints the home of the given java program and ends the script, if its version is one of ours.
+# If the given java program has a supported version, prints its home and exits.
 try() {
     [ -x "$1" ] || return 0
     description=$(describe "$1")
@@ -41,7 +41,7 @@ search() {
     if [ -n "$on_path" ]; then
         try "$on_path"
     fi
-    # Debian and Fedora, vendors' packages, container images, macOS, Homebrew, SDKMAN, IDEs, asdf, mise.
+    # Debian and Fedora, vendor packages, container images, macOS, Homebrew, SDKMAN, IDEs, asdf, mise.
     for home in \
         /usr/lib/jvm/* \
         /usr/java/* \
@@ -59,20 +59,20 @@ search() {
     done
 }
 
-# Debian and Ubuntu, as root only: asking for a password in the middle of a build helps nobody.
+# On Debian and Ubuntu, and only as root: a build must not stop to ask for a password.
 install() {
     [ -z "${AFTERIMAGE_NO_INSTALL:-}" ] || return 0
     [ "$(id -u)" -eq 0 ] || return 0
     command -v apt-get >/dev/null 2>&1 || return 0
     mkdir -p "$root/logs"
     log="$root/logs/java_install.log"
-    echo "No Java 17 or 21 found: installing one with apt-get (log: logs/java_install.log)" >&2
+    echo "No Java 17 or 21 found: installing one with apt-get (log: logs/java_install.log)." >&2
     export DEBIAN_FRONTEND=noninteractive
-    # A package list that cannot be refreshed may still be good enough to install from.
+    # If the package lists cannot be updated, the old ones may still be good enough.
     apt-get update >"$log" 2>&1 </dev/null || true
     apt-get install -y openjdk-17-jre-headless >>"$log" 2>&1 </dev/null ||
         apt-get install -y openjdk-21-jre-headless >>"$log" 2>&1 </dev/null || {
-        echo "The installation failed; the end of logs/java_install.log:" >&2
+        echo "The installation failed. The last lines of logs/java_install.log:" >&2
         tail -n 5 "$log" >&2
     }
 }
@@ -83,16 +83,17 @@ search
 
 {
     if [ -n "$unusable" ]; then
-        printf 'No Java 17 or 21 found (found, but of no use to Spark: %s).\n' "${unusable#, }"
+        printf 'No Java 17 or 21 found, only versions that Spark does not support: %s.\n' "${unusable#, }"
     else
         echo 'No Java 17 or 21 found.'
     fi
     cat <<'HELP'
-Spark needs a Java runtime, version 17 or 21. Install one, then run the same command again.
-Debian or Ubuntu: sudo apt-get install openjdk-17-jre-headless (or openjdk-21-jre-headless).
-Fedora or RHEL: sudo dnf install java-21-openjdk-headless. macOS: brew install openjdk@17.
-Windows: work in WSL and follow the line for Ubuntu. If you have one in an unusual place, set
-JAVA_HOME to its folder, the one that holds bin/java.
+Spark needs a Java runtime, version 17 or 21. Fix: install one, then run the same command again.
+  Debian or Ubuntu: sudo apt-get install openjdk-17-jre-headless (or openjdk-21-jre-headless)
+  Fedora or RHEL:   sudo dnf install java-21-openjdk-headless
+  macOS:            brew install openjdk@17
+  Windows:          work in WSL and install as on Ubuntu
+If Java is installed in an unusual place, set JAVA_HOME to the folder that contains bin/java.
 HELP
 } >&2
 exit 1

@@ -1,15 +1,15 @@
 #!/bin/sh
 # Recreates requirements.txt and requirements-build.txt from pyproject.toml: all versions, with hashes.
 #
-# Versions that are locked already stay, as far as pyproject.toml allows: pass --upgrade, or
-# --upgrade-package NAME, for newer ones. One lock serves Python 3.10 to 3.13 on every system.
+# Locked versions stay as long as pyproject.toml allows them; pass --upgrade or --upgrade-package NAME for
+# newer versions. The same lock serves Python 3.10 to 3.13 on every operating system.
 set -eu
 
 cd -- "$(dirname -- "$0")/.."
 if command -v uv >/dev/null 2>&1; then
     uv=uv
 else
-    # Only this script needs uv, so it is not part of the environment.
+    # Only this script needs uv, so uv is not part of the environment.
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
     .venv/bin/python -m venv "$folder"
@@ -17,7 +17,7 @@ else
     uv="$folder/bin/uv"
 fi
 
-# Nothing of this machine may end up in the lock: no index address, no path.
+# The lock must not contain anything from this machine, such as an index address or a path.
 compile() {
     "$uv" pip compile --quiet --universal --python-version 3.10 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' "$@"

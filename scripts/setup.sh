@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes everything that the other commands need: Java, .venv with the locked packages, profiles.yml.
+# Sets up what the other commands need: Java, .venv with the locked packages, profiles.yml.
 #
-# `make setup` runs it when the lock or pyproject.toml is newer than .venv. Running it again does no
-# harm: it only installs what is missing.
+# `make setup` runs it if the lock or pyproject.toml is newer than .venv. It is safe to run again: it
+# installs only what is missing.
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -18,7 +18,7 @@ die() {
     exit 1
 }
 
-# Runs pip with the given arguments, its output in the log, and a sign of life every ten seconds.
+# Runs pip with its output in the log, and prints progress every ten seconds.
 run_pip() {
     .venv/bin/python -m pip --disable-pip-version-check --no-input "$@" >>"$log" 2>&1 </dev/null &
     pip_id=$!
@@ -34,11 +34,11 @@ run_pip() {
     trap - INT TERM
     if ! wait "$pip_id"; then
         tail -n 25 "$log" >&2
-        die '' "pip failed; the whole output is in $log. If the network broke off, run the command again."
+        die '' "pip failed. The whole output is in $log. Fix: if the network failed, run the same command again."
     fi
 }
 
-# What pip is doing, from its log: the last line that names a package, without addresses.
+# Prints pip's current step: the last line of its log that names a package, without addresses.
 current_step() {
     sed -n -e 's/^ *\(Building wheel\)s* for collected packages: \(.*\)/\1 of \2/p' \
         -e 's/^Collecting \([^ ;]*\).*/reading \1/p' \
@@ -51,11 +51,11 @@ say 1 "Java found in $java"
 if [ -x .venv/bin/python ] &&
     .venv/bin/python -c 'import pip, sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' \
         2>>"$log"; then
-    say 2 ".venv is there already, with $(.venv/bin/python -V)"
+    say 2 ".venv exists, with $(.venv/bin/python -V)"
 else
     python=$(scripts/python_for_venv.sh)
     if ! "$python" -c 'import ensurepip, venv' 2>>"$log"; then
-        # Debian and Ubuntu ship Python without the module that puts pip into an environment.
+        # Debian and Ubuntu ship Python without ensurepip, which installs pip into an environment.
         package="python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv"
         if [ -z "${AFTERIMAGE_NO_INSTALL:-}" ] && [ "$(id -u)" -eq 0 ] &&
             command -v apt-get >/dev/null 2>&1; then
@@ -65,28 +65,29 @@ else
             apt-get install -y "$package" >>"$log" 2>&1 </dev/null || true
         fi
         "$python" -c 'import ensurepip, venv' 2>>"$log" || die \
-            "$python cannot make virtual environments: its modules venv and ensurepip are missing." \
-            "Debian or Ubuntu: sudo apt-get install $package. Then run the same command again."
+            "$python cannot create virtual environments: its modules venv and ensurepip are missing." \
+            "Fix: on Debian or Ubuntu, run: sudo apt-get install $package" \
+            "Then run the same command again."
     fi
-    say 2 "making .venv with $("$python" -V) ($python)"
+    say 2 "creating .venv with $("$python" -V) ($python)"
     "$python" -m venv --clear .venv >>"$log" 2>&1 || {
         tail -n 25 "$log" >&2
-        die '' "Making .venv failed; the whole output is in $log."
+        die '' "Creating .venv failed. The whole output is in $log."
     }
 fi
 
-say 3 'installing the locked packages into .venv (the first time: about 500 MB to fetch, a few minutes)'
-# In two steps, because PySpark is built from source and its build backend has to come from the lock
-# as well: with --no-build-isolation pip fetches nothing that has no hash.
+say 3 'installing the locked packages into .venv (the first time: a download of about 500 MB, a few minutes)'
+# In two steps, because PySpark is built from source and its build backend must come from the lock too:
+# with --no-build-isolation, pip downloads nothing without a hash.
 run_pip install --no-deps --require-hashes -r requirements-build.txt
 run_pip install --no-deps --require-hashes --no-build-isolation --use-pep517 -r requirements.txt
 run_pip install --no-deps --no-build-isolation -e .
 
 if [ -f profiles.yml ]; then
-    say 4 'profiles.yml is there already'
+    say 4 'profiles.yml exists'
 elif [ -f profiles.yml.example ]; then
     cp profiles.yml.example profiles.yml
-    say 4 'profiles.yml made from profiles.yml.example'
+    say 4 'profiles.yml created from profiles.yml.example'
 fi
 
 touch .venv/.setup_done

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs a command with the project's Java, Python and warehouse, e.g. scripts/with_env.sh dbt build.
+# Runs a command with the project's Java, Python and warehouse, for example: scripts/with_env.sh dbt build
 #
-# With --scratch as first argument the warehouse, dbt's target and log folders and profiles.yml are
-# made in a new folder that is removed afterwards: the tests use it, so that they never touch yours.
-# With --scratch-in FOLDER they are in that folder, which stays.
+# With --scratch as first argument, the warehouse, dbt's target and log folders and profiles.yml are in a
+# new folder, which is removed afterwards. The tests use it, so they never use your warehouse.
+# With --scratch-in FOLDER, they are in that folder, which is kept.
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -24,25 +24,25 @@ if [ $# -eq 0 ]; then
     exit 2
 fi
 if [ ! -x "$root/.venv/bin/python" ]; then
-    echo 'There is no .venv yet: run "make setup" first.' >&2
+    echo 'There is no .venv yet. Fix: run "make setup" first.' >&2
     exit 1
 fi
 
 JAVA_HOME=$("$root/scripts/java_home.sh")
 PATH="$root/.venv/bin:$JAVA_HOME/bin:$PATH"
-# Spark's workers must be the Python that the driver is, whatever python3 means outside.
+# Spark's workers must run the same Python as the driver, whatever python3 is on the PATH.
 PYSPARK_PYTHON="$root/.venv/bin/python"
 PYSPARK_DRIVER_PYTHON="$PYSPARK_PYTHON"
 AFTERIMAGE_WAREHOUSE=${AFTERIMAGE_WAREHOUSE:-$root/warehouse}
 export JAVA_HOME PATH PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON AFTERIMAGE_WAREHOUSE
-# SQLite makes the catalog's file, but not its folder.
+# SQLite creates the catalog's file, but not its folder.
 make_warehouse() {
     case $AFTERIMAGE_WAREHOUSE in
         *://*) ;;
         *) mkdir -p "$AFTERIMAGE_WAREHOUSE" ;;
     esac
 }
-# Another Spark's folder would take its place under the PySpark of .venv.
+# With SPARK_HOME set, the PySpark of .venv would run another Spark.
 unset SPARK_HOME
 
 if [ -z "$scratch" ]; then

@@ -1,4 +1,4 @@
-"""The check of macro files finds what it says it finds."""
+"""scripts/check_macros.py reports each kind of finding, and nothing else."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def test_a_file_in_order_passes(name: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "finding"),
     [
-        ("decode", COMMENT + "{% macro encode() %}{% endmacro %}\n", "defines encode where"),
-        ("decode", COMMENT + "select 1\n", "defines nothing where"),
+        ("decode", COMMENT + "{% macro encode() %}{% endmacro %}\n", "defines encode, expected"),
+        ("decode", COMMENT + "select 1\n", "defines nothing, expected"),
         ("_names", COMMENT + "{% macro quoted() %}{% endmacro %}\n", "quoted is public"),
-        ("_names", "{% macro _quoted() %}{% endmacro %}\n", "comes first"),
+        ("_names", "{% macro _quoted() %}{% endmacro %}\n", "start the file with a comment"),
         ("_names", COMMENT + "x" * 141 + "\n", "line 2: 141 columns"),
-        ("_names", COMMENT + "x \n", "white space at the end"),
+        ("_names", COMMENT + "x \n", "trailing whitespace"),
         ("_names", COMMENT + "\tx\n", "tab"),
         ("_names", COMMENT + "x", "line break"),
     ],

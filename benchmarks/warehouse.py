@@ -1,4 +1,4 @@
-"""Tables that go back to an earlier state, so that every repeat of a step meets the same tables."""
+"""Creates tables and restores their earlier states, so that all repeats start from one state."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Lakehouse:
-    """The session and its table format, `iceberg` or `delta`."""
+class Warehouse:
+    """The Spark session and the table format, `iceberg` or `delta`."""
 
     session: SparkSession
     table_format: str
@@ -22,8 +22,8 @@ class Lakehouse:
         """What `go_back` takes: the snapshot id or version that the table has now."""
         return str(format_named(self.table_format).version(self.session, table))
 
-    def go_back(self, table: str, state: str) -> None:
-        """Give the table the content that it had at a state."""
+    def restore(self, table: str, state: str) -> None:
+        """Restore the table to an earlier state."""
         if self.state(table) == state:
             return
         if self.table_format == "iceberg":
@@ -32,8 +32,8 @@ class Lakehouse:
             self.session.sql(f"restore table {table} to version as of {state}")
 
     def create(self, table: str, query: str, like: str = "", partition: str = "") -> None:
-        """Create or replace a table from a query, with the file settings of another one."""
-        properties = self._file_settings(like) if like else {}
+        """Create or replace a table from a query, with the file properties of the table `like`."""
+        properties = self._file_properties(like) if like else {}
         listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
         self.session.sql(
             f"create or replace table {table} using {self.table_format}"
@@ -42,8 +42,8 @@ class Lakehouse:
             + f" as {query}"
         )
 
-    def _file_settings(self, table: str) -> dict[str, str]:
-        """Properties that say how rows are written, for example merge-on-read."""
+    def _file_properties(self, table: str) -> dict[str, str]:
+        """The table properties that decide how rows are written, for example merge-on-read."""
         rows = self.session.sql(f"show tblproperties {table}").collect()
-        kept = ("write.", "format-version", "delta.enable", "delta.tuneFileSizes")
-        return {row[0]: row[1] for row in rows if row[0].startswith(kept)}
+        prefixes = ("write.", "format-version", "delta.enable", "delta.tuneFileSizes")
+        return {row[0]: row[1] for row in rows if row[0].startswith(prefixes)}

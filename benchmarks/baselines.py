@@ -1,6 +1,7 @@
-"""What the steps are compared with: plain writes of the same rows, and hand-written MERGEs.
+"""The baselines of the steps: plain writes of the same rows, and hand-written MERGEs.
 
-Each text is one statement. They read what the step reads, and write into tables of their own.
+Each function returns one SQL statement or query. A baseline reads the same tables as its step and
+writes to a table of its own.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from collections.abc import Sequence
 
 
 def append(table: str, rows: str) -> str:
-    """A plain append: the least that writing rows can cost."""
+    """A plain append: the lower bound for writing these rows."""
     return f"insert into {table} {rows}"
 
 
 def unpaired_log(raw: str, columns: Sequence[str], after: str) -> str:
-    """The new records of a change table as rows of a log: nothing paired, nothing checked."""
+    """The new raw records as rows of a change log, neither paired nor checked."""
     named = ", ".join(columns)
     image = ", ".join(f"'{name}', {name}" for name in columns)
     return (
@@ -27,13 +28,13 @@ def unpaired_log(raw: str, columns: Sequence[str], after: str) -> str:
 
 
 def history_columns(columns: Sequence[str]) -> str:
-    """What a hand-written history keeps of a version."""
+    """The columns of the hand-written history."""
     own = "valid_from, valid_to, valid_from_seq, valid_to_seq, is_current, opened_by, closed_by"
     return ", ".join([*columns, own])
 
 
 def closed_copies(table: str, names: Sequence[str], number: int) -> str:
-    """A closed version for each open one of a table with these columns, long before it."""
+    """A query for a copy of each open version, closed long before that version began."""
     changed = {
         "items_history_id": f"md5(concat(items_history_id, ' {number}'))",
         "valid_from": f"timestamp '2000-01-01' + interval {number} days",
@@ -48,9 +49,9 @@ def closed_copies(table: str, names: Sequence[str], number: int) -> str:
 
 
 def history_merge(table: str, log: str, columns: Sequence[str], is_new: str) -> str:
-    """Event-level SCD2 in one MERGE, as blogs show it: closing rows and new rows in one source."""
+    """SCD2 in one MERGE, as tutorials show it: the source has both closing rows and new rows."""
     named = ", ".join(columns)
-    place = "change_seq, change_oper, changed_at, next_seq, next_at, next_oper"
+    change = "change_seq, change_oper, changed_at, next_seq, next_at, next_oper"
     return f"""
 merge into {table} as target
 using (
@@ -62,10 +63,10 @@ using (
             lead(change_oper) over (partition by id order by change_seq) as next_oper
         from {log} where {is_new}
     )
-    select id as merge_key, {named}, {place}
+    select id as merge_key, {named}, {change}
     from ordered where number = 1
     union all
-    select null as merge_key, {named}, {place}
+    select null as merge_key, {named}, {change}
     from ordered where change_oper <> 'D'
 ) as source
     on target.id = source.merge_key and target.is_current
@@ -81,7 +82,7 @@ when not matched and source.merge_key is null then
 
 
 def current_merge(table: str, log: str, columns: Sequence[str], is_new: str) -> str:
-    """The current state in one MERGE: the last change of each key."""
+    """The current state in one MERGE, from the last change of each key."""
     named = ", ".join(columns)
     updates = ", ".join(f"target.{name} = source.{name}" for name in columns)
     return f"""
@@ -102,5 +103,5 @@ when not matched and source.change_oper <> 'D' then
 
 
 def state_after(current: str, columns: Sequence[str], instant: str) -> str:
-    """The source's state, as a snapshot reads it, with the time of each row's last change."""
+    """The source table as `dbt snapshot` reads it, with the time of each row's last change."""
     return f"select {', '.join(columns)}, {instant} as updated_at from {current}"

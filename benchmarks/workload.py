@@ -1,9 +1,9 @@
-"""A seeded change table and its base table, of any size, written by Spark SQL.
+"""Generates a reproducible base table and change table of any size with Spark SQL.
 
-A row is a function of its key and of how often it has been updated, so no state is kept: the before
-image of an update is the row with one update less. Of 20 changes, 17 are updates, 2 are inserts and
-1 is a delete. Updates prefer low keys (a third of them hits 4 % of the keys), and change about a
-sixth of the columns.
+A row is a function of its key and of the number of its updates, so the generator needs no state:
+the before image of an update is the row with one update less. Of 20 changes, 17 are updates, 2 are
+inserts and 1 is a delete. Updates prefer low keys (a third of them hits 4 % of the keys) and change
+about a sixth of the columns.
 """
 
 from __future__ import annotations
@@ -25,44 +25,43 @@ HEADERS = (
     "header__timestamp",
 )
 CHANGED_EVERY = 6
-"""A column changes with every sixth update of its row."""
+"""Every sixth update of a row changes a given column."""
 CHANGES_PER_SECOND = 10
-"""So a batch of 100,000 changes is about three hours of the source's time."""
+"""A batch of 100,000 changes thus spans about three hours of source time."""
 OPERATIONS = {"I": "INSERT", "U": "UPDATE", "D": "DELETE", "B": "BEFOREIMAGE"}
 
 
 @dataclass(frozen=True)
-class Feed:
-    """What is generated.
+class Workload:
+    """The size and shape of the generated tables.
 
     Attributes:
         keys: rows of the base table; their keys are 0 to keys - 1.
-        columns: columns of the table, its key `id` among them.
-        changes: of one batch; updates count once, though they are two records.
-        batches: how many batches there are; events are numbered through.
-        seed: of all pseudo-random choices.
+        columns: columns of the table, including its key `id`.
+        changes: changes in a batch. An update is one change, but two records.
+        random_seed: makes all pseudo-random choices reproducible.
     """
 
     keys: int
     columns: int
     changes: int
-    batches: int = 1
-    seed: int = 7
+    random_seed: int = 7
 
     @property
     def data_columns(self) -> dict[str, str]:
-        """Name to type, without the key."""
+        """Types by column name, without the key."""
         return {
             f"c{number:03}": COLUMN_TYPES[number % len(COLUMN_TYPES)]
             for number in range(1, self.columns)
         }
 
     def values(self, updates: str) -> list[str]:
-        """SQL expressions of a row's columns, the key first, after a number of updates."""
+        """SQL expressions for a row's columns, the key first, after a number of updates."""
         values = ["id"]
         for number, (name, kind) in enumerate(self.data_columns.items(), 1):
             drawn = (
-                f"xxhash64({self.seed}, id, {number}, ({updates} + {number}) div {CHANGED_EVERY})"
+                f"xxhash64({self.random_seed}, id, {number},"
+                f" ({updates} + {number}) div {CHANGED_EVERY})"
             )
             value = {
                 "string": f"substr(hex({drawn}), 1, 12)",
@@ -75,23 +74,21 @@ class Feed:
         return values
 
     def base_table(self) -> str:
-        """A select of the base table before the first change."""
+        """A query for the rows of the base table, before the first change."""
         return f"select {', '.join(self.values('0'))} from range(0, {self.keys}, 1, 8)"
 
     def late(self, batch: int) -> str:
-        """Condition on `event`: one of those of a batch that come with the next one, 1 % of it.
+        """Condition on `event` that selects the changes of a batch that arrive with the next batch.
 
-        They are of its end, at most 1,000, so that they lie within the look-back.
+        They are 1 % of the batch, up to 1,000 changes, and the last ones of the batch, so that the
+        look-back covers them.
         """
         end = (batch + 1) * self.changes
         return f"(event >= {end - min(self.changes // 20, 5_000)} and event % 5 = 3)"
 
-    def change_table(self, first_batch: int = 0, batches: int = 1, only: str = "true") -> str:
-        """A select of the records of some batches, in the order of their events.
-
-        `only` is a condition on `event`, its number.
-        """
-        first, end = first_batch * self.changes, (first_batch + batches) * self.changes
+    def change_table(self, batch: int = 0, only: str = "true") -> str:
+        """A query for the raw records of a batch; `only` is a condition on `event`."""
+        first, end = batch * self.changes, (batch + 1) * self.changes
         instant = f"timestamp_micros({{}} * {1_000_000 // CHANGES_PER_SECOND} + 1772409600000000)"
         headers = [
             "concat(date_format(at, 'yyyyMMddHHmmss'), '00', lpad(event, 19, '0'))"
@@ -118,8 +115,8 @@ class Feed:
         )
 
     def _events(self, end: int) -> str:
-        """Which key each event concerns; every 20th key is left to the deletes."""
-        drawn = f"pmod(xxhash64({self.seed}, id, 'key'), 2147483648L) / 2147483648D"
+        """A query for the operation and the key of each event; only deletes use every 20th key."""
+        drawn = f"pmod(xxhash64({self.random_seed}, id, 'key'), 2147483648L) / 2147483648D"
         updated = f"cast(pow({drawn}, 3) * {self.keys} as bigint)"
         inserted = f"{self.keys} + id div 20 * 2 + id % 20"
         deleted = f"if(id div 20 * 20 < {self.keys}, id div 20 * 20, {self.keys} + id div 20 * 2)"
@@ -132,7 +129,7 @@ class Feed:
         )
 
     def _mask(self) -> str:
-        """Bit i for the column i of the change table, headers included; byte 0 first."""
+        """The change mask: bit i is column i of the change table with headers; byte 0 first."""
         bits: dict[int, list[str]] = {}
         for number in range(1, self.columns):
             byte, bit = divmod(len(HEADERS) + number, 8)
@@ -143,18 +140,20 @@ class Feed:
         return f"unhex(concat({', '.join(parts)}))"
 
 
-def land(session: SparkSession, feed: Feed, schema: str, table_format: str) -> None:
-    """Make the base table `items` and the empty change table `items__ct`."""
+def create_raw_tables(
+    session: SparkSession, workload: Workload, schema: str, table_format: str
+) -> None:
+    """Create the base table `items` and the empty change table `items__ct`."""
     session.sql(f"create schema if not exists {schema}")
     session.sql(
-        f"create or replace table {schema}.items using {table_format} as {feed.base_table()}"
+        f"create or replace table {schema}.items using {table_format} as {workload.base_table()}"
     )
-    records = f"select * from ({feed.change_table()}) as records where false"
+    records = f"select * from ({workload.change_table()}) as records where false"
     session.sql(f"create or replace table {schema}.items__ct using {table_format} as {records}")
 
 
-def land_batch(
-    session: SparkSession, feed: Feed, schema: str, batch: int, only: str = "true"
+def append_batch(
+    session: SparkSession, workload: Workload, schema: str, batch: int, only: str = "true"
 ) -> None:
-    """Append the records of one batch to the change table, or those that a condition selects."""
-    session.sql(f"insert into {schema}.items__ct {feed.change_table(batch, only=only)}")
+    """Append the raw records of a batch to the change table; `only` is a condition on `event`."""
+    session.sql(f"insert into {schema}.items__ct {workload.change_table(batch, only=only)}")
