@@ -19,7 +19,7 @@ class Warehouse:
     table_format: str
 
     def state(self, table: str) -> str:
-        """What `go_back` takes: the snapshot id or version that the table has now."""
+        """The table's current snapshot id (Iceberg) or version (Delta), for `restore`."""
         return str(format_named(self.table_format).version(self.session, table))
 
     def restore(self, table: str, state: str) -> None:
