@@ -362,6 +362,7 @@ class QlikMessagesSettings(TableSettings):
     schemas_from: Literal["columns", "metadata", "registry"] = "columns"
     schema_registry: str | None = None
     mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"
+    mask_columns: list[str] = Field(default_factory=list)
     message_table: str | None = None
     table_schema: str | None = None
 
@@ -396,6 +397,12 @@ class QlikMessagesSettings(TableSettings):
                 f"`table_from` is 'schema_id' and `schemas_from` is {self.schemas_from!r}; which "
                 "table a schema id belongs to is known from metadata messages alone. Cure: set "
                 "`schemas_from: metadata`, or take the table from the topic or from a header"
+            )
+        if self.mask_columns and self.schemas_from == "metadata":
+            raise ValueError(
+                f"`mask_columns` is {self.mask_columns!r} and `schemas_from` is 'metadata'; "
+                "metadata messages tell the ordinals of each version of a table, and a list holds "
+                "for one version only. Cure: leave `mask_columns` out"
             )
         if self.table_schema is not None and self.table_from != "schema_id":
             raise ValueError(

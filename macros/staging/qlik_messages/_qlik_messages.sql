@@ -70,14 +70,16 @@
             {%- set column = _typed_column(
                 name, {'name': name, 'data_type': 'string'}, own.get('data_type') or _qlik_spark_type(row)
             ) -%}
-            {%- do column.update({'message_name': row['name']}) -%}
+            {%- do column.update({
+                'message_name': row['name'], 'ordinal': row['ordinal'] | int, 'is_lob': false,
+            }) -%}
             {%- do found.append(column) -%}
         {%- endfor -%}
     {%- endif -%}
     {%- if not found -%}
         {%- for own in settings.declared_columns -%}
             {%- set column = _typed_column(own.name, {'name': own.name, 'data_type': 'string'}, own.data_type or 'string') -%}
-            {%- do column.update({'message_name': own.name}) -%}
+            {%- do column.update({'message_name': own.name, 'ordinal': loop.index, 'is_lob': false}) -%}
             {%- do found.append(column) -%}
         {%- endfor -%}
     {%- endif -%}
@@ -111,16 +113,48 @@
 
 
 {#
+    SQL: the columns of a message's masks by ordinal, array<string> in the messages' spelling, NULL for an ordinal that no
+    column has. The setting `mask_columns` goes before; a name in it that the table does not have keeps its place. Else
+    they are those of the version that the message was written by. Where the message does not tell it, they are those of
+    the newest version, with the columns that only older ones have where their ordinals are free; without metadata messages
+    the declared ones, in their order.
+#}
+{% macro _message_columns_by_ordinal(macro, table, data, settings) %}
+    {%- set spelt = {} -%}
+    {%- for column in data -%}
+        {%- do spelt.update({column.name: column.message_name}) -%}
+    {%- endfor -%}
+    {%- if settings.mask_columns -%}
+        {%- set lobs = data | selectattr('is_lob') | map(attribute='name') | list -%}
+        {%- set listed = [] -%}
+        {%- for name in _listed_mask_columns(macro, table, spelt | list, lobs, settings) -%}
+            {%- do listed.append(spelt.get(name)) -%}
+        {%- endfor -%}
+        {{ return(_array_of(listed)) }}
+    {%- endif -%}
+    {%- set by_ordinal = {} -%}
+    {%- for column in data -%}
+        {%- do by_ordinal.setdefault(column.ordinal, column.message_name) -%}
+    {%- endfor -%}
+    {%- set listed = [] -%}
+    {%- for ordinal in range(1, (by_ordinal | max) + 1) -%}
+        {%- do listed.append(by_ordinal.get(ordinal)) -%}
+    {%- endfor -%}
+    {{ return('coalesce(mask_columns, ' ~ _array_of(listed) ~ ')') }}
+{% endmacro %}
+
+
+{#
     The columns whose bit of a mask is set: array<string>. The mask is hex text whose last digit has the bits of the first
-    four columns; only data columns have bits. Columns by ordinal stand in `_mask_columns`, NULL where no metadata told
-    them: then they are the declared ones, `columns`.
+    four ordinals; only data columns have bits.
 
     By digit and not by word, as change_mask_columns does it: the columns differ from message to message.
 #}
-{% macro _message_mask_columns(mask, columns) -%}
+{% macro _message_mask_columns(mask) -%}
 filter(
-    coalesce(_mask_columns, {{ columns }}),
-    (name, place) -> getbit(
+    _mask_columns,
+    (name, place) -> name is not null
+    and getbit(
         coalesce(
             cast(conv(substr({{ mask }}, length({{ mask }}) - place div 4, 1), 16, 10) as int),
             0
@@ -132,11 +166,11 @@ filter(
 {%- endmacro %}
 
 
-{# Texts as an SQL array. #}
+{# Texts as an SQL array; none becomes NULL. #}
 {% macro _array_of(texts) %}
     {%- set literals = [] -%}
     {%- for text in texts -%}
-        {%- do literals.append(_text(text)) -%}
+        {%- do literals.append('null' if text is none else _text(text)) -%}
     {%- endfor -%}
     {{- return('array(' ~ literals | join(', ') ~ ')') -}}
 {% endmacro %}

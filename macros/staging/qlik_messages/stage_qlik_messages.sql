@@ -23,7 +23,7 @@
     {%- set source_table = message_table if settings.table_from == 'schema_id' else relation.identifier -%}
     {%- set data = _qlik_message_data(macro_name, table, source_table, messages, settings) -%}
     {%- do _check_data_columns(macro_name, table, data | map(attribute='name') | list, settings, _qlik_message_columns()) -%}
-    {%- set columns = _array_of(data | map(attribute='message_name')) -%}
+    {%- set mask_columns = _message_columns_by_ordinal(macro_name, table, data, settings) -%}
 with
 
 messages as (
@@ -31,6 +31,8 @@ messages as (
         {%- for name in _qlik_message_columns() %}
         {%- if name in ('_change_mask', '_column_mask') %}
         nullif(regexp_replace({{ name[1:] }}, '^0[xX]', ''), '') as {{ name }},
+        {%- elif name == '_mask_columns' %}
+        {{ mask_columns }} as _mask_columns,
         {%- else %}
         {{ _quoted(name[1:]) }} as {{ name }},
         {%- endif %}
@@ -92,12 +94,12 @@ source as (
         if(
             _column_mask is null,
             null,
-            {{ _message_mask_columns('_column_mask', columns) | indent(12) }}
+            {{ _message_mask_columns('_column_mask') | indent(12) }}
         ) as _sent,
         if(
             _change_mask is null,
             null,
-            {{ _message_mask_columns('_change_mask', columns) | indent(12) }}
+            {{ _message_mask_columns('_change_mask') | indent(12) }}
         ) as _marked
         {%- for column in data %},
         element_at(_image, {{ _text(column.message_name) }}) as {{ _quoted(column.name) }}
@@ -163,7 +165,7 @@ decoded as (
                 {%- for mask in ['_change_mask', '_column_mask'] %}
                 when {{ mask }} rlike '[^0-9A-Fa-f]' then 'malformed_mask'
                 when
-                    length(ltrim('0', {{ mask }})) > (size(coalesce(_mask_columns, {{ columns }})) + 3) div 4
+                    length(ltrim('0', {{ mask }})) > (size(_mask_columns) + 3) div 4
                     then 'mask_too_wide'
                 {%- endfor %}
             end

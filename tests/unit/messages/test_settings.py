@@ -33,6 +33,10 @@ def test_by_default_the_topic_tells_the_table_and_the_yaml_its_columns() -> None
         ({"schemas_from": "registry"}, "`schema_registry` is missing"),
         ({"table_from": "schema_id"}, "known from metadata messages alone"),
         ({"table_schema": "shop"}, "only metadata messages tell schemas of tables"),
+        (
+            {"mask_columns": ["id"], "schemas_from": "metadata"},
+            "metadata messages tell the ordinals of each version",
+        ),
         ({"base": {"kind": "frozen"}}, "A full load comes as messages (REFRESH)"),
         ({"look_back": "a while"}, "is not a duration"),
         ({"table_form": "topic"}, "Did you mean `table_from`?"),

@@ -120,8 +120,6 @@ def json_body(parsed: Column) -> Column:
 
 
 def json_schema_id(parsed: Column) -> Column:
-    """The id of the schema that a message was written by; NULL where it does not say."""
-    is_enveloped = parsed["magic"].isNotNull()
-    return F.when(is_enveloped, parsed["messageSchemaId"]).otherwise(
-        parsed["headers"]["externalSchemaId"]
-    )
+    """The id of a message's schema in its envelope; NULL where the envelope does not tell it."""
+    of_envelope = F.nullif(parsed["messageSchemaId"], F.lit(""))
+    return F.when(parsed["magic"].isNotNull(), of_envelope)

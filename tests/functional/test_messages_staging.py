@@ -1,0 +1,249 @@
+"""Sentences of the vendor's page on messages, each as a few messages and what becomes of them.
+
+Without dbt: the project's decoding, and the rendered staging SQL. Expected rows are by hand.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dbt_afterimage.demo.kafka.avro import encode
+from dbt_afterimage.demo.kafka.forms import avro_envelope, avro_registered, data_schema
+from tests.functional.messages_project import change
+from tests.messages_staging import data, decode, decoded, metadata, settings_of, staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMS = ["json", "envelope", "registry"]
+BY_METADATA = {"schemas_from": "metadata"}
+# `b`, ordinal 3, was dropped at the source
+GAPS = {"id": 1, "a": 2, "c": 4}
+
+
+def avro_schema(columns: Sequence[str], headers: Sequence[str] = ()) -> dict[str, Any]:
+    """The Avro schema of data messages with columns of whole numbers, and more text headers."""
+    schema = data_schema(dict.fromkeys(columns, "int"))
+    of_headers = next(field for field in schema["fields"] if field["name"] == "headers")
+    of_headers["type"]["fields"] += [{"name": name, "type": ["null", "string"]} for name in headers]
+    return schema
+
+
+def in_form(
+    form: str, message: dict[str, Any], schema: dict[str, Any], schema_id: str | None
+) -> Any:
+    """A bare message as it travels; masks, hex text, are bytes in Avro, least significant first."""
+    if form == "json":
+        return {"magic": "atMSG", "type": "DT", "messageSchemaId": schema_id, "message": message}
+    headers = dict(message["headers"])
+    for name in ("changeMask", "columnMask"):
+        headers[name] = headers[name] and bytes.fromhex(headers[name])[::-1]
+    value = encode(schema, {**message, "headers": headers})
+    if form == "registry":
+        assert schema_id is not None
+        return avro_registered(int(schema_id), value)
+    return avro_envelope(value, schema_id=schema_id)
+
+
+def folder_of(schemas: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Schemas as a registry; returns the settings that name it."""
+    for schema_id, schema in schemas.items():
+        (folder / f"{schema_id}.avsc").write_text(json.dumps(schema), encoding="utf-8")
+    return {"schema_registry": str(folder)}
+
+
+def told(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in ("change_oper", *names)) for row in rows]
+
+
+# --- masks: the bit's position is the column's ordinal in the metadata message
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_bits_of_masks_are_ordinals_of_the_metadata_message(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    """The page: 1011 in binary, 0B, are the ordinals 1, 2 and 4."""
+    schema = avro_schema([*GAPS])
+    masks = {"changeMask": "08", "columnMask": "0B"}
+    messages = [
+        change("INSERT", 1, {"id": 1, "a": 1, "c": 5}, changeMask="0B", columnMask="0B"),
+        change("UPDATE", 2, {"id": 1, "a": 1, "c": None}, {"id": 1, "a": 1, "c": 5}, **masks),
+        change("UPDATE", 3, {"id": 1, "a": None, "c": 6}, {"id": 1, "a": None, "c": None},
+               changeMask="08", columnMask="09"),
+    ]  # fmt: skip
+    rows = staged(
+        spark,
+        [
+            metadata("7", GAPS, schema=schema),
+            *[in_form(form, message, schema, "7") for message in messages],
+        ],
+        {**BY_METADATA, **folder_of({"7": schema}, tmp_path)},
+    )
+    names = ("reject_reason", "declared_changed_columns", "known_columns", "a", "c")
+    assert told(rows, *names) == [
+        ("I", None, ["id", "a", "c"], None, 1, 5),
+        ("B", None, None, None, 1, 5),
+        ("U", None, ["c"], None, 1, None),
+        ("B", None, None, ["id", "c"], None, None),
+        ("U", None, ["c"], ["id", "c"], None, 6),
+    ]
+
+
+def test_each_version_of_a_table_has_its_own_ordinals(spark: SparkSession) -> None:
+    """One source numbers its columns again after a drop, another one leaves a gap."""
+    whole = {"id": 1, "a": 2, "b": 3, "c": 4}
+    messages: list[Any] = [
+        metadata("1", whole, version=1),
+        metadata("2", GAPS, version=2),
+        metadata("3", {"id": 1, "a": 2, "c": 3}, version=3),
+        # columns in another order than their ordinals, and a gap before the first
+        metadata("4", {"c": 9, "id": 2, "a": 5}, version=4),
+    ]
+    masks = {"1": "08", "2": "08", "3": "04", "4": "0100"}
+    for number, (schema_id, mask) in enumerate(masks.items(), 1):
+        row = {"id": 1, "a": 2, "c": number} | ({"b": 3} if schema_id == "1" else {})
+        update = ("UPDATE", number, row, {**row, "c": 0})
+        messages.append(data(*update, schema_id=schema_id, changeMask=mask, columnMask="0FFF"))
+    rows = staged(spark, messages, BY_METADATA)
+    # 0FFF is too wide where the last ordinal is 4, and not where it is 9
+    assert [row["reject_reason"] for row in rows] == ["mask_too_wide"] * 6 + [None] * 2
+    assert [row["declared_changed_columns"] for row in rows if row["change_oper"] == "U"] == [
+        ["c"]
+    ] * 4
+    assert rows[-1]["known_columns"] == ["id", "a", "c"]
+
+
+def test_messages_without_a_schema_id_go_by_the_newest_version(spark: SparkSession) -> None:
+    """A column that only an older version has keeps its ordinal, where no other has taken it."""
+    messages = [
+        metadata("1", {"id": 1, "a": 2, "b": 3, "c": 4, "z": 5}, version=1),
+        metadata("2", {"id": 1, "a": 2, "c": 4, "d": 5}, version=2),
+        change("UPDATE", 1, {"id": 1, "c": None}, {"id": 1, "c": 5}, changeMask="08"),
+        change("UPDATE", 2, {"id": 1, "b": 1}, {"id": 1, "b": 2}, changeMask="04"),
+        change("UPDATE", 3, {"id": 1, "d": 1}, {"id": 1, "d": 2}, changeMask="10"),
+    ]
+    rows = staged(spark, messages, BY_METADATA)
+    updates = [row for row in rows if row["change_oper"] == "U"]
+    assert told(updates, "declared_changed_columns") == [("U", [name]) for name in "cbd"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_mask_columns_lists_columns_by_ordinal_where_no_metadata_tells_them(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    schema = avro_schema([*GAPS])
+    update = change("UPDATE", 2, {"id": 1, "a": 1, "c": None}, {"id": 1, "a": 1, "c": 5},
+                    changeMask="08", columnMask="0B")  # fmt: skip
+    settings: dict[str, Any] = {"mask_columns": ["id", "a", "gone", "C"]}
+    if form == "registry":
+        settings |= {"schemas_from": "registry", **folder_of({"7": schema}, tmp_path)}
+    message = in_form(form, update, schema, "7")
+    if form == "envelope":
+        headers = {**update["headers"], "changeMask": b"\x08", "columnMask": b"\x0b"}
+        value = encode(schema, {**update, "headers": headers})
+        message = avro_envelope(value, schema=json.dumps(schema))
+    rows = staged(spark, [message], settings, dict.fromkeys(GAPS, "int"))
+    assert told(rows, "declared_changed_columns", "known_columns") == [
+        ("B", None, None),
+        ("U", ["c"], None),
+    ]
+
+
+@pytest.mark.parametrize("ordinals", [(1, 1, 2), (0, 1, 2), (1, 2, None), (1, 2, 40_000)])
+def test_a_metadata_message_without_clear_ordinals_is_rejected(
+    spark: SparkSession, ordinals: tuple[int | None, ...]
+) -> None:
+    """Bits of masks could not be told; and a great ordinal would take memory for each before it."""
+    messages = [
+        metadata("1", dict(zip(GAPS, ordinals, strict=True))),
+        data("INSERT", 1, {"id": 1}, schema_id="1"),
+    ]
+    rows = decoded(spark, messages, settings_of(BY_METADATA, {"id": "int"})).collect()
+    assert [(row["kind"], row["reject_reason"]) for row in rows] == [
+        ("rejected", "malformed_message"),
+        ("rejected", "unknown_schema"),
+    ]
+    assert rows[0]["reject_detail"] == (
+        "the ordinals of its columns are not different whole numbers from 1 to 32767"
+    )
+
+
+# --- the id of a message's schema: in the envelope, or in `headers.externalSchemaId`
+
+
+def with_external_id(
+    form: str, message: dict[str, Any], columns: Sequence[str], external: str, **envelope: Any
+) -> Any:
+    headers = {**message["headers"], "externalSchemaId": external}
+    message = {**message, "headers": headers}
+    if form == "bare":
+        return message
+    if form == "json":
+        return {"magic": "atMSG", "type": "DT", "message": message, **envelope}
+    schema = avro_schema(columns, ["externalSchemaId"])
+    value = encode(schema, message)
+    if form == "registry":
+        return avro_registered(7, value)
+    given = {"messageSchemaId": None, "messageSchema": json.dumps(schema), **envelope}
+    return avro_envelope(value, schema_id=given["messageSchemaId"], schema=given["messageSchema"])
+
+
+@pytest.mark.parametrize("form", ["bare", "json", "envelope", "registry"])
+def test_the_header_tells_the_schema_where_the_envelope_does_not(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    """Columns, ordinals and the table follow from it."""
+    registry = folder_of({"7": avro_schema([*GAPS], ["externalSchemaId"])}, tmp_path)
+    update = change("UPDATE", 2, {"id": 1, "a": 1, "c": None}, {"id": 1, "a": 1, "c": 5})
+    if form in ("bare", "json"):
+        update["headers"]["changeMask"] = "08"
+    else:
+        update["headers"]["changeMask"] = b"\x08"
+    messages = [
+        metadata("old", {"id": 1, "a": 2, "b": 3, "d": 4}, version=1),
+        metadata("X", GAPS, version=2),
+        metadata("new", {"id": 1, "a": 2, "e": 4, "c": 5}, version=3),
+        with_external_id(form, update, [*GAPS], "X"),
+    ]
+    settings = {**BY_METADATA, "table_from": "schema_id", **registry}
+    rows = staged(spark, messages, settings, topic="all_tables")
+    assert told(rows, "reject_reason", "declared_changed_columns", "c") == [
+        ("B", None, None, 5),
+        ("U", None, ["c"], None),
+    ]
+
+
+@pytest.mark.parametrize("form", ["json", "envelope"])
+@pytest.mark.parametrize("external", ["X", "other", ""])
+def test_two_ids_of_one_message_must_be_the_same(
+    spark: SparkSession, form: str, external: str
+) -> None:
+    insert = with_external_id(
+        form, change("INSERT", 1, {"id": 1, "a": 1, "c": 5}), [*GAPS], external,
+        messageSchemaId="X",
+    )  # fmt: skip
+    settings = settings_of({**BY_METADATA, "table_from": "schema_id"})
+    rows = decoded(spark, [metadata("X", GAPS), insert], settings).collect()
+    found = [(row["kind"], row["schema_id"], row["table_name"]) for row in rows]
+    assert found == [
+        ("metadata", "X", "people"),
+        ("rejected" if external == "other" else "change", "X", "people"),
+    ]
+    if external == "other":
+        assert (rows[1]["reject_reason"], rows[1]["reject_detail"]) == (
+            "malformed_message",
+            "messageSchemaId is X and headers.externalSchemaId is other",
+        )
+
+
+def test_a_message_waits_for_the_schema_that_its_header_tells(spark: SparkSession) -> None:
+    insert = with_external_id("json", change("INSERT", 1, {"id": 1}), ["id"], "unseen")
+    [row] = decode(spark, [insert], settings_of(BY_METADATA, {"id": "int"}))
+    assert row["waits_for"] == "unseen"
+    assert row["reject_reason"] == "unknown_schema"
