@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dbt_afterimage.changes.pairing import pair
 from dbt_afterimage.demo.kafka.avro import encode
 from dbt_afterimage.demo.kafka.forms import avro_envelope, avro_registered, data_schema
 from tests.functional.messages_project import change
-from tests.messages_staging import data, decode, decoded, metadata, settings_of, staged
+from tests.messages_staging import (
+    data,
+    decode,
+    decoded,
+    metadata,
+    settings_of,
+    staged,
+    staging_sql,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -247,3 +256,37 @@ def test_a_message_waits_for_the_schema_that_its_header_tells(spark: SparkSessio
     [row] = decode(spark, [insert], settings_of(BY_METADATA, {"id": "int"}))
     assert row["waits_for"] == "unseen"
     assert row["reject_reason"] == "unknown_schema"
+
+
+# --- what belongs to an update
+
+
+def test_an_update_without_before_data_is_accepted_at_once(spark: SparkSession) -> None:
+    """Nothing else can bring its before image; a rejected one does not come again either."""
+    columns = {"id": "int", "fee": "decimal(9,2)"}
+    messages = [
+        change("UPDATE", 1, {"id": 1, "fee": "1.00"}),
+        change("UPDATE", 2, {"id": 1, "fee": "2.00"}, {"id": 1, "fee": "1.00"}),
+        change("UPDATE", 3, {"id": 1, "fee": "3.00"}, {"id": 1, "fee": "2.005"}),
+    ]
+    sql = staging_sql(spark, messages, columns=columns)
+    rows = pair(spark.sql(sql), None, ["id"]).orderBy("change_seq", "change_oper").collect()
+    found = [
+        (row["change_oper"], str(row["fee"]), row["outcome"], row["reject_reason"]) for row in rows
+    ]
+    assert found == [
+        ("U", "1.00", "accepted", None),
+        ("B", "1.00", "folded", None),
+        ("U", "2.00", "accepted", None),
+        ("B", "2.01", "rejected", "uncastable_value:fee"),
+        ("U", "3.00", "accepted", None),
+    ]
+
+
+def test_header_columns_are_staged(spark: SparkSession) -> None:
+    [row] = staged(
+        spark,
+        [change("INSERT", 1, {"id": 1}, streamPosition="f00:1", transactionLastEvent=False)],
+        columns={"id": "int"},
+    )
+    assert (row["stream_position"], row["transaction_last_event"]) == ("f00:1", False)

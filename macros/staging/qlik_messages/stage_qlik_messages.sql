@@ -137,6 +137,8 @@ decoded as (
         try_cast(_source_timestamp as timestamp) as source_timestamp,
         _transaction_id as transaction_id,
         _transaction_event as transaction_event,
+        _stream_position as stream_position,
+        _is_last_event as transaction_last_event,
         if(
             _letter in ('I', 'U', 'D'),
             {{ _as_declared('_marked', data) | indent(12) }},
@@ -147,6 +149,8 @@ decoded as (
             _known,
             null
         ) as known_columns,
+        -- a message holds all images of its change
+        false as partner_may_follow,
         cast(null as map<string, string>) as truncate_scope,
         _load_id as load_id,
         _arrival as arrival,
