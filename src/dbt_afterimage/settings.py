@@ -351,6 +351,7 @@ class QlikMessagesSettings(TableSettings):
     """
 
     positions = QlikPositions
+    column_settings = (*TableSettings.column_settings, "lob_columns")
     has_own_loads = True
     optional_columns = ("stream_position", "transaction_last_event")
 
@@ -362,6 +363,7 @@ class QlikMessagesSettings(TableSettings):
     schemas_from: Literal["columns", "metadata", "registry"] = "columns"
     schema_registry: str | None = None
     mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"
+    lob_columns: list[str] = Field(default_factory=list)
     mask_columns: list[str] = Field(default_factory=list)
     message_table: str | None = None
     table_schema: str | None = None

@@ -16,6 +16,7 @@ from dbt_afterimage.changes.pairing import pair
 from dbt_afterimage.demo.kafka.avro import encode
 from dbt_afterimage.demo.kafka.forms import avro_envelope, avro_registered, data_schema
 from tests.functional.messages_project import change
+from tests.macro_renderer import CompilationError
 from tests.messages_staging import (
     data,
     decode,
@@ -290,3 +291,51 @@ def test_header_columns_are_staged(spark: SparkSession) -> None:
         columns={"id": "int"},
     )
     assert (row["stream_position"], row["transaction_last_event"]) == ("f00:1", False)
+
+
+# --- large objects have no bit in the change mask
+
+
+@pytest.mark.parametrize("told_by", ["metadata", "setting", "both"])
+def test_a_lob_that_an_update_leaves_alone_is_unknown(spark: SparkSession, told_by: str) -> None:
+    """The page: LOB columns are not in the bits of the change mask. NULL tells nothing of them."""
+    names = {"id": 1, "name": 2, "photo": 3, "text": 4, "memo": 5}
+    empty: dict[str, Any] = dict.fromkeys(["photo", "text", "memo"])
+    masks = {"changeMask": "02", "columnMask": "1F"}
+    messages: list[Any] = [
+        data("INSERT", 1, {"id": 1, "name": "a", **empty}, schema_id="1", columnMask="1F"),
+        data("UPDATE", 2, {"id": 1, "name": "b", **empty}, {"id": 1, "name": "a", **empty},
+             schema_id="1", **masks),
+        data("UPDATE", 3, {"id": 1, "name": None, **empty, "photo": "00FF"},
+             {"id": 1, "name": "b", **empty}, schema_id="1", **masks),
+        # a task without masks, and one that does set a bit
+        data("UPDATE", 4, {"id": 1, "name": None, **empty}, schema_id="1"),
+        data("UPDATE", 5, {"id": 1, "name": None, **empty}, schema_id="1", changeMask="04"),
+    ]  # fmt: skip
+    settings: dict[str, Any] = {}
+    if told_by != "setting":
+        types = {"name": "STRING", "photo": "BLOB", "text": "CLOB", "memo": "NCLOB"}
+        messages.insert(0, metadata("1", names, types=types))
+        settings |= BY_METADATA
+    if told_by != "metadata":
+        settings["lob_columns"] = ["photo", "text", "memo"] if told_by == "setting" else ["name"]
+    kinds = {"id": "int", "name": "string", "photo": "binary", "text": "string", "memo": "string"}
+    rows = staged(spark, messages, settings, kinds if told_by == "setting" else None)
+    # `name` is a LOB as well where the setting adds it; then its bit is what tells
+    marked = ["id", "name"]
+    of_no_mask = ["id"] if told_by == "both" else marked
+    assert told(rows, "known_columns", "name", "photo") == [
+        ("I", None, "a", None),
+        ("B", marked, "a", None),
+        ("U", marked, "b", None),
+        ("B", marked, "b", None),
+        ("U", ["id", "name", "photo"], None, b"\x00\xff"),
+        ("U", of_no_mask, None, None),
+        ("U", [*of_no_mask, "photo"], None, None),
+    ]
+
+
+def test_lob_columns_must_be_columns_of_the_table(spark: SparkSession) -> None:
+    with pytest.raises(CompilationError) as refused:
+        staged(spark, [metadata("1", {"id": 1})], {**BY_METADATA, "lob_columns": ["foto"]})
+    assert "`lob_columns` of table erp.people names `foto`" in str(refused.value)

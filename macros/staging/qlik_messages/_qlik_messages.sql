@@ -44,7 +44,8 @@
 
 {#
     The data columns as _typed_column has them: those of the newest version that metadata messages tell, then those that
-    only older ones have; without metadata the declared ones. A declared type wins.
+    only older ones have; without metadata the declared ones. A declared type wins. `is_lob`: a large object, by its type in
+    a metadata message or by the setting.
 
     Arguments: the macro's and the table's name for errors, the table's name at the source, the decoded messages, settings.
 #}
@@ -54,11 +55,12 @@
         {%- do declared.update({column.name | lower: column}) -%}
     {%- endfor -%}
     {%- set found = [] -%}
+    {%- set lobs = [] -%}
     {%- if settings.schemas_from == 'metadata' and _raw_columns(messages) -%}
         {%- set of_schema = " and table_schema = " ~ _text(settings.table_schema) if settings.table_schema else "" -%}
         {%- set rows = run_query(
-            "select name, newest.* from (select name, max_by(struct(data_type, numeric_precision, numeric_scale, ordinal),"
-            ~ " table_version) as newest, max(table_version) as version from (select table_version, inline(transform(columns,"
+            "select name, is_lob, newest.* from (select name, max_by(struct(data_type, numeric_precision, numeric_scale, ordinal),"
+            ~ " table_version) as newest, max(table_version) as version, bool_or(data_type in ('BLOB', 'CLOB', 'NCLOB')) as is_lob from (select table_version, inline(transform(columns,"
             ~ " c -> named_struct('name', c.name, 'data_type', c.type, 'numeric_precision', c.precision, 'numeric_scale',"
             ~ " c.scale, 'ordinal', c.ordinal))) from " ~ messages ~ " where kind = 'metadata' and table_name = "
             ~ _text(source_table) ~ of_schema ~ ") as versions group by name) as newest_columns"
@@ -70,16 +72,17 @@
             {%- set column = _typed_column(
                 name, {'name': name, 'data_type': 'string'}, own.get('data_type') or _qlik_spark_type(row)
             ) -%}
-            {%- do column.update({
-                'message_name': row['name'], 'ordinal': row['ordinal'] | int, 'is_lob': false,
-            }) -%}
+            {%- do column.update({'message_name': row['name'], 'ordinal': row['ordinal'] | int}) -%}
+            {%- if row['is_lob'] -%}
+                {%- do lobs.append(name) -%}
+            {%- endif -%}
             {%- do found.append(column) -%}
         {%- endfor -%}
     {%- endif -%}
     {%- if not found -%}
         {%- for own in settings.declared_columns -%}
             {%- set column = _typed_column(own.name, {'name': own.name, 'data_type': 'string'}, own.data_type or 'string') -%}
-            {%- do column.update({'message_name': own.name, 'ordinal': loop.index, 'is_lob': false}) -%}
+            {%- do column.update({'message_name': own.name, 'ordinal': loop.index}) -%}
             {%- do found.append(column) -%}
         {%- endfor -%}
     {%- endif -%}
@@ -90,8 +93,34 @@
             ~ " metadata messages."
         ) }}
     {%- endif -%}
+    {%- do lobs.extend(_columns_of_setting(macro, table, 'lob_columns', settings.lob_columns, found)) -%}
+    {%- for column in found -%}
+        {%- do column.update({'is_lob': column.name in lobs}) -%}
+    {%- endfor -%}
     {{ return(found) }}
 {% endmacro %}
+
+
+{#
+    Condition: the value of a column in `_image` is real. It is not where the message lacks the column; and a NULL is none
+    where the column's bit of the column mask is clear, and where the column is a large object whose bit of the change mask
+    is clear in an update: Qlik sets no bit for large objects, so the NULL may stand for a value that did not change.
+#}
+{% macro _is_known_in_message(column) -%}
+map_contains_key(_image, {{ _text(column.message_name) }})
+and (
+    {{ _quoted(column.name) }} is not null
+    {%- if column.is_lob %}
+    or coalesce(array_contains(_sent, {{ _text(column.message_name) }}), true)
+    and (
+        _letter not in ('U', 'B')
+        or coalesce(array_contains(_marked, {{ _text(column.message_name) }}), false)
+    )
+    {%- else %}
+    or coalesce(array_contains(_sent, {{ _text(column.message_name) }}), true)
+    {%- endif %}
+)
+{%- endmacro %}
 
 
 {#

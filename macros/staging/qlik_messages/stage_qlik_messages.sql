@@ -110,16 +110,11 @@ source as (
 known as (
     select
         *,
-        -- without its bit of the column mask a NULL is no value, and a column that is left out never is
         array_compact(
             array(
                 {%- for column in data %}
                 if(
-                    map_contains_key(_image, {{ _text(column.message_name) }})
-                    and (
-                        {{ _quoted(column.name) }} is not null
-                        or coalesce(array_contains(_sent, {{ _text(column.message_name) }}), true)
-                    ),
+                    {{ _is_known_in_message(column) | indent(20) }},
                     {{ _text(column.name) }},
                     null
                 ){{ ',' if not loop.last }}
