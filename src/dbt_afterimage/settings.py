@@ -358,13 +358,14 @@ class QlikMessagesSettings(TableSettings):
     system: Literal["qlik_messages"]
     look_back: str = "15 minutes"
     base: None = None
-    table_from: Literal["topic", "schema_id", "header"] = "topic"
+    table_from: Literal["topic", "schema_id", "header", "message"] = "topic"
     table_header: str | None = None
     schemas_from: Literal["columns", "metadata", "registry"] = "columns"
     schema_registry: str | None = None
     mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"
     lob_columns: list[str] = Field(default_factory=list)
     mask_columns: list[str] = Field(default_factory=list)
+    on_key_mismatch: Literal["fail", "warn", "ignore"] = "fail"
     message_table: str | None = None
     table_schema: str | None = None
 
@@ -406,11 +407,12 @@ class QlikMessagesSettings(TableSettings):
                 "metadata messages tell the ordinals of each version of a table, and a list holds "
                 "for one version only. Cure: leave `mask_columns` out"
             )
-        if self.table_schema is not None and self.table_from != "schema_id":
+        if self.table_schema is not None and self.table_from not in ("schema_id", "message"):
             raise ValueError(
                 f"`table_schema` is {self.table_schema!r} and `table_from` is "
-                f"{self.table_from!r}; only metadata messages tell schemas of tables. Cure: leave "
-                "`table_schema` out"
+                f"{self.table_from!r}; only metadata messages and the messages themselves name "
+                "schemas of tables. Cure: leave `table_schema` out, or set `table_from: schema_id` "
+                "or `table_from: message`"
             )
         return self
 

@@ -292,6 +292,13 @@ def test_schemas_are_one_row_per_id_and_column(story: Story) -> None:
     ]
 
 
+def test_schemas_keep_where_their_metadata_comes_from(story: Story) -> None:
+    lineage = "server_name, task_name, metadata_timestamp"
+    rows = story.project.rows("raw_ids_schemas", f"distinct {lineage}")
+    at = datetime(2018, 4, 13, 20, 13, 58, 289_000)
+    assert rows == [("attunity-01.custenborder.com", "mysql-to-kafka", at)]
+
+
 def test_what_belongs_to_no_table_is_kept_with_a_reason(story: Story) -> None:
     rejected = "raw_ids_messages where kind = 'rejected'"
     assert story.project.rows(rejected, "reject_reason, table_name, reject_detail", "2, 3") == [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -339,3 +340,109 @@ def test_lob_columns_must_be_columns_of_the_table(spark: SparkSession) -> None:
     with pytest.raises(CompilationError) as refused:
         staged(spark, [metadata("1", {"id": 1})], {**BY_METADATA, "lob_columns": ["foto"]})
     assert "`lob_columns` of table erp.people names `foto`" in str(refused.value)
+
+
+# --- other sentences of the page
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("1970-01-01T00:00:00.000", None),
+        ("1970-01-01", None),
+        ("", None),
+        ("2026-03-02T11:59:59.500", datetime(2026, 3, 2, 11, 59, 59, 500_000)),
+    ],
+)
+def test_a_time_that_the_source_does_not_know_yet_is_null(
+    spark: SparkSession, text: str, time: datetime | None
+) -> None:
+    [row] = staged(spark, [change("INSERT", 1, {"id": 1}, timestamp=text)], columns={"id": "int"})
+    assert row["source_timestamp"] == time
+    assert row["changed_at"] == datetime(2026, 3, 2, 12)
+
+
+@pytest.mark.parametrize("place", ["headers", "message"])
+@pytest.mark.parametrize("form", ["bare", "json", "envelope"])
+def test_a_message_may_name_its_table_itself(spark: SparkSession, form: str, place: str) -> None:
+    """The page lists `schema` and `table` in front of `headers`; both places are read."""
+
+    def sent(number: int, **names: str) -> Any:
+        message = change("INSERT", number, {"id": number})
+        owner = message["headers"] if place == "headers" else message
+        if form == "bare":
+            owner |= names
+            return message
+        if form == "json":
+            owner |= names
+            return {"magic": "atMSG", "type": "DT", "message": message}
+        owner |= {"schema": None, "table": None, **names}
+        schema = avro_schema(["id"], ["schema", "table"] if place == "headers" else [])
+        if place == "message":
+            schema["fields"] += [
+                {"name": name, "type": ["null", "string"]} for name in ("schema", "table")
+            ]
+        return avro_envelope(encode(schema, message), schema=json.dumps(schema))
+
+    messages = [
+        sent(1, schema="hr", table="people"),
+        sent(2, schema="old", table="people"),
+        sent(3, schema="hr", table="others"),
+        sent(4, schema="hr", table=""),
+    ]
+    settings = {"table_from": "message", "table_schema": "hr"}
+    rows = staged(spark, messages, settings, {"id": "int"}, topic="all_tables")
+    assert told(rows, "id") == [("I", 1)]
+    found = decoded(spark, messages, settings_of(settings, {"id": "int"})).collect()
+    assert [(row["kind"], row["table_schema"], row["table_name"]) for row in found] == [
+        ("change", "hr", "people"),
+        ("change", "old", "people"),
+        ("change", "hr", "others"),
+        ("rejected", "hr", None),
+    ]
+    assert (found[3]["reject_reason"], found[3]["reject_detail"]) == (
+        "malformed_message",
+        "neither its headers nor the message itself name its table",
+    )
+
+
+KEYED = metadata("1", {"id": 1, "region": 2, "a": 3}, key=["region", "id"])
+
+
+@pytest.mark.parametrize(
+    ("key", "more"),
+    [
+        ([], {}),
+        # in any order, and as Spark compares names
+        (["ID", "region"], {}),
+        (["a"], {"on_key_mismatch": "ignore"}),
+    ],
+)
+def test_a_key_that_is_the_primary_key_of_the_metadata(
+    spark: SparkSession, key: list[str], more: dict[str, str]
+) -> None:
+    assert staged(spark, [KEYED], {**BY_METADATA, "key": key, **more}) == []
+
+
+@pytest.mark.parametrize("key", [["id"], ["id", "region", "a"], ["a"]])
+def test_another_key_than_the_primary_key_stops_the_run(
+    spark: SparkSession, key: list[str]
+) -> None:
+    """The version before had that key."""
+    old = metadata("0", {"id": 1, "region": 2, "a": 3}, key=key, version=0)
+    with pytest.raises(CompilationError) as refused:
+        staged(spark, [old, KEYED], {**BY_METADATA, "key": key})
+    assert str(refused.value) == (
+        f"Source table erp.people: `key` is [{', '.join(key)}], and the primary key in its newest "
+        "metadata message is [region, id]. Cure: set `key: [region, id]`; or, where another key is "
+        "meant, set `on_key_mismatch: warn` or `on_key_mismatch: ignore` on the table."
+    )
+
+
+def test_another_key_may_be_a_warning(spark: SparkSession) -> None:
+    with pytest.warns(UserWarning, match=r"`key` is \[a\], and the primary key .* \[region, id\]"):
+        staged(spark, [KEYED], {**BY_METADATA, "key": ["a"], "on_key_mismatch": "warn"})
+
+
+def test_a_table_without_a_primary_key_may_have_any_key(spark: SparkSession) -> None:
+    assert staged(spark, [metadata("1", {"id": 1, "a": 2})], {**BY_METADATA, "key": ["a"]}) == []

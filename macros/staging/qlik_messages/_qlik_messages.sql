@@ -59,13 +59,15 @@
     {%- if settings.schemas_from == 'metadata' and _raw_columns(messages) -%}
         {%- set of_schema = " and table_schema = " ~ _text(settings.table_schema) if settings.table_schema else "" -%}
         {%- set rows = run_query(
-            "select name, is_lob, newest.* from (select name, max_by(struct(data_type, numeric_precision, numeric_scale, ordinal),"
-            ~ " table_version) as newest, max(table_version) as version, bool_or(data_type in ('BLOB', 'CLOB', 'NCLOB')) as is_lob from (select table_version, inline(transform(columns,"
-            ~ " c -> named_struct('name', c.name, 'data_type', c.type, 'numeric_precision', c.precision, 'numeric_scale',"
-            ~ " c.scale, 'ordinal', c.ordinal))) from " ~ messages ~ " where kind = 'metadata' and table_name = "
-            ~ _text(source_table) ~ of_schema ~ ") as versions group by name) as newest_columns"
-            ~ " order by version desc, newest.ordinal"
+            "select name, is_lob, version, newest.* from (select name, max_by(struct(data_type, numeric_precision,"
+            ~ " numeric_scale, ordinal, key_position), table_version) as newest, max(table_version) as version,"
+            ~ " bool_or(data_type in ('BLOB', 'CLOB', 'NCLOB')) as is_lob from (select table_version, inline(transform("
+            ~ "columns, c -> named_struct('name', c.name, 'data_type', c.type, 'numeric_precision', c.precision,"
+            ~ " 'numeric_scale', c.scale, 'ordinal', c.ordinal, 'key_position', c.primarykeyposition))) from " ~ messages
+            ~ " where kind = 'metadata' and table_name = " ~ _text(source_table) ~ of_schema
+            ~ ") as versions group by name) as newest_columns order by version desc, newest.ordinal"
         ).rows -%}
+        {%- do _check_key_of_source(table, rows, settings) -%}
         {%- for row in rows -%}
             {%- set own = declared.get(row['name'] | lower, {}) -%}
             {%- set name = own.get('name', row['name']) -%}
@@ -98,6 +100,31 @@
         {%- do column.update({'is_lob': column.name in lobs}) -%}
     {%- endfor -%}
     {{ return(found) }}
+{% endmacro %}
+
+
+{#
+    Stops, or warns, where the newest metadata message of a table tells another primary key than the setting `key`: rows of
+    the source would share a history, or a row would have several.
+#}
+{% macro _check_key_of_source(table, rows, settings) %}
+    {%- set of_source = [] -%}
+    {%- for row in rows | selectattr('key_position') | sort(attribute='key_position') if row['version'] == rows[0]['version'] -%}
+        {%- do of_source.append(row['name']) -%}
+    {%- endfor -%}
+    {%- set is_same = settings.key | map('lower') | sort | list == of_source | map('lower') | sort | list -%}
+    {%- if settings.key and of_source and not is_same and settings.on_key_mismatch != 'ignore' -%}
+        {%- set text = "Source table " ~ table ~ ": `key` is [" ~ settings.key | join(', ') ~ "], and the primary key in its newest"
+            ~ " metadata message is [" ~ of_source | join(', ') ~ "]." -%}
+        {%- if settings.on_key_mismatch == 'warn' -%}
+            {%- do exceptions.warn(text) -%}
+        {%- else -%}
+            {{ exceptions.raise_compiler_error(
+                text ~ " Cure: set `key: [" ~ of_source | join(', ') ~ "]`; or, where another key is meant, set"
+                ~ " `on_key_mismatch: warn` or `on_key_mismatch: ignore` on the table."
+            ) }}
+        {%- endif -%}
+    {%- endif -%}
 {% endmacro %}
 
 

@@ -20,7 +20,7 @@
     {%- set macro_name = 'stage_qlik_messages' -%}
     {%- set table = source_name ~ '.' ~ table_name -%}
     {%- set message_table = settings.message_table or relation.identifier -%}
-    {%- set source_table = message_table if settings.table_from == 'schema_id' else relation.identifier -%}
+    {%- set source_table = message_table if settings.table_from in ('schema_id', 'message') else relation.identifier -%}
     {%- set data = _qlik_message_data(macro_name, table, source_table, messages, settings) -%}
     {%- do _check_data_columns(macro_name, table, data | map(attribute='name') | list, settings, _qlik_message_columns()) -%}
     {%- set mask_columns = _message_columns_by_ordinal(macro_name, table, data, settings) -%}
@@ -129,7 +129,7 @@ decoded as (
         _change_seq as change_seq,
         _letter as change_oper,
         if(_kind = 'load', _loaded_at, _changed_at) as changed_at,
-        try_cast(_source_timestamp as timestamp) as source_timestamp,
+        {{ _known_time('try_cast(_source_timestamp as timestamp)') | indent(8) }} as source_timestamp,
         _transaction_id as transaction_id,
         _transaction_event as transaction_event,
         _stream_position as stream_position,

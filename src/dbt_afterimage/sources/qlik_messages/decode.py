@@ -17,6 +17,7 @@ from dbt_afterimage.sources.qlik_messages.avro_form import (
 )
 from dbt_afterimage.sources.qlik_messages.json_form import (
     BODY,
+    TABLE_FIELDS,
     json_body,
     json_problem,
     json_schema_id,
@@ -36,6 +37,13 @@ AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13"
 
 _LAST_ORDINAL = 32_767
 """Masks are looked up in a list with a place for each ordinal: a greater one is damaged input."""
+
+_NO_TABLE = {
+    "topic": "no topic tells its table",
+    "schema_id": "no schema id tells its table",
+    "header": "no record header `{header}` tells its table",
+    "message": "neither its headers nor the message itself name its table",
+}
 
 
 @dataclass(frozen=True)
@@ -213,6 +221,12 @@ def _with_table(
         name = settings["table_header"]
         named = F.filter("headers", lambda header: header["key"] == name)
         schema, table = F.lit(None), F.get(named, F.lit(0))["value"].cast("string")
+    elif settings["table_from"] == "message":
+        body = F.col("body")
+        schema, table = (
+            F.coalesce(F.nullif(body["headers"][name], F.lit("")), F.nullif(body[name], F.lit("")))
+            for name in TABLE_FIELDS
+        )
     else:
         schema, table = F.lit(None), F.col("topic")
     return rows.withColumns({"table_schema": schema.cast("string"), "table_name": table})
@@ -266,13 +280,9 @@ def _judged(
     )
     no_table = F.when(
         is_data & F.col("table_name").isNull(),
-        F.lit(
-            f"no record header `{settings['table_header']}` tells its table"
-            if settings["table_from"] == "header"
-            else "no schema id tells its table"
-        ),
+        F.lit(_NO_TABLE[settings["table_from"]].format(header=settings["table_header"])),
     )
-    of_table = "malformed_message" if settings["table_from"] == "header" else "unknown_schema"
+    of_table = "unknown_schema" if settings["table_from"] == "schema_id" else "malformed_message"
     reason = F.coalesce(
         F.when(F.col("problem").isNotNull(), F.lit("malformed_message")),
         F.when(lacks, F.lit("unknown_schema")),
@@ -328,7 +338,15 @@ def _judged(
         image.alias("image"),
         before.alias("before"),
         before.isNotNull().alias("has_before"),
-        F.when(is_metadata, metadata["lineage"]["tableVersion"]).alias("table_version"),
+        *[
+            F.when(is_metadata, metadata["lineage"][field]).alias(name)
+            for name, field in (
+                ("table_version", "tableVersion"),
+                ("server_name", "server"),
+                ("task_name", "task"),
+                ("metadata_timestamp", "timestamp"),
+            )
+        ],
         F.when(is_metadata, metadata["columns"]).alias("columns"),
         F.when(is_metadata, metadata["dataSchema"]).alias("data_schema"),
         reason.alias("reject_reason"),
