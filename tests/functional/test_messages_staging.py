@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.changes.pairing import pair
+from dbt_afterimage.change_log.pairing import pair
 from dbt_afterimage.demo.kafka.avro import encode
 from dbt_afterimage.demo.kafka.forms import avro_envelope, avro_registered, data_schema
+from dbt_afterimage.settings import OPTIONAL_COLUMNS
 from tests.functional.messages_project import change
 from tests.macro_renderer import CompilationError
 from tests.messages_staging import (
@@ -272,7 +273,11 @@ def test_an_update_without_before_data_is_accepted_at_once(spark: SparkSession) 
         change("UPDATE", 3, {"id": 1, "fee": "3.00"}, {"id": 1, "fee": "2.005"}),
     ]
     sql = staging_sql(spark, messages, columns=columns)
-    rows = pair(spark.sql(sql), None, ["id"]).orderBy("change_seq", "change_oper").collect()
+    rows = (
+        pair(spark.sql(sql), None, ["id"], optional=OPTIONAL_COLUMNS)
+        .orderBy("change_seq", "change_oper")
+        .collect()
+    )
     found = [
         (row["change_oper"], str(row["fee"]), row["outcome"], row["reject_reason"]) for row in rows
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 # Columns of every staging model, in order; all others are optional columns
-# (settings.py), which follow `transaction_event`, or data columns. A system whose updates may come in
-# two records may leave out `partner_may_follow`: NULL says the same.
+# (settings.py), which follow `transaction_event`, or data columns. `partner_may_follow` may be
+# missing, where updates come in two records: NULL says the same.
 STAGED_COLUMNS = (
     "change_seq",
     "change_oper",
