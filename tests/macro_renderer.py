@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -117,10 +118,13 @@ def _dbt() -> dict[str, Any]:
     def raise_compiler_error(message: str) -> NoReturn:
         raise CompilationError(message)
 
+    def warn(message: str) -> None:
+        warnings.warn(message, stacklevel=2)
+
     return {
         "execute": True,
         "flags": SimpleNamespace(WHICH="compile"),
-        "exceptions": SimpleNamespace(raise_compiler_error=raise_compiler_error),
+        "exceptions": SimpleNamespace(raise_compiler_error=raise_compiler_error, warn=warn),
         "modules": SimpleNamespace(re=re),
         "return": return_,
         "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),  # as dbt

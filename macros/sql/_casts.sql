@@ -1,5 +1,15 @@
 {# Casts of raw columns to their declared types. A failed cast is a reject reason, never an error and never a silent NULL. #}
 
+{# A time at the source; NULL for the date that stands for a time that is not known yet, 1970-01-01. #}
+{% macro _known_time(time) -%}
+if(
+    {{ time }} >= timestamp '1970-01-02',
+    {{ time }},
+    null
+)
+{%- endmacro %}
+
+
 {# A Spark type in one spelling, so that types can be compared as text. #}
 {% macro _normal_type(data_type) %}
     {%- set type = data_type | lower | replace(' ', '') -%}

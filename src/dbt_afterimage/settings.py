@@ -351,17 +351,21 @@ class QlikMessagesSettings(TableSettings):
     """
 
     positions = QlikPositions
+    column_settings = (*TableSettings.column_settings, "lob_columns")
     has_own_loads = True
     optional_columns = ("stream_position", "transaction_last_event")
 
     system: Literal["qlik_messages"]
     look_back: str = "15 minutes"
     base: None = None
-    table_from: Literal["topic", "schema_id", "header"] = "topic"
+    table_from: Literal["topic", "schema_id", "header", "message"] = "topic"
     table_header: str | None = None
     schemas_from: Literal["columns", "metadata", "registry"] = "columns"
     schema_registry: str | None = None
     mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"
+    lob_columns: list[str] = Field(default_factory=list)
+    mask_columns: list[str] = Field(default_factory=list)
+    on_key_mismatch: Literal["fail", "warn", "ignore"] = "fail"
     message_table: str | None = None
     table_schema: str | None = None
 
@@ -397,11 +401,18 @@ class QlikMessagesSettings(TableSettings):
                 "table a schema id belongs to is known from metadata messages alone. Cure: set "
                 "`schemas_from: metadata`, or take the table from the topic or from a header"
             )
-        if self.table_schema is not None and self.table_from != "schema_id":
+        if self.mask_columns and self.schemas_from == "metadata":
+            raise ValueError(
+                f"`mask_columns` is {self.mask_columns!r} and `schemas_from` is 'metadata'; "
+                "metadata messages tell the ordinals of each version of a table, and a list holds "
+                "for one version only. Cure: leave `mask_columns` out"
+            )
+        if self.table_schema is not None and self.table_from not in ("schema_id", "message"):
             raise ValueError(
                 f"`table_schema` is {self.table_schema!r} and `table_from` is "
-                f"{self.table_from!r}; only metadata messages tell schemas of tables. Cure: leave "
-                "`table_schema` out"
+                f"{self.table_from!r}; only metadata messages and the messages themselves name "
+                "schemas of tables. Cure: leave `table_schema` out, or set `table_from: schema_id` "
+                "or `table_from: message`"
             )
         return self
 

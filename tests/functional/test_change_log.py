@@ -45,6 +45,7 @@ TYPES = {
     "known_columns": "array<string>",
     "truncate_scope": "map<string,string>",
     "record_hash": "bigint",
+    "partner_may_follow": "boolean",
 }
 COLUMNS = ", ".join(f"{name} {TYPES.get(name, 'string')}" for name in STAGED_COLUMNS)
 COLUMNS += ", id string, name string"
@@ -169,6 +170,7 @@ class Table:
             _rejected_relation=lambda log: self.rejected,
             _lost_columns=lambda *arguments: [],
             _hashed_after=lambda log: "",
+            _raw_columns=lambda relation: [{"name": name} for name in STAGED_COLUMNS],
         )
         view = f"{self._name}_staged"
         self._staged().createOrReplaceTempView(view)

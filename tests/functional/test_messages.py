@@ -46,6 +46,7 @@ class Story:
         self.first()
         project.dbt("build")
         self.loads_at_first = self.loads()
+        self.updates_at_first = self.updates()
         self.second()
         project.dbt("build")
         self.loads_then = self.loads()
@@ -61,6 +62,11 @@ class Story:
             "people_changes", "load_id, change_seq, load_rows, load_rows is null", "change_seq"
         )
         return [row[:3] for row in rows if row[0] and not row[3]]
+
+    def updates(self) -> list[tuple[Any, ...]]:
+        """Updates in the log: their positions, and whether they lack a before image."""
+        updates = "people_changes where change_oper = 'U'"
+        return self.project.rows(updates, "change_seq, before is null", "change_seq")
 
     def state(self) -> list[tuple[Any, ...]]:
         """What a run adds to that commits anything: rows, and notes of progress."""
@@ -100,6 +106,8 @@ class Story:
                 Message(p, change("INSERT", 16, person(9, "Ida"), changeMask="0G")),
                 Message(p, change("INSERT", 17, person(9, "Ida"), columnMask="100F")),
                 Message(p, change("INSERT", 18, person(9, "Ida", "1.555"))),
+                # without its before image
+                Message(p, change("UPDATE", 13, person(2, "Rob", "1.50"))),
             ],
         )
 
@@ -109,7 +117,7 @@ class Story:
             "raw_topics",
             [
                 # the other partition was behind: its load ends here
-                Message(p, change("DELETE", 19, None, person(2, "Bob", "1.50")), partition=1),
+                Message(p, change("DELETE", 19, None, person(2, "Rob", "1.50")), partition=1),
                 # a delete in `data`, and a key change, with a mask that says nothing
                 Message(p, change("DELETE", 21, person(3, "Cid"))),
                 Message(
@@ -221,7 +229,12 @@ def test_loads_are_told_apart(story: Story) -> None:
     assert story.loads_at_first == []
     assert story.loads_then == [first]
     # nothing comes behind the second one: the user says that it is whole
-    assert story.loads_in_the_end == [first, ("people-0-23", seq(24), 2)]
+    assert story.loads_in_the_end == [first, ("people-0-24", seq(24), 2)]
+
+
+def test_an_update_without_before_data_waits_for_nothing(story: Story) -> None:
+    """It is the newest change, so the look-back has not passed it."""
+    assert story.updates_at_first == [(seq(12), False), (seq(13), True)]
 
 
 def test_history_follows_messages(story: Story) -> None:
@@ -235,7 +248,8 @@ def test_history_follows_messages(story: Story) -> None:
     assert rows == [
         (1, "Ann", None, start, seq(12), "L", "U", None),
         (1, "Ada", None, seq(12), seq(20), "U", "K", None),
-        (2, "Bob", "1.50", start, seq(19), "L", "D", None),
+        (2, "Bob", "1.50", start, seq(13), "L", "U", None),
+        (2, "Rob", "1.50", seq(13), seq(19), "U", "D", None),
         (3, "Cid", None, seq(11), seq(21), "I", "D", None),
         (6, "Fay", None, seq(24), None, "L", None, None),
         (7, "Ada", None, seq(20), seq(22), "K", "U", None),

@@ -61,14 +61,17 @@ def envelope(message: bytes, kind: str = "DT", **more: Any) -> bytes:
 
 
 def with_bonus() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The next version of the table: Avro schema, metadata message, its Avro schema."""
+    """The next version of the table: Avro schema, metadata message, its Avro schema.
+
+    Another column was added and dropped in between: its ordinal, 3, stays empty.
+    """
     data = example("data_record.avsc")
     fields = data["fields"][0]["type"]["fields"]
     fields.insert(1, {"name": "bonus", "type": ["null", "long"]})
     message = example("metadata.json")["message"]
     columns = message["tableStructure"]["tableColumns"]
     for name in ("salary", "from_date", "to_date"):
-        columns[name]["ordinal"] += 1
+        columns[name]["ordinal"] += 2
     of_bonus = {"ordinal": 2, "type": "INT8", "length": 0, "precision": 0, "scale": 0}
     columns["bonus"] = {**of_bonus, "primaryKeyPosition": 0, "nullable": True}
     message["schemaId"] = "V2"
@@ -107,11 +110,11 @@ class Story:
 
         second, metadata, of_metadata = with_bonus()
         before = {**salary(1, 10, "2026-12-31"), "bonus": None}
-        masks = {"changeMask": b"\x02", "columnMask": b"\x1f"}
-        update = {"data": {**before, "bonus": 5}, "beforeData": before,
+        masks = {"changeMask": b"\x0a", "columnMask": b"\x3b"}
+        update = {"data": {**before, "bonus": 5, "salary": None}, "beforeData": before,
                   "headers": headers("UPDATE", 2, **masks)}  # fmt: skip
         nothing: dict[str, Any] = dict.fromkeys(before)
-        delete = {"data": nothing, "beforeData": {**before, "bonus": 5},
+        delete = {"data": nothing, "beforeData": {**before, "bonus": 5, "salary": None},
                   "headers": headers("DELETE", 3)}  # fmt: skip
         project.land(
             "raw_ids",
@@ -247,27 +250,28 @@ def test_each_message_is_decoded_by_its_own_version(story: Story) -> None:
         ("L", START, 14472, 49592, date(1993, 11, 25), None, sorted(first)),
         ("I", seq(1), 1, 10, day, None, sorted(first)),
         ("B", seq(2), 1, 10, day, None, None),
-        ("U", seq(2), 1, 10, day, 5, None),
-        ("D", seq(3), 1, 10, day, 5, None),
+        ("U", seq(2), 1, None, day, 5, None),
+        ("D", seq(3), 1, None, day, 5, None),
         # wrong Avro
         (None, None, None, None, None, None, None),
     ]
-    # bit 1 is the second column of the version by which the message was written
+    # bits 1 and 3 are ordinals 2 and 4 of the version by which the message was written
     declared = story.project.rows(
         "stg_salaries where change_oper = 'U'", "declared_changed_columns"
     )
-    assert declared == [(["bonus"],)]
+    assert declared == [(["bonus", "salary"],)]
 
 
 def test_a_column_that_the_source_gains_reaches_history(story: Story) -> None:
     rows = story.project.rows(
-        "salaries_history", "emp_no, bonus, opened_by, closed_by, unknown_columns",
+        "salaries_history", "emp_no, salary, bonus, opened_by, closed_by, unknown_columns",
         "emp_no, valid_from_seq",
     )  # fmt: skip
     assert rows == [
-        # not known when the row was inserted; nothing else changed since
-        (1, 5, "I", "D", None),
-        (14472, None, "L", None, ["bonus"]),
+        # not known when the row was inserted
+        (1, 10, None, "I", "U", ["bonus"]),
+        (1, None, 5, "U", "D", None),
+        (14472, 49592, None, "L", None, ["bonus"]),
     ]
 
 
@@ -286,10 +290,17 @@ def test_schemas_are_one_row_per_id_and_column(story: Story) -> None:
         (1, 4, *salaries, "to_date", "DATE", None, False),
         (2, 1, "V2", "employees", "salaries", "emp_no", "INT4", 1, False),
         (2, 2, "V2", "employees", "salaries", "bonus", "INT8", None, True),
-        (2, 3, "V2", "employees", "salaries", "salary", "INT4", None, False),
-        (2, 4, "V2", "employees", "salaries", "from_date", "DATE", 2, False),
-        (2, 5, "V2", "employees", "salaries", "to_date", "DATE", None, False),
+        (2, 4, "V2", "employees", "salaries", "salary", "INT4", None, False),
+        (2, 5, "V2", "employees", "salaries", "from_date", "DATE", 2, False),
+        (2, 6, "V2", "employees", "salaries", "to_date", "DATE", None, False),
     ]
+
+
+def test_schemas_keep_where_their_metadata_comes_from(story: Story) -> None:
+    lineage = "server_name, task_name, metadata_timestamp"
+    rows = story.project.rows("raw_ids_schemas", f"distinct {lineage}")
+    at = datetime(2018, 4, 13, 20, 13, 58, 289_000)
+    assert rows == [("attunity-01.custenborder.com", "mysql-to-kafka", at)]
 
 
 def test_what_belongs_to_no_table_is_kept_with_a_reason(story: Story) -> None:

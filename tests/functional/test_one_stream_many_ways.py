@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import replace
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from datetime import datetime
-from hashlib import md5
 from pathlib import Path
-from types import SimpleNamespace
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,12 +27,11 @@ from dbt_afterimage.change_log.contract import LOG_COLUMNS
 from dbt_afterimage.change_log.pairing import ACCEPTED, pair
 from dbt_afterimage.demo.kafka.avro import encode
 from dbt_afterimage.demo.kafka.forms import avro_envelope, avro_registered
-from dbt_afterimage.settings import parse_settings
-from dbt_afterimage.sources.qlik_messages.decode import decoded, enveloped, form_of
-from dbt_afterimage.sources.qlik_messages.message_columns import MESSAGE_COLUMNS, RAW_COLUMNS
-from dbt_afterimage.storage.local_relation import local_rows
+from dbt_afterimage.settings import OPTIONAL_COLUMNS, parse_settings
 from tests.functional.log_reader import read_rows
 from tests.macro_renderer import MacroRenderer
+from tests.messages_staging import metadata
+from tests.messages_staging import staging_sql as staging_sql_of_messages
 from tests.openedge_staging import (
     CHANGES,
     TABLE_NUMBER,
@@ -186,38 +186,126 @@ def message_schema() -> dict[str, Any]:
 MESSAGE_SCHEMA = message_schema()
 
 
-def messages_sql(spark: SparkSession, messages: list[bytes]) -> str:
-    """The staging SQL of decoded messages, which become a temporary view."""
-    given = {"afterimage": {"system": "qlik_messages", "key": KEY}}
-    columns = {name: {"name": name, "data_type": "int"} for name in COLUMNS}
-    settings = parse_settings(
-        {"source_name": "erp", "name": "streams", "meta": given, "columns": columns}
-    )
-    kinds = ", ".join(f"`{name}` {kind}" for name, kind in RAW_COLUMNS.items())
-    rows = [
-        ("streams", 0, offset, None, value, None, NOON, NOON, "1")
-        for offset, value in enumerate(messages)
-    ]
-    raw = local_rows(spark, rows, kinds)
-    forms = {row[0] for row in raw.select(form_of()).distinct().collect()}
-    outside = enveloped(raw, forms)
-    schema = json.dumps(MESSAGE_SCHEMA)
-    # known by its id, and by the hash of the text that comes along
-    texts = {"1": schema, md5(schema.encode()).hexdigest(): schema}
-    found = decoded(spark, outside, forms, settings, {}, {} if forms == {"json"} else texts)
-    missing = [name for name in MESSAGE_COLUMNS if name not in found.columns]
-    found = found.withColumns({name: F.lit(None) for name in missing}).select(
-        *[F.col(name).cast(kind).alias(name) for name, kind in MESSAGE_COLUMNS.items()]
-    )
-    # a table of its own, as the decoded messages are
-    rows_of_table = found.toArrow()
-    spark.createDataFrame(rows_of_table).createOrReplaceTempView("messages")
-    render = MacroRenderer(
-        source=lambda source_name, name: SimpleNamespace(identifier=name),
-        execute=True,
-        _settings=lambda source_name, name: settings,
-    )
-    return str(render("stage_qlik_messages", "erp", "streams", messages="messages"))
+def messages_sql(spark: SparkSession, messages: list[bytes], folder: Path) -> str:
+    """The staging SQL of messages; folder: of the registry."""
+    settings: dict[str, Any] = {"key": KEY}
+    if messages[0].startswith(b"\x00"):
+        (folder / "1.avsc").write_text(json.dumps(MESSAGE_SCHEMA), encoding="utf-8")
+        settings |= {"schemas_from": "registry", "schema_registry": str(folder)}
+    return staging_sql_of_messages(spark, messages, settings, TYPES)
+
+
+# Columns were dropped at the source: these ordinals have none.
+ORDINALS = {"stream": 2, "id": 3, "a": 5, "b": 6, "c": 9}
+LOB, UNREAD = "c", "b"
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """Messages that do not say all of their changes, and what they say.
+
+    Attributes:
+        messages: as they are sent, behind their metadata message.
+        log: what they say of each change: the change log that must come of them.
+        declared: the columns that the change masks of the updates name, by change_seq.
+    """
+
+    messages: list[Any]
+    log: list[LogRow]
+    declared: dict[str, list[str]]
+
+
+def incomplete(log: list[LogRow], form: str, chance: Random) -> Incomplete:
+    """Ordinals with gaps, a large object, columns that were not read, updates without beforeData.
+
+    A large object is NULL where an update leaves it alone, and no mask has a bit for it.
+    """
+    found = Incomplete([described(form)], [], {})
+    for row in log:
+        assert row.data is not None
+        told, changed = row, set(COLUMNS)
+        if row.change_oper == "U":
+            assert row.before is not None
+            changed = {*changed_columns(row)}
+            told = _as_told(row, changed, chance)
+            found.declared[row.change_seq] = [
+                name for name in COLUMNS if name in changed and name != LOB
+            ]
+        unread = set()
+        if told.known_columns is not None and UNREAD not in told.known_columns:
+            unread = {UNREAD}
+        headers = {
+            "operation": {"I": "INSERT", "U": "UPDATE", "D": "DELETE"}[row.change_oper],
+            "changeSequence": f"2026030212000000{row.change_seq}",
+            "timestamp": "",
+            "streamPosition": "",
+            "transactionId": row.transaction_id,
+            "changeMask": mask_of(changed - {LOB}),
+            "columnMask": mask_of({*COLUMNS} - unread),
+        }
+        message = {
+            "data": _sent(told.data, told.known_columns),
+            "beforeData": _sent(told.before, told.before_known_columns),
+            "headers": headers,
+        }
+        found.messages.append(_in_form(message, form))
+        found.log.append(told)
+    return found
+
+
+def _as_told(row: LogRow, changed: set[str], chance: Random) -> LogRow:
+    """What the message of an update says of it."""
+    assert row.data is not None and row.before is not None
+    known, before_known = {*COLUMNS}, {*COLUMNS}
+    if LOB not in changed or row.data[LOB] is None:
+        known.discard(LOB)
+    if LOB not in changed or row.before[LOB] is None or chance.random() < 0.5:
+        before_known.discard(LOB)
+    if UNREAD not in changed and chance.random() < 0.3:
+        known.discard(UNREAD)
+        before_known.discard(UNREAD)
+    told = replace(row, known_columns=_or_all(known), before_known_columns=_or_all(before_known))
+    # without it a change of the key could not be told
+    if not changed & {*KEY} and chance.random() < 0.3:
+        told = replace(told, before=None, before_known_columns=None)
+    return told
+
+
+def _or_all(known: set[str]) -> set[str] | None:
+    return known if len(known) < len(COLUMNS) else None
+
+
+def _sent(image: Mapping[str, Any] | None, known: AbstractSet[str] | None) -> Any:
+    if image is None:
+        return None
+    return {name: value if known is None or name in known else None
+            for name, value in image.items()}  # fmt: skip
+
+
+def mask_of(names: AbstractSet[str]) -> bytes:
+    """A mask by ordinals, the least significant byte first."""
+    bits = sum(1 << (ORDINALS[name] - 1) for name in names)
+    return bits.to_bytes(2, "little")
+
+
+def described(form: str) -> dict[str, Any]:
+    types = {LOB: "CLOB"}
+    schema_id = "1" if form == "registry" else "S"
+    return metadata(schema_id, ORDINALS, types=types, key=KEY, schema=MESSAGE_SCHEMA)
+
+
+def _in_form(message: dict[str, Any], form: str) -> Any:
+    """By the metadata message; `header` is JSON whose schema id is in `headers`."""
+    if form == "registry":
+        return avro_registered(1, encode(MESSAGE_SCHEMA, message))
+    if form == "envelope":
+        return avro_envelope(encode(MESSAGE_SCHEMA, message), schema_id="S")
+    masks = {name: message["headers"][name][::-1].hex() for name in ("changeMask", "columnMask")}
+    headers = {**message["headers"], **masks}
+    envelope: dict[str, Any] = {"magic": "atMSG", "type": "DT", "messageSchemaId": "S"}
+    if form == "header":
+        headers["externalSchemaId"] = envelope.pop("messageSchemaId")
+    return {**envelope, "message": {**message, "headers": headers}}
 
 
 def versions(
@@ -237,7 +325,9 @@ def _versions(
     spark: SparkSession, sql: str, before_images: bool
 ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
     with quick_queries(spark):
-        paired = pair(spark.sql(sql), None, KEY, before_images=before_images)
+        paired = pair(
+            spark.sql(sql), None, KEY, before_images=before_images, optional=OPTIONAL_COLUMNS
+        )
         _log_rows(paired).createOrReplaceTempView("change_log")
         statement = versions_sql(
             "change_log", COLUMNS, KEY, carried=DATA, has_moves=True, has_blind_moves=True
@@ -308,23 +398,67 @@ def test_key_changes_are_the_same_with_before_images(
 
 @pytest.mark.parametrize("form", ["json", "envelope", "registry"])
 def test_messages_of_every_form_are_the_same(
-    spark: SparkSession, with_key_changes: list[LogRow], form: str
+    spark: SparkSession, with_key_changes: list[LogRow], form: str, tmp_path: Path
 ) -> None:
     """Versions, and the change log itself: current state and field changes come of it as well."""
     log = with_key_changes
     extracts = as_qlik(log)
     qlik = qlik_sql(create_views(spark, extracts)["changes"])
-    messages = messages_sql(spark, as_messages(log, form))
+    messages = messages_sql(spark, as_messages(log, form), tmp_path)
     assert _versions(spark, messages, before_images=True) == expected(log)
     found = _logged(spark, messages)
     assert found == _logged(spark, qlik)
     assert len(found) == len(log)
 
 
+@pytest.mark.parametrize("form", ["json", "header", "envelope", "registry"])
+def test_messages_that_do_not_say_all_are_what_they_say(
+    spark: SparkSession, with_key_changes: list[LogRow], form: str, tmp_path: Path
+) -> None:
+    (tmp_path / "1.avsc").write_text(json.dumps(MESSAGE_SCHEMA), encoding="utf-8")
+    sent = incomplete(with_key_changes, form, Random(20260302))
+    updates = [row for row in sent.log if row.change_oper == "U"]
+    assert {row.before is None for row in updates} == {True, False}
+    assert {LOB in (row.known_columns or COLUMNS) for row in updates} == {True, False}
+    assert {UNREAD in (row.known_columns or COLUMNS) for row in updates} == {True, False}
+    settings = {"key": KEY, "schemas_from": "metadata", "table_from": "schema_id"}
+    settings |= {"schema_registry": str(tmp_path)}
+    sql = staging_sql_of_messages(spark, sent.messages, settings, TYPES)
+
+    found = [
+        (
+            row["change_seq"][16:],
+            row["change_oper"],
+            row["known_columns"] and {*row["known_columns"]},
+            row["before"] is None,
+            row["before_known_columns"] and {*row["before_known_columns"]},
+        )
+        for row in _logged(spark, sql)
+    ]
+    assert found == [
+        (
+            row.change_seq,
+            row.change_oper,
+            row.known_columns,
+            # a delete's row is its image
+            row.before is None or row.change_oper == "D",
+            row.before_known_columns,
+        )
+        for row in sorted(sent.log, key=lambda row: row.change_seq)
+    ]
+    declared = {
+        row["change_seq"][16:]: row["declared_changed_columns"]
+        for row in _logged(spark, sql)
+        if row["change_oper"] == "U"
+    }
+    assert declared == sent.declared
+    assert _versions(spark, sql, before_images=True) == expected(sent.log)
+
+
 def _logged(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
     """The change log, but for what names the raw record."""
     with quick_queries(spark):
-        rows = read_rows(_log_rows(pair(spark.sql(sql), None, KEY, before_images=True)))
+        rows = read_rows(_log_rows(pair(spark.sql(sql), None, KEY, optional=OPTIONAL_COLUMNS)))
     left_out = {"record_hash", "before_record_hash", "transaction_event"}
     kept = [{name: row[name] for name in row if name not in left_out} for row in rows]
     return sorted(kept, key=lambda row: (row["change_seq"], row["change_oper"]))

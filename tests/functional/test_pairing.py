@@ -42,6 +42,7 @@ STAGED_TYPES = {
     "known_columns": "array<string>",
     "truncate_scope": "map<string,string>",
     "record_hash": "bigint",
+    "partner_may_follow": "boolean",
 }
 STAGED_SCHEMA = (
     ", ".join(f"{name} {STAGED_TYPES.get(name, 'string')}" for name in STAGED_COLUMNS) + f", {DATA}"
@@ -65,6 +66,7 @@ class Record:
     name: str | None
     reject_reason: str | None = None
     known_columns: tuple[str, ...] | None = None
+    partner_may_follow: bool | None = None
 
     @property
     def seq(self) -> str | None:
@@ -87,6 +89,7 @@ class Record:
             "known_columns": None if self.known_columns is None else list(self.known_columns),
             "reject_reason": self.reject_reason,
             "record_hash": self.record_hash,
+            "partner_may_follow": self.partner_may_follow,
             "raw_record": self.text,
             **self.data,
         }
@@ -112,6 +115,7 @@ class Stream:
     expected: Sequence[str]
     recorded: Sequence[str] = ()
     rejected_by_staging: Mapping[str, str] = field(default_factory=dict)
+    partner_may_follow: bool | None = None
 
 
 STREAMS = {
@@ -465,6 +469,45 @@ WITHOUT_BEFORE_IMAGES = {
 }
 
 
+# What a message says of an update, it says at once: `partner_may_follow` is false.
+OF_WHOLE_UPDATES = {
+    "an update without its before image waits for none": Stream(
+        ["5 U 1 Bob", "6 U 1 Cid", "6 B 1 Bob", "7 U 2 Dan"],
+        ["5 U 1 Bob: accepted", "6 U 1 Cid <- 1 Bob: accepted", "6 B 1 Bob: folded",
+         "7 U 2 Dan: accepted"],
+        partner_may_follow=False,
+    ),
+    "a rejected before image is waited for no longer": Stream(
+        ["5 U 1 Bob", "5 B 1 Ann"],
+        ["5 U 1 Bob: accepted", "5 B 1 Ann: rejected uncastable_value:name"],
+        rejected_by_staging={"5 B 1 Ann": "uncastable_value:name"},
+        partner_may_follow=False,
+    ),
+    "nor is an update that was rejected": Stream(
+        ["5 U 1 Bob", "5 B 1 Ann"],
+        ["5 U 1 Bob: rejected uncastable_value:name", "5 B 1 Ann: rejected orphan_before_image"],
+        rejected_by_staging={"5 U 1 Bob": "uncastable_value:name"},
+        partner_may_follow=False,
+    ),
+    "a pair that cannot be told is still refused": Stream(
+        ["5 U 1 Bob", "5 U 2 Cid", "5 B 3 Ann"],
+        [f"5 {text}: rejected ambiguous_pair" for text in ("U 1 Bob", "U 2 Cid", "B 3 Ann")],
+        partner_may_follow=False,
+    ),
+    "an update that the log has without its before image": Stream(
+        ["5 U 1 Bob", "5 B 1 Ann"],
+        ["5 U 1 Bob: duplicate", "5 B 1 Ann: rejected orphan_before_image"],
+        recorded=["5 U 1 Bob"],
+        partner_may_follow=False,
+    ),
+    "others wait": Stream(
+        ["5 U 1 Bob", "6 B 1 Ann"],
+        ["5 U 1 Bob: waiting", "6 B 1 Ann: waiting"],
+        partner_may_follow=True,
+    ),
+}  # fmt: skip
+
+
 # --- running them
 
 
@@ -540,7 +583,13 @@ def run_streams(
     staged, recorded = [], []
     for number, stream in enumerate(streams.values(), 1):
         reasons = stream.rejected_by_staging
-        staged += [record(number, text, reasons.get(text)) for text in stream.staged]
+        staged += [
+            replace(
+                record(number, text, reasons.get(text)),
+                partner_may_follow=stream.partner_may_follow,
+            )
+            for text in stream.staged
+        ]
         recorded += [of_log(number, text) for text in stream.recorded]
     if shuffle is not None:
         shuffle.shuffle(staged)
@@ -593,6 +642,11 @@ def test_tables_without_a_key(spark: SparkSession) -> None:
 def test_before_images_off(spark: SparkSession) -> None:
     found = run_streams(spark, WITHOUT_BEFORE_IMAGES, ["id"], before_images=False)
     assert found == {name: expected(stream) for name, stream in WITHOUT_BEFORE_IMAGES.items()}
+
+
+def test_nothing_waits_for_what_cannot_follow(spark: SparkSession) -> None:
+    found = run_streams(spark, OF_WHOLE_UPDATES, ["id"])
+    assert found == {name: expected(stream) for name, stream in OF_WHOLE_UPDATES.items()}
 
 
 def test_of_conflicting_copies_the_first_by_content_stays(spark: SparkSession) -> None:
@@ -692,7 +746,9 @@ def random_stream(chance: random.Random, number: int) -> list[Record]:
         reason = "malformed_mask" if chance.random() < 0.05 else None
         if reason:
             text += " broken"  # not shown, but other content
-        new = record(number, text, reason)
+        # copies of one record say the same of their partners
+        may_follow = {0: False, 1: None}.get(crc32(text.encode()) % 4, True)
+        new = replace(record(number, text, reason), partner_may_follow=may_follow)
         records += [new] * chance.choices([1, 2, 3], (8, 2, 1))[0]
     return records
 
@@ -723,7 +779,12 @@ def compared(records: Sequence[Record], recorded: Sequence[Record], **options: A
 
 def as_oracle(raw: Record) -> StagedRow:
     return StagedRow(
-        raw.seq, raw.change_oper, raw.data, raw.record_hash, reject_reason=raw.reject_reason
+        raw.seq,
+        raw.change_oper,
+        raw.data,
+        raw.record_hash,
+        reject_reason=raw.reject_reason,
+        partner_may_follow=raw.partner_may_follow is not False,
     )
 
 

@@ -15,6 +15,7 @@ Steps
    a key change. Several that remain, of both kinds, are `ambiguous_pair`.
    A `U` or `B` whose partner is missing is pending until the look-back has passed it; then the `U`
    goes into the log without a before image and the `B` is `orphan_before_image`.
+   Neither is ever pending where the record says that no partner can follow it.
    A record that carries its own before image needs no partner. With `before_images` off an update
    needs none, and a `B` is `orphan_before_image` at once.
 5. Each load is recorded whole, with a marker row that counts its accepted rows. A first load
@@ -47,6 +48,7 @@ class StagedRow:
     truncate_scope: Mapping[str, str | None] | None = None
     load_id: str | None = None
     reject_reason: str | None = None
+    partner_may_follow: bool = True
 
 
 @dataclass(frozen=True)
@@ -182,12 +184,15 @@ def _pair_change_seq(
     elif updates and befores:
         remaining = [*updates.values(), *befores.values()]
         result.rejected.extend((row, "ambiguous_pair") for row in remaining)
-    elif is_pending:
-        result.pending.extend([*updates.values(), *befores.values()])
     else:
-        result.log.extend(_log_row(row, before=None) for row in updates.values())
-        result.updates_without_before += len(updates)
-        result.rejected.extend((row, "orphan_before_image") for row in befores.values())
+        for row in [*updates.values(), *befores.values()]:
+            if is_pending and row.partner_may_follow:
+                result.pending.append(row)
+            elif row.change_oper == "U":
+                result.log.append(_log_row(row, before=None))
+                result.updates_without_before += 1
+            else:
+                result.rejected.append((row, "orphan_before_image"))
 
 
 def _record_loads(

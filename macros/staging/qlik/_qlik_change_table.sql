@@ -108,22 +108,30 @@
     {%- set first = before if settings.mask_first_data_bit == 'auto' else settings.mask_first_data_bit -%}
 
     {%- if settings.mask_columns -%}
-        {%- set columns = [] -%}
-        {%- for listed in settings.mask_columns -%}
-            {%- set found = names | select('equalto', _same_name(listed, names)) | list -%}
-            {%- do columns.append(found[0] if found else none) -%}
-        {%- endfor -%}
-        {%- for name in names if name not in columns and name not in lobs -%}
-            {{ exceptions.raise_compiler_error(
-                "`" ~ macro ~ "`: `mask_columns` of table " ~ table ~ " leaves out `" ~ name ~ "`; it must list every data"
-                ~ " column that is not in `lob_columns`, in the order of the mask's bits. Cure: add the column."
-            ) }}
-        {%- endfor -%}
-        {{ return({'columns': columns, 'first_data_bit': first}) }}
+        {{ return({'columns': _listed_mask_columns(macro, table, names, lobs, settings), 'first_data_bit': first}) }}
     {%- elif settings.mask_first_data_bit == 'auto' -%}
         {{ return({'columns': places[before:], 'first_data_bit': first}) }}
     {%- endif -%}
     {{ return({'columns': names, 'first_data_bit': first}) }}
+{% endmacro %}
+
+
+{#
+    The setting `mask_columns` as the table spells its columns: none for a name that it does not have, whose bit keeps its
+    place. Stops where the setting leaves out a column that has a bit.
+#}
+{% macro _listed_mask_columns(macro, table, names, lobs, settings) %}
+    {%- set columns = [] -%}
+    {%- for listed in settings.mask_columns -%}
+        {%- do columns.append(_same_name(listed, names)) -%}
+    {%- endfor -%}
+    {%- for name in names if name not in columns and name not in lobs -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: `mask_columns` of table " ~ table ~ " leaves out `" ~ name ~ "`; it must list every data"
+            ~ " column that is not in `lob_columns`, in the order of the mask's bits. Cure: add the column."
+        ) }}
+    {%- endfor -%}
+    {{ return(columns) }}
 {% endmacro %}
 
 

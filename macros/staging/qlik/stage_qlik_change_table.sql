@@ -63,7 +63,7 @@ decoded as (
         {{ change_seq }} as change_seq,
         _change_oper as change_oper,
         _changed_at as changed_at,
-        {{ _cast_column(timestamp) if timestamp else 'cast(null as timestamp)' }} as source_timestamp,
+        {{ _known_time(_cast_column(timestamp)) | indent(8) if timestamp else 'cast(null as timestamp)' }} as source_timestamp,
         {{ _header_as_text(headers, 'transaction_id') }} as transaction_id,
         cast(null as bigint) as transaction_event,
         {{ _header_as_text(headers, 'stream_position') }} as stream_position,

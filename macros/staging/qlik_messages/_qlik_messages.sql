@@ -44,7 +44,8 @@
 
 {#
     The data columns as _typed_column has them: those of the newest version that metadata messages tell, then those that
-    only older ones have; without metadata the declared ones. A declared type wins.
+    only older ones have; without metadata the declared ones. A declared type wins. `is_lob`: a large object, by its type in
+    a metadata message or by the setting.
 
     Arguments: the macro's and the table's name for errors, the table's name at the source, the decoded messages, settings.
 #}
@@ -54,30 +55,36 @@
         {%- do declared.update({column.name | lower: column}) -%}
     {%- endfor -%}
     {%- set found = [] -%}
+    {%- set lobs = [] -%}
     {%- if settings.schemas_from == 'metadata' and _raw_columns(messages) -%}
         {%- set of_schema = " and table_schema = " ~ _text(settings.table_schema) if settings.table_schema else "" -%}
         {%- set rows = run_query(
-            "select name, newest.* from (select name, max_by(struct(data_type, numeric_precision, numeric_scale, ordinal),"
-            ~ " table_version) as newest, max(table_version) as version from (select table_version, inline(transform(columns,"
-            ~ " c -> named_struct('name', c.name, 'data_type', c.type, 'numeric_precision', c.precision, 'numeric_scale',"
-            ~ " c.scale, 'ordinal', c.ordinal))) from " ~ messages ~ " where kind = 'metadata' and table_name = "
-            ~ _text(source_table) ~ of_schema ~ ") as versions group by name) as newest_columns"
-            ~ " order by version desc, newest.ordinal"
+            "select name, is_lob, version, newest.* from (select name, max_by(struct(data_type, numeric_precision,"
+            ~ " numeric_scale, ordinal, key_position), table_version) as newest, max(table_version) as version,"
+            ~ " bool_or(data_type in ('BLOB', 'CLOB', 'NCLOB')) as is_lob from (select table_version, inline(transform("
+            ~ "columns, c -> named_struct('name', c.name, 'data_type', c.type, 'numeric_precision', c.precision,"
+            ~ " 'numeric_scale', c.scale, 'ordinal', c.ordinal, 'key_position', c.primarykeyposition))) from " ~ messages
+            ~ " where kind = 'metadata' and table_name = " ~ _text(source_table) ~ of_schema
+            ~ ") as versions group by name) as newest_columns order by version desc, newest.ordinal"
         ).rows -%}
+        {%- do _check_key_of_source(table, rows, settings) -%}
         {%- for row in rows -%}
             {%- set own = declared.get(row['name'] | lower, {}) -%}
             {%- set name = own.get('name', row['name']) -%}
             {%- set column = _typed_column(
                 name, {'name': name, 'data_type': 'string'}, own.get('data_type') or _qlik_spark_type(row)
             ) -%}
-            {%- do column.update({'message_name': row['name']}) -%}
+            {%- do column.update({'message_name': row['name'], 'ordinal': row['ordinal'] | int}) -%}
+            {%- if row['is_lob'] -%}
+                {%- do lobs.append(name) -%}
+            {%- endif -%}
             {%- do found.append(column) -%}
         {%- endfor -%}
     {%- endif -%}
     {%- if not found -%}
         {%- for own in settings.declared_columns -%}
             {%- set column = _typed_column(own.name, {'name': own.name, 'data_type': 'string'}, own.data_type or 'string') -%}
-            {%- do column.update({'message_name': own.name}) -%}
+            {%- do column.update({'message_name': own.name, 'ordinal': loop.index}) -%}
             {%- do found.append(column) -%}
         {%- endfor -%}
     {%- endif -%}
@@ -88,8 +95,59 @@
             ~ " metadata messages."
         ) }}
     {%- endif -%}
+    {%- do lobs.extend(_columns_of_setting(macro, table, 'lob_columns', settings.lob_columns, found)) -%}
+    {%- for column in found -%}
+        {%- do column.update({'is_lob': column.name in lobs}) -%}
+    {%- endfor -%}
     {{ return(found) }}
 {% endmacro %}
+
+
+{#
+    Stops, or warns, where the newest metadata message of a table tells another primary key than the setting `key`: rows of
+    the source would share a history, or a row would have several.
+#}
+{% macro _check_key_of_source(table, rows, settings) %}
+    {%- set of_source = [] -%}
+    {%- for row in rows | selectattr('key_position') | sort(attribute='key_position') if row['version'] == rows[0]['version'] -%}
+        {%- do of_source.append(row['name']) -%}
+    {%- endfor -%}
+    {%- set is_same = settings.key | map('lower') | sort | list == of_source | map('lower') | sort | list -%}
+    {%- if settings.key and of_source and not is_same and settings.on_key_mismatch != 'ignore' -%}
+        {%- set text = "Source table " ~ table ~ ": `key` is [" ~ settings.key | join(', ') ~ "], and the primary key in its newest"
+            ~ " metadata message is [" ~ of_source | join(', ') ~ "]." -%}
+        {%- if settings.on_key_mismatch == 'warn' -%}
+            {%- do exceptions.warn(text) -%}
+        {%- else -%}
+            {{ exceptions.raise_compiler_error(
+                text ~ " Cure: set `key: [" ~ of_source | join(', ') ~ "]`; or, where another key is meant, set"
+                ~ " `on_key_mismatch: warn` or `on_key_mismatch: ignore` on the table."
+            ) }}
+        {%- endif -%}
+    {%- endif -%}
+{% endmacro %}
+
+
+{#
+    Condition: the value of a column in `_image` is real. It is not where the message lacks the column; and a NULL is none
+    where the column's bit of the column mask is clear, and where the column is a large object whose bit of the change mask
+    is clear in an update: Qlik sets no bit for large objects, so the NULL may stand for a value that did not change.
+#}
+{% macro _is_known_in_message(column) -%}
+map_contains_key(_image, {{ _text(column.message_name) }})
+and (
+    {{ _quoted(column.name) }} is not null
+    {%- if column.is_lob %}
+    or coalesce(array_contains(_sent, {{ _text(column.message_name) }}), true)
+    and (
+        _letter not in ('U', 'B')
+        or coalesce(array_contains(_marked, {{ _text(column.message_name) }}), false)
+    )
+    {%- else %}
+    or coalesce(array_contains(_sent, {{ _text(column.message_name) }}), true)
+    {%- endif %}
+)
+{%- endmacro %}
 
 
 {#
@@ -111,16 +169,48 @@
 
 
 {#
+    SQL: the columns of a message's masks by ordinal, array<string> in the messages' spelling, NULL for an ordinal that no
+    column has. The setting `mask_columns` goes before; a name in it that the table does not have keeps its place. Else
+    they are those of the version that the message was written by. Where the message does not tell it, they are those of
+    the newest version, with the columns that only older ones have where their ordinals are free; without metadata messages
+    the declared ones, in their order.
+#}
+{% macro _message_columns_by_ordinal(macro, table, data, settings) %}
+    {%- set spelt = {} -%}
+    {%- for column in data -%}
+        {%- do spelt.update({column.name: column.message_name}) -%}
+    {%- endfor -%}
+    {%- if settings.mask_columns -%}
+        {%- set lobs = data | selectattr('is_lob') | map(attribute='name') | list -%}
+        {%- set listed = [] -%}
+        {%- for name in _listed_mask_columns(macro, table, spelt | list, lobs, settings) -%}
+            {%- do listed.append(spelt.get(name)) -%}
+        {%- endfor -%}
+        {{ return(_array_of(listed)) }}
+    {%- endif -%}
+    {%- set by_ordinal = {} -%}
+    {%- for column in data -%}
+        {%- do by_ordinal.setdefault(column.ordinal, column.message_name) -%}
+    {%- endfor -%}
+    {%- set listed = [] -%}
+    {%- for ordinal in range(1, (by_ordinal | max) + 1) -%}
+        {%- do listed.append(by_ordinal.get(ordinal)) -%}
+    {%- endfor -%}
+    {{ return('coalesce(mask_columns, ' ~ _array_of(listed) ~ ')') }}
+{% endmacro %}
+
+
+{#
     The columns whose bit of a mask is set: array<string>. The mask is hex text whose last digit has the bits of the first
-    four columns; only data columns have bits. Columns by ordinal stand in `_mask_columns`, NULL where no metadata told
-    them: then they are the declared ones, `columns`.
+    four ordinals; only data columns have bits.
 
     By digit and not by word, as change_mask_columns does it: the columns differ from message to message.
 #}
-{% macro _message_mask_columns(mask, columns) -%}
+{% macro _message_mask_columns(mask) -%}
 filter(
-    coalesce(_mask_columns, {{ columns }}),
-    (name, place) -> getbit(
+    _mask_columns,
+    (name, place) -> name is not null
+    and getbit(
         coalesce(
             cast(conv(substr({{ mask }}, length({{ mask }}) - place div 4, 1), 16, 10) as int),
             0
@@ -132,11 +222,11 @@ filter(
 {%- endmacro %}
 
 
-{# Texts as an SQL array. #}
+{# Texts as an SQL array; none becomes NULL. #}
 {% macro _array_of(texts) %}
     {%- set literals = [] -%}
     {%- for text in texts -%}
-        {%- do literals.append(_text(text)) -%}
+        {%- do literals.append('null' if text is none else _text(text)) -%}
     {%- endfor -%}
     {{- return('array(' ~ literals | join(', ') ~ ')') -}}
 {% endmacro %}

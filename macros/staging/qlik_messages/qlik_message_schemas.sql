@@ -13,6 +13,9 @@ metadata as (
         table_schema,
         table_name,
         table_version,
+        server_name,
+        task_name,
+        try_cast(metadata_timestamp as timestamp) as metadata_timestamp,
         columns,
         -- delivered at least once
         row_number() over (
@@ -28,6 +31,9 @@ final as (
         metadata.table_schema,
         metadata.table_name,
         metadata.table_version,
+        metadata.server_name,
+        metadata.task_name,
+        metadata.metadata_timestamp,
         described.name as column_name,
         described.ordinal,
         described.type as data_type,

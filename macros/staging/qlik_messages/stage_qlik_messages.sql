@@ -20,10 +20,10 @@
     {%- set macro_name = 'stage_qlik_messages' -%}
     {%- set table = source_name ~ '.' ~ table_name -%}
     {%- set message_table = settings.message_table or relation.identifier -%}
-    {%- set source_table = message_table if settings.table_from == 'schema_id' else relation.identifier -%}
+    {%- set source_table = message_table if settings.table_from in ('schema_id', 'message') else relation.identifier -%}
     {%- set data = _qlik_message_data(macro_name, table, source_table, messages, settings) -%}
     {%- do _check_data_columns(macro_name, table, data | map(attribute='name') | list, settings, _qlik_message_columns()) -%}
-    {%- set columns = _array_of(data | map(attribute='message_name')) -%}
+    {%- set mask_columns = _message_columns_by_ordinal(macro_name, table, data, settings) -%}
 with
 
 messages as (
@@ -31,6 +31,8 @@ messages as (
         {%- for name in _qlik_message_columns() %}
         {%- if name in ('_change_mask', '_column_mask') %}
         nullif(regexp_replace({{ name[1:] }}, '^0[xX]', ''), '') as {{ name }},
+        {%- elif name == '_mask_columns' %}
+        {{ mask_columns }} as _mask_columns,
         {%- else %}
         {{ _quoted(name[1:]) }} as {{ name }},
         {%- endif %}
@@ -92,12 +94,12 @@ source as (
         if(
             _column_mask is null,
             null,
-            {{ _message_mask_columns('_column_mask', columns) | indent(12) }}
+            {{ _message_mask_columns('_column_mask') | indent(12) }}
         ) as _sent,
         if(
             _change_mask is null,
             null,
-            {{ _message_mask_columns('_change_mask', columns) | indent(12) }}
+            {{ _message_mask_columns('_change_mask') | indent(12) }}
         ) as _marked
         {%- for column in data %},
         element_at(_image, {{ _text(column.message_name) }}) as {{ _quoted(column.name) }}
@@ -108,16 +110,11 @@ source as (
 known as (
     select
         *,
-        -- without its bit of the column mask a NULL is no value, and a column that is left out never is
         array_compact(
             array(
                 {%- for column in data %}
                 if(
-                    map_contains_key(_image, {{ _text(column.message_name) }})
-                    and (
-                        {{ _quoted(column.name) }} is not null
-                        or coalesce(array_contains(_sent, {{ _text(column.message_name) }}), true)
-                    ),
+                    {{ _is_known_in_message(column) | indent(20) }},
                     {{ _text(column.name) }},
                     null
                 ){{ ',' if not loop.last }}
@@ -132,9 +129,11 @@ decoded as (
         _change_seq as change_seq,
         _letter as change_oper,
         if(_kind = 'load', _loaded_at, _changed_at) as changed_at,
-        try_cast(_source_timestamp as timestamp) as source_timestamp,
+        {{ _known_time('try_cast(_source_timestamp as timestamp)') | indent(8) }} as source_timestamp,
         _transaction_id as transaction_id,
         _transaction_event as transaction_event,
+        _stream_position as stream_position,
+        _is_last_event as transaction_last_event,
         if(
             _letter in ('I', 'U', 'D'),
             {{ _as_declared('_marked', data) | indent(12) }},
@@ -145,6 +144,8 @@ decoded as (
             _known,
             null
         ) as known_columns,
+        -- a message holds all images of its change
+        false as partner_may_follow,
         cast(null as map<string, string>) as truncate_scope,
         _load_id as load_id,
         _arrival as arrival,
@@ -163,7 +164,7 @@ decoded as (
                 {%- for mask in ['_change_mask', '_column_mask'] %}
                 when {{ mask }} rlike '[^0-9A-Fa-f]' then 'malformed_mask'
                 when
-                    length(ltrim('0', {{ mask }})) > (size(coalesce(_mask_columns, {{ columns }})) + 3) div 4
+                    length(ltrim('0', {{ mask }})) > (size(_mask_columns) + 3) div 4
                     then 'mask_too_wide'
                 {%- endfor %}
             end

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 # Columns of every staging model, in order; all others are optional columns
-# (settings.py), which follow `transaction_event`, or data columns.
+# (settings.py), which follow `transaction_event`, or data columns. `partner_may_follow` may be
+# missing, where updates come in two records: NULL says the same.
 STAGED_COLUMNS = (
     "change_seq",
     "change_oper",
@@ -15,6 +16,7 @@ STAGED_COLUMNS = (
     "transaction_event",
     "declared_changed_columns",
     "known_columns",
+    "partner_may_follow",
     "truncate_scope",
     "load_id",
     "arrival",

@@ -123,7 +123,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = keep(_without_settled_values(decided, data))
 
-    found = summarize(decided, where)
+    found = summarize(decided, where, before_images=settings["before_images"])
     if log is not None and not loads:
         check_gap(context, where, staged, log, done, reading.marks, found.first_seq)
     horizon = where.before_look_back(greatest(found.seen_seq, done.change_seq) or where.first)

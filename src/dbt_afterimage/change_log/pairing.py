@@ -52,6 +52,8 @@ def pair(
 
     Args:
         staged: rows of a staging model (change-event contract) in any order, without `L` and `N`.
+            Where `partner_may_follow` is false, an update or before image never waits: its partner
+            is among these rows, or there is none.
         recorded: rows of the change log that may hold the same records, or None.
         key: key columns. Empty: records are paired by change_seq alone.
         before_images: whether the source stores them; if not, no update waits for one, and a
@@ -252,33 +254,40 @@ def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
     is_image = F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "B")
     rows = rows.withColumn(_PARTNER, F.when(is_update, partner))
     # Where the source stores no before images, nothing waits for one and none has a place.
-    alone = WAITING if before_images else ACCEPTED
+    may_wait = F.lit(False)
+    if before_images:
+        may_wait = F.lit(True)
+        if "partner_may_follow" in rows.columns:
+            may_wait = F.coalesce("partner_may_follow", may_wait)
+    update_alone = F.when(may_wait, WAITING).otherwise(ACCEPTED)
+    image_alone = F.when(may_wait, WAITING).otherwise(REJECTED)
     of_image = F.lit(REJECTED)
     if before_images:
         of_image = (
             F.when(one_pair, FOLDED)
-            .when(F.size(updates) == 0, WAITING)
+            .when(F.size(updates) == 0, image_alone)
             .when(has_own_update | is_key_change, FOLDED)
             .when(is_ambiguous, REJECTED)
-            .otherwise(WAITING)
+            .otherwise(image_alone)
         )
     outcome = (
         F.when(F.col("outcome").isNotNull(), F.col("outcome"))
         .when(
             is_update,
             F.when(F.col(_PARTNER).isNotNull(), ACCEPTED)
-            .when(F.size(images) == 0, alone)
+            .when(F.size(images) == 0, update_alone)
             .when(is_ambiguous, REJECTED)
-            .otherwise(alone),
+            .otherwise(update_alone),
         )
         .when(is_image, of_image)
         .otherwise(ACCEPTED)
     )
-    reason = "ambiguous_pair" if before_images else "orphan_before_image"
+    is_orphan = is_image & ~(F.lit(before_images) & is_ambiguous)
+    reason = F.when(is_orphan, F.lit("orphan_before_image")).otherwise(F.lit("ambiguous_pair"))
     return rows.withColumn("outcome", outcome).withColumns(
         {
             "reject_reason": F.coalesce(
-                "reject_reason", F.when(F.col("outcome") == REJECTED, F.lit(reason))
+                "reject_reason", F.when(F.col("outcome") == REJECTED, reason)
             ),
             "before": F.col(_PARTNER)["image"],
             "before_known_columns": F.col(_PARTNER)["known_columns"],

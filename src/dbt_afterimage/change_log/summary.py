@@ -46,6 +46,7 @@ class Summary:
 
     Attributes:
         records: how many there are, by outcome.
+        without_before_image: accepted updates that lack one, where the source stores them.
         first_seq: least position that there is.
         seen_seq: greatest position that no rejected record has.
         accepted_seq: greatest position that was accepted.
@@ -55,6 +56,7 @@ class Summary:
     """
 
     records: Mapping[str, int]
+    without_before_image: int
     first_seq: str | None
     seen_seq: str | None
     accepted_seq: str | None
@@ -91,25 +93,28 @@ class Summary:
             rejected=self.records[REJECTED] + late.images,
             duplicates=self.records[DUPLICATE],
             pending=self.records[WAITING] - late.updates - late.images,
-            without_before_image=late.updates,
+            without_before_image=self.without_before_image + late.updates,
         )
 
 
-def summarize(decided: DataFrame, where: Positions) -> Summary:
+def summarize(decided: DataFrame, where: Positions, *, before_images: bool) -> Summary:
     """Look at a batch once.
 
     Args:
         decided: records with their `outcome`.
         where: the positions of their system.
+        before_images: whether the source stores them.
     """
     # not by group: Spark sorts all rows for the greatest text of each group
     outcome, is_change = F.col("outcome"), F.col("change_oper") != "L"
     is_accepted = (outcome == ACCEPTED) & is_change
     # a copy of a rejected record is a duplicate, with the reason of the first
     is_sound = F.col("reject_reason").isNull()
+    lacks_image = is_accepted & (F.col("change_oper") == "U") & F.col("before_record_hash").isNull()
     is_seen = outcome.isin(ACCEPTED, WAITING, DUPLICATE) & is_change & is_sound
     found = decided.agg(
         *[F.count_if(outcome == name).alias(name) for name in _OUTCOMES],
+        F.count_if(F.lit(before_images) & lacks_image).alias("without_before_image"),
         F.min(F.when(is_position(where) & is_change, F.col("change_seq"))).alias("first_seq"),
         F.max(F.when(is_seen, F.col("change_seq"))).alias("seen_seq"),
         F.max(F.when(is_accepted, F.col("change_seq"))).alias("accepted_seq"),
@@ -124,6 +129,7 @@ def summarize(decided: DataFrame, where: Positions) -> Summary:
     ).collect()[0]
     return Summary(
         records={name: found[name] for name in _OUTCOMES},
+        without_before_image=found["without_before_image"],
         first_seq=found["first_seq"],
         seen_seq=found["seen_seq"],
         accepted_seq=found["accepted_seq"],

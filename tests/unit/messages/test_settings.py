@@ -24,15 +24,28 @@ def test_by_default_the_topic_tells_the_table_and_the_yaml_its_columns() -> None
     assert settings["carried_columns"] is None
 
 
+def test_a_schema_is_told_by_metadata_and_by_the_messages_themselves() -> None:
+    assert parse(table_from="message", table_schema="hr")["table_schema"] == "hr"
+    of_metadata = {"table_from": "schema_id", "schemas_from": "metadata"}
+    assert parse(**of_metadata, table_schema="hr")["table_schema"] == "hr"
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"table_from": "key"}, "`table_from` is 'key'. Allowed: topic, schema_id, header."),
+        (
+            {"table_from": "key"},
+            "`table_from` is 'key'. Allowed: topic, schema_id, header, message.",
+        ),
         ({"table_from": "header"}, "`table_header` names the record header"),
         ({"table_header": "table"}, "`table_header` names the record header"),
         ({"schemas_from": "registry"}, "`schema_registry` is missing"),
         ({"table_from": "schema_id"}, "known from metadata messages alone"),
-        ({"table_schema": "shop"}, "only metadata messages tell schemas of tables"),
+        ({"table_schema": "shop"}, "only metadata messages and the messages themselves"),
+        (
+            {"mask_columns": ["id"], "schemas_from": "metadata"},
+            "metadata messages tell the ordinals of each version",
+        ),
         ({"base": {"kind": "frozen"}}, "A full load comes as messages (REFRESH)"),
         ({"look_back": "a while"}, "is not a duration"),
         ({"table_form": "topic"}, "Did you mean `table_from`?"),

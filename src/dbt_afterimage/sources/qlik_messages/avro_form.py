@@ -27,6 +27,7 @@ from dbt_afterimage.sources.qlik_messages.json_form import (
     COLUMN,
     COLUMN_FIELDS,
     HEADER_FIELDS,
+    TABLE_FIELDS,
 )
 
 ENVELOPE = """{"type": "record", "name": "MessageEnvelope", "fields": [
@@ -129,6 +130,7 @@ def _has_records(kind: StructType, names: Sequence[str]) -> bool:
 def _data_body(record: Column, kind: StructType) -> Column:
     nothing = F.lit(None).cast("map<string,string>")
     return F.struct(
+        *_fields(record, kind, TABLE_FIELDS),
         _texts(record["data"], kind["data"].dataType).alias("data"),
         (
             _texts(record["beforeData"], kind["beforeData"].dataType)
@@ -162,6 +164,7 @@ def _metadata_body(record: Column, kind: StructType) -> Column:
     )
     nothing = F.lit(None)
     return F.struct(
+        *[nothing.alias(name) for name in TABLE_FIELDS],
         nothing.alias("data"),
         nothing.alias("beforeData"),
         nothing.alias("headers"),

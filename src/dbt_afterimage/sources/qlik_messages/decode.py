@@ -17,6 +17,7 @@ from dbt_afterimage.sources.qlik_messages.avro_form import (
 )
 from dbt_afterimage.sources.qlik_messages.json_form import (
     BODY,
+    TABLE_FIELDS,
     json_body,
     json_problem,
     json_schema_id,
@@ -34,6 +35,16 @@ from dbt_afterimage.storage.local_relation import local_rows
 JSON, ENVELOPE, REGISTRY = "json", "avro_envelope", "avro_registry"
 AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13"
 
+_LAST_ORDINAL = 32_767
+"""Masks are looked up in a list with a place for each ordinal: a greater one is damaged input."""
+
+_NO_TABLE = {
+    "topic": "no topic tells its table",
+    "schema_id": "no schema id tells its table",
+    "header": "no record header `{header}` tells its table",
+    "message": "neither its headers nor the message itself name its table",
+}
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -42,13 +53,14 @@ class Schema:
     Attributes:
         table_schema: the schema of the table; None where nothing says it.
         table_name: the table; None where nothing says it.
-        columns: the table's columns in the order of their ordinals; None where nothing says it.
+        columns: the table's columns by ordinal, None for an ordinal that no column has; None where
+            nothing says it.
         avro: the Avro schema of its data messages, JSON text; None where there is none.
     """
 
     table_schema: str | None
     table_name: str | None
-    columns: tuple[str, ...] | None
+    columns: tuple[str | None, ...] | None
     avro: str | None
 
 
@@ -96,7 +108,7 @@ def enveloped(raw: DataFrame, forms: set[str]) -> DataFrame:
         is_envelope = F.col("form") == ENVELOPE
         rows = rows.withColumn("envelope", F.when(is_envelope, parsed_envelope(value)))
         envelope = F.col("envelope")
-        schema_id = F.when(is_envelope, envelope["messageSchemaId"])
+        schema_id = F.when(is_envelope, F.nullif(envelope["messageSchemaId"], F.lit("")))
         schema_text = F.when(is_envelope, envelope["messageSchema"])
         kind = F.when(is_envelope, envelope["type"])
         avro = F.when(is_envelope, envelope["message"])
@@ -137,6 +149,7 @@ def decoded(
     body = F.lit(None).cast(BODY)
     problem = F.lit(None).cast("string")
     schema_id = F.col("schema_id")
+    rows = rows.withColumn("reference", schema_reference())
     if JSON in forms:
         is_json = F.col("form") == JSON
         rows = rows.withColumn("parsed", F.when(is_json, parsed_json(F.col("value"))))
@@ -145,7 +158,7 @@ def decoded(
         problem = F.when(is_json, json_problem(F.col("value"), parsed))
         schema_id = F.when(is_json, json_schema_id(parsed)).otherwise(schema_id)
     if texts:
-        rows = with_avro_body(rows, schema_reference(), texts)
+        rows = with_avro_body(rows, F.col("reference"), texts)
         body = F.when(F.col("avro").isNotNull(), F.col("avro_body")).otherwise(body)
     # Generated columns are a border: conditions on the result stay behind it. Spark would put the
     # whole decoding into each condition, as often as it is named there, and plan for minutes.
@@ -153,6 +166,7 @@ def decoded(
     rows = rows.select(
         *[name for name in rows.columns if name != "schema_id"], F.inline(F.array(parts))
     )
+    rows = _with_schema_id_of_headers(rows, schemas)
     rows = _with_table(session, rows, settings, schemas)
     return _judged(rows, settings, schemas, texts)
 
@@ -160,6 +174,32 @@ def decoded(
 def schema_reference() -> Column:
     """Which Avro schema a message was written by, as a text."""
     return F.coalesce(F.md5(F.col("schema_text")), F.col("schema_id"))
+
+
+def _with_schema_id_of_headers(rows: DataFrame, schemas: Mapping[str, Schema]) -> DataFrame:
+    """Where nothing outside of a message tells its schema id, `headers.externalSchemaId` does.
+
+    A registry numbers schemas of its own: there the header counts where metadata tells its schema.
+    """
+    schema_id = F.col("schema_id")
+    of_headers = F.nullif(F.col("body")["headers"]["externalSchemaId"], F.lit(""))
+    is_registered = F.coalesce(F.col("form") == REGISTRY, F.lit(False))
+    differs = ~is_registered & (schema_id != of_headers)
+    is_known = of_headers.isin(*schemas) if schemas else F.lit(False)
+    problem = F.concat(
+        F.lit("messageSchemaId is "),
+        schema_id,
+        F.lit(" and headers.externalSchemaId is "),
+        of_headers,
+    )
+    return rows.withColumns(
+        {
+            "schema_id": F.when(is_registered & is_known, of_headers).otherwise(
+                F.coalesce(schema_id, of_headers)
+            ),
+            "problem": F.coalesce("problem", F.when(differs, problem)),
+        }
+    )
 
 
 def _with_table(
@@ -181,6 +221,12 @@ def _with_table(
         name = settings["table_header"]
         named = F.filter("headers", lambda header: header["key"] == name)
         schema, table = F.lit(None), F.get(named, F.lit(0))["value"].cast("string")
+    elif settings["table_from"] == "message":
+        body = F.col("body")
+        schema, table = (
+            F.coalesce(F.nullif(body["headers"][name], F.lit("")), F.nullif(body[name], F.lit("")))
+            for name in TABLE_FIELDS
+        )
     else:
         schema, table = F.lit(None), F.col("topic")
     return rows.withColumns({"table_schema": schema.cast("string"), "table_name": table})
@@ -195,7 +241,7 @@ def _judged(
     body, form = F.col("body"), F.col("form")
     headers, metadata = body["headers"], body["metadata"]
     is_avro = F.col("avro").isNotNull()
-    has_text = schema_reference().isin(*texts) if texts else F.lit(False)
+    has_text = F.col("reference").isin(*texts) if texts else F.lit(False)
     has_text = F.coalesce(has_text, F.lit(False))
     is_metadata = metadata.isNotNull()
     is_data = ~is_metadata & form.isNotNull() & F.col("problem").isNull()
@@ -209,6 +255,7 @@ def _judged(
 
     problem = F.coalesce(
         F.col("problem"),
+        _ordinals_problem(metadata["columns"]["ordinal"]),
         F.when((form == ENVELOPE) & F.col("avro").isNull(), F.lit("no Avro envelope of a message")),
         F.when(
             is_avro & has_text & headers["operation"].isNull() & ~is_metadata,
@@ -233,13 +280,9 @@ def _judged(
     )
     no_table = F.when(
         is_data & F.col("table_name").isNull(),
-        F.lit(
-            f"no record header `{settings['table_header']}` tells its table"
-            if settings["table_from"] == "header"
-            else "no schema id tells its table"
-        ),
+        F.lit(_NO_TABLE[settings["table_from"]].format(header=settings["table_header"])),
     )
-    of_table = "malformed_message" if settings["table_from"] == "header" else "unknown_schema"
+    of_table = "unknown_schema" if settings["table_from"] == "schema_id" else "malformed_message"
     reason = F.coalesce(
         F.when(F.col("problem").isNotNull(), F.lit("malformed_message")),
         F.when(lacks, F.lit("unknown_schema")),
@@ -295,7 +338,15 @@ def _judged(
         image.alias("image"),
         before.alias("before"),
         before.isNotNull().alias("has_before"),
-        F.when(is_metadata, metadata["lineage"]["tableVersion"]).alias("table_version"),
+        *[
+            F.when(is_metadata, metadata["lineage"][field]).alias(name)
+            for name, field in (
+                ("table_version", "tableVersion"),
+                ("server_name", "server"),
+                ("task_name", "task"),
+                ("metadata_timestamp", "timestamp"),
+            )
+        ],
         F.when(is_metadata, metadata["columns"]).alias("columns"),
         F.when(is_metadata, metadata["dataSchema"]).alias("data_schema"),
         reason.alias("reject_reason"),
@@ -312,6 +363,21 @@ def _judged(
         .otherwise(F.xxhash64("topic", "value"))
         .alias("record_hash"),
         waits_for.alias("waits_for"),
+    )
+
+
+def _ordinals_problem(ordinals: Column) -> Column:
+    """What is wrong with the ordinals of a table's columns, in words; NULL for nothing."""
+    is_each_one_clear = (
+        (F.size(F.array_distinct(F.array_compact(ordinals))) == F.size(ordinals))
+        & (F.array_min(ordinals) >= 1)
+        & (F.array_max(ordinals) <= _LAST_ORDINAL)
+    )
+    return F.when(
+        (F.size(ordinals) > 0) & ~is_each_one_clear,
+        F.lit(
+            f"the ordinals of its columns are not different whole numbers from 1 to {_LAST_ORDINAL}"
+        ),
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.sources.qlik_messages.decode import (
@@ -102,21 +103,16 @@ class Decoder:
 
 def _schemas_of(metadata: DataFrame) -> dict[str, Schema]:
     """What metadata messages say, by schema id; there is one per table and version of it."""
-    ordered = F.transform(
-        F.array_sort(
-            F.transform(
-                "columns",
-                lambda column: F.struct(column["ordinal"].alias("ordinal"), column["name"]),
-            )
-        ),
-        lambda column: column["name"],
+    columns = F.transform(
+        "columns",
+        lambda column: F.struct(column["ordinal"].alias("ordinal"), column["name"].alias("name")),
     )
     rows = (
         metadata.filter(F.col("schema_id").isNotNull())
         .groupBy("schema_id")
         .agg(
             F.max(
-                F.struct("table_schema", "table_name", ordered.alias("names"), "data_schema")
+                F.struct("table_schema", "table_name", columns.alias("columns"), "data_schema")
             ).alias("it")
         )
         .select("schema_id", "it.*")
@@ -126,8 +122,14 @@ def _schemas_of(metadata: DataFrame) -> dict[str, Schema]:
         row["schema_id"]: Schema(
             row["table_schema"],
             row["table_name"],
-            None if row["names"] is None else tuple(row["names"]),
+            None if row["columns"] is None else _by_ordinal(row["columns"]),
             row["data_schema"],
         )
         for row in rows
     }
+
+
+def _by_ordinal(columns: Sequence[Row]) -> tuple[str | None, ...]:
+    """Names of columns by ordinal; None for one that no column has, for its column was dropped."""
+    names = {column["ordinal"]: column["name"] for column in columns}
+    return tuple(names.get(ordinal) for ordinal in range(1, max(names, default=0) + 1))

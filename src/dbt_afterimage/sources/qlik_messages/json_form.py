@@ -16,6 +16,8 @@ HEADER_FIELDS = (
     "transactionEventCounter",
     "transactionLastEvent",
     "externalSchemaId",
+    "schema",
+    "table",
 )
 _TYPES = {"transactionEventCounter": "bigint", "transactionLastEvent": "boolean"}
 HEADERS = (
@@ -31,10 +33,13 @@ METADATA = (
     "dataSchema string>"
 )
 BODY = (
-    f"struct<data map<string, string>, beforeData map<string, string>, headers {HEADERS}, "
-    f"metadata {METADATA}>"
+    "struct<schema string, table string, data map<string, string>, beforeData map<string, string>, "
+    f"headers {HEADERS}, metadata {METADATA}>"
 )
 """What every form of a message becomes; values are text, masks and other bytes are hex."""
+
+TABLE_FIELDS = ("schema", "table")
+"""Where a message names its table: beside its data, and in `headers`."""
 
 COLUMN_FIELDS = (
     "ordinal",
@@ -46,7 +51,10 @@ COLUMN_FIELDS = (
     "nullable",
 )
 
-_DATA = f"data map<string, string>, beforeData map<string, string>, headers {HEADERS}"
+_DATA = (
+    "schema string, table string, data map<string, string>, beforeData map<string, string>, "
+    f"headers {HEADERS}"
+)
 _CORRUPT = "_afterimage_corrupt"
 _MESSAGE = (
     f"struct<{_DATA}, schemaId string, lineage struct<server string, task string, "
@@ -110,6 +118,10 @@ def json_body(parsed: Column) -> Column:
         ),
     )
     return F.struct(
+        *[
+            F.when(is_enveloped, message[name]).otherwise(parsed[name]).alias(name)
+            for name in TABLE_FIELDS
+        ],
         F.when(is_enveloped, message["data"]).otherwise(parsed["data"]).alias("data"),
         F.when(is_enveloped, message["beforeData"])
         .otherwise(parsed["beforeData"])
@@ -120,8 +132,6 @@ def json_body(parsed: Column) -> Column:
 
 
 def json_schema_id(parsed: Column) -> Column:
-    """The id of the schema that a message was written by; NULL where it does not say."""
-    is_enveloped = parsed["magic"].isNotNull()
-    return F.when(is_enveloped, parsed["messageSchemaId"]).otherwise(
-        parsed["headers"]["externalSchemaId"]
-    )
+    """The id of a message's schema in its envelope; NULL where the envelope does not tell it."""
+    of_envelope = F.nullif(parsed["messageSchemaId"], F.lit(""))
+    return F.when(parsed["magic"].isNotNull(), of_envelope)
