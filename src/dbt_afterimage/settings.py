@@ -305,7 +305,7 @@ class SolidDbSettings(TableSettings):
     system: Literal["soliddb"]
     # the log is in the order of commits: nothing comes late
     look_back: Annotated[int, Field(ge=0, le=0)] = 0
-    capture_off: Literal["skip_deletes", "skip_all", "keep"] = "skip_deletes"
+    capture_off: Literal["skip_all", "skip_deletes", "keep"] = "skip_all"
     framing: str = "length_prefixed"
     char_encoding: str = "utf-8"
     table_schema: str | None = None
