@@ -41,6 +41,7 @@ _TIMESTAMP = re.compile(
 OPTIONAL_COLUMNS = {
     "stream_position": "string",
     "transaction_last_event": "boolean",
+    "source_user": "string",
 }
 """Columns of the change-event contract that only some systems have, with their types.
 
@@ -234,6 +235,7 @@ class OpenEdgeSettings(TableSettings):
     """Settings of a Progress OpenEdge change table `CDC_<table>`."""
 
     positions = OpenEdgePositions
+    optional_columns = ("source_user",)
     column_settings = (*TableSettings.column_settings, "arrays")
 
     system: Literal["openedge"]

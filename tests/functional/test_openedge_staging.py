@@ -127,6 +127,7 @@ def test_an_insert(level_3: list[dict[str, Any]]) -> None:
         "source_timestamp": NOON,
         "transaction_id": "7",
         "transaction_event": None,
+        "source_user": "joe",
         "declared_changed_columns": None,
         "known_columns": None,
         "truncate_scope": None,
@@ -267,6 +268,29 @@ def test_copies_have_one_hash_and_other_contents_another(spark: SparkSession) ->
     assert hashes[0].isdisjoint(hashes[2])
     # of two contents of one change the change log keeps one and rejects the other
     assert hashes[3] == hashes[0] | hashes[2]
+
+
+@pytest.mark.parametrize("kind", ["int", "decimal(10,0)", "string"])
+def test_a_record_of_an_unknown_version_is_rejected(spark: SparkSession, kind: str) -> None:
+    """`_Version`, by the vendor: "Future to support change table record format changes"."""
+    versions = [None, 0, 1, 2, 13]
+    landed: list[Any] = [None if v is None else Decimal(v) for v in versions]
+    if kind != "decimal(10,0)":
+        landed = [v if kind == "int" or v is None else str(v) for v in versions]
+    given: dict[str, Extract] = {
+        "tracking": (
+            {**TRACKING, "_Version": kind},
+            [(*tracked(number, 1), version) for number, version in enumerate(landed, 1)],
+        ),
+        "changes": (
+            {**CHANGES, **COLUMNS},
+            [changed(number, 1, number, *"abc") for number in range(1, len(versions) + 1)],
+        ),
+    }
+    rows = staged(spark, given, {"key": ["id"]})
+    expected = [None] * 3 + ["unknown_version:2", "unknown_version:13"]
+    assert [row["reject_reason"] for row in rows] == expected
+    assert json.loads(rows[-1]["raw_record"])["tracking"]["_Version"] in (13, "13")
 
 
 def test_dense_updates_know_every_column(spark: SparkSession) -> None:

@@ -508,7 +508,7 @@ def test_openedge_defaults() -> None:
         },
         **{name: DEFAULTS[name] for name in ("on_reject", "on_gap", "keep_deleted")},
         "history_metadata": [],
-        "optional_columns": {},
+        "optional_columns": {"source_user": "string"},
         "system": "openedge",
         "before_images": True,
         "look_back": 10_000,

@@ -209,6 +209,8 @@
         'partition_id': _openedge_number(own, 'partition_id'),
         'tenant_id': _openedge_number(own, 'tenant_id'),
         'recid': _openedge_number(own, 'recid', 'bigint'),
+        'user_name': _openedge_text(own, 'user_name'),
+        'version': _openedge_text(own, 'version'),
     }) }}
 {% endmacro %}
 
@@ -300,19 +302,21 @@ distribute by _sequence
     is not known the records become one row that is rejected, with all of them as its raw record.
 #}
 {% macro _openedge_whole_rows(found, settings) -%}
+{#- not named in a WINDOW clause: Iceberg reads views after Spark has put such names in their places -#}
 {%- set key = '_sequence, _operation, if(_sequence is null, _hash, null)' -%}
+{%- set same_change = '(partition by ' ~ key ~ ')' -%}
 split_rows as (
     select
         *,
-        min(_position) over same_change < {{ _openedge_no_position() }} as _is_split,
+        min(_position) over {{ same_change }} < {{ _openedge_no_position() }} as _is_split,
         row_number() over (
             partition by {{ key }} order by _position, _hash
         ) as _number,
-        max(_landed_at) over same_change as _last_landed_at,
-        sort_array(collect_list(_hash) over same_change) as _hashes,
-        collect_list(_raw_record) over same_change as _raw_records
+        max(_landed_at) over {{ same_change }} as _last_landed_at,
+        sort_array(collect_list(_hash) over {{ same_change }}) as _hashes,
+        collect_list(_raw_record) over {{ same_change }} as _raw_records
         {%- if found.splits == 'joined' %},
-        collect_list(_position) over same_change as _positions,
+        collect_list(_position) over {{ same_change }} as _positions,
         collect_list(
             struct(
                 _position, _array_index, _fragment,
@@ -324,9 +328,6 @@ split_rows as (
         ) as _rest
         {%- endif %}
     from distinct_rows
-    window same_change as (
-        partition by {{ key }}
-    )
 ),
 
 {% if found.splits == 'joined' -%}
@@ -474,6 +475,8 @@ case
     when _sequence is null then 'null_change_seq'
     when _sequence <= 0 then 'malformed_change_seq'
     when _change_oper is null then 'unknown_operation'
+    -- a later format of the change table's records, which may hold values elsewhere
+    when trim(_version) not in ('', '0', '1') then concat('unknown_version:', trim(_version))
     {%- if found.splits and settings.extract == 'sql' %}
     -- SQL joins split records: an extract that holds them was made otherwise
     when _is_split {{ 'and (_is_half or _is_unsupported) ' if found.splits == 'joined' -}}

@@ -107,6 +107,8 @@ records as (
         tracking_rows.tracked.partition_id as _partition_id,
         tracking_rows.tracked.tenant_id as _tenant_id,
         tracking_rows.tracked.recid as _recid,
+        tracking_rows.tracked.user_name as _user_name,
+        tracking_rows.tracked.version as _version,
         if(
             tracking_rows.tracked is null
             or (captured._hash is null and tracking_rows.tracked.operation between 1 and 4),
@@ -129,6 +131,8 @@ records as (
         captured._partition_id,
         captured._tenant_id,
         captured._recid,
+        captured._user_name,
+        captured._version,
         {{ 'captured._is_half' if found.splits == 'joined' else 'false' }} as _is_half,
         captured._landed_at,
         captured._hash,
@@ -185,6 +189,7 @@ decoded as (
         {{ tracked.cast_time_stamp }} as source_timestamp,
         _tran_id as transaction_id,
         cast(null as bigint) as transaction_event,
+        _user_name as source_user,
         if(_change_oper = 'U', _changed_columns, null) as declared_changed_columns,
         {%- if may_lack_values %}
         {{ _openedge_known_columns(found, settings) | indent(8) }} as known_columns,
