@@ -39,6 +39,7 @@ DEFAULTS = {
     "declared_columns": [],
     "data_columns": [],
     "carried_columns": [],
+    "without_before_images": "before_images: false",
 }
 
 
@@ -529,6 +530,7 @@ def test_openedge_defaults() -> None:
         "declared_columns": [],
         "data_columns": [],
         "carried_columns": None,
+        "without_before_images": "policy_level: 2",
     }
 
 
