@@ -56,7 +56,7 @@
     {%- set columns = _data_columns(changes, settings) -%}
     {%- set why = none -%}
     {%- if not applied.change_seq -%}
-        {%- set why = 'what was applied before is not known' -%}
+        {%- set why = 'what was applied before is not known' if answers.published else 'no change was applied before' -%}
     {%- elif answers.published -%}
         {%- set why = 'a run was cut off before it noted its progress' -%}
     {%- elif publications.paths != ['narrow'] -%}

@@ -137,8 +137,10 @@ where {{ where }}
     {%- set why = none -%}
     {%- if found.loads -%}
         {{ return({'path': 'all', 'why': 'the batch has a full load'}) }}
-    {%- elif not applied.is_known or applied.change_seq is none -%}
+    {%- elif not applied.is_known -%}
         {{ return({'path': 'all', 'why': 'what was applied before is not known, a run was cut off'}) }}
+    {%- elif applied.change_seq is none -%}
+        {{ return({'path': 'all', 'why': 'no change was applied before'}) }}
     {%- elif found.first_seq <= applied.change_seq -%}
         {%- set why = 'the batch has late changes' -%}
     {%- elif applied.changed_at and found.first_changed_at and found.first_changed_at < applied.changed_at -%}

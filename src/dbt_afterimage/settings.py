@@ -41,6 +41,7 @@ _TIMESTAMP = re.compile(
 OPTIONAL_COLUMNS = {
     "stream_position": "string",
     "transaction_last_event": "boolean",
+    "source_user": "string",
 }
 """Columns of the change-event contract that only some systems have, with their types.
 
@@ -100,6 +101,7 @@ class TableSettings(BaseModel):
         column_settings: settings that name columns which the table must have.
         optional_columns: those of the change-event contract that the system has.
         has_own_loads: full loads come among the changes, with a load_id and a position each.
+        without_before_images: the setting that says the source stores no before images.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -107,6 +109,7 @@ class TableSettings(BaseModel):
     column_settings: ClassVar[tuple[str, ...]] = ("key", "track", "ignore")
     optional_columns: ClassVar[tuple[str, ...]] = ()
     has_own_loads: ClassVar[bool] = False
+    without_before_images: ClassVar[str] = "before_images: false"
 
     system: str
     key: list[str] = Field(default_factory=list)
@@ -234,6 +237,8 @@ class OpenEdgeSettings(TableSettings):
     """Settings of a Progress OpenEdge change table `CDC_<table>`."""
 
     positions = OpenEdgePositions
+    optional_columns = ("source_user",)
+    without_before_images = "policy_level: 2"
     column_settings = (*TableSettings.column_settings, "arrays")
 
     system: Literal["openedge"]
@@ -305,7 +310,7 @@ class SolidDbSettings(TableSettings):
     system: Literal["soliddb"]
     # the log is in the order of commits: nothing comes late
     look_back: Annotated[int, Field(ge=0, le=0)] = 0
-    capture_off: Literal["skip_deletes", "skip_all", "keep"] = "skip_deletes"
+    capture_off: Literal["skip_all", "skip_deletes", "keep"] = "skip_all"
     framing: str = "length_prefixed"
     char_encoding: str = "utf-8"
     table_schema: str | None = None
@@ -482,7 +487,8 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         words; `declared_columns`, a list of {name, data_type} in YAML order, and `data_columns`,
         those of them that are not the tool's; `carried_columns`, names of those that a change may
         leave out, None = any but the key; `optional_columns`, those of the contract that the system
-        has, with their types.
+        has, with their types; `without_before_images`, the setting that says the source stores no
+        before images.
 
     Raises:
         SettingsError: something is missing, misspelt or not allowed.
@@ -524,6 +530,7 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         name: kind for name, kind in OPTIONAL_COLUMNS.items() if name in model.optional_columns
     }
     settings["carried_columns"] = parsed.carried_columns()
+    settings["without_before_images"] = model.without_before_images
     if parsed.lists_all_columns([column["name"] for column in columns]):
         _check_columns(table, settings, model.column_settings)
     return settings

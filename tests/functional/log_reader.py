@@ -21,6 +21,7 @@ LOG_COLUMNS = {
     "transaction_event",
     "stream_position",
     "transaction_last_event",
+    "source_user",
     "declared_changed_columns",
     "known_columns",
     "before_known_columns",

@@ -99,6 +99,7 @@ def write_project(folder: Path) -> None:
         "staging/soliddb_ddl_events.sql": (
             "{{ soliddb_ddl_events('raw_people', log=ref('stg_soliddb__log_of_people')) }}\n"
         ),
+        "staging/soliddb_log_activity.sql": "{{ soliddb_log_activity('raw_people') }}\n",
         "staging/stg_qlik__streams.sql": (
             "{{ stage_qlik_change_table('raw_qlik', 'streams__ct') }}\n"
         ),

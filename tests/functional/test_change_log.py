@@ -545,7 +545,73 @@ def test_updates_that_waited_long_enough_are_settled(make_table: MakeTable) -> N
     ]
 
 
+@pytest.mark.parametrize(
+    ("settings", "fix"),
+    [
+        ({}, "`before_images: false`"),
+        ({"system": "openedge", "table_number": 1, "look_back": 5}, "`policy_level: 2`"),
+    ],
+)
+def test_a_run_warns_of_before_images_that_never_come(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], fix: str
+) -> None:
+    """`before_images` was left at true, and the source stores none: field changes stay empty."""
+    warnings: list[str] = []
+    said = SimpleNamespace(warning=warnings.append, info=lambda text: None)
+    monkeypatch.setattr(write, "logger", said)
+    table = make_table("blind")
+    places = ["0900", "0905", "0910", "0940", "0950"]
+    if settings:
+        places = [f"{number:019d}" for number in (1, 2, 3, 8, 9)]
+    table.land(*[f"- {place} U {key} Bea" for key, place in enumerate(places)])
+    table.run(settings)
+    (warning,) = warnings
+    for part in ("blind_changes", "3 of 3 updates", "raw.blind", "Fix: ", fix, "switch on"):
+        assert part in warning
+    # what waits may still get its before image
+    assert len(table.changes()) == 3
+    table.run(settings)
+    assert len(warnings) == 1
+
+
+def test_a_run_does_not_warn_of_single_before_images_that_are_missing(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings: list[str] = []
+    said = SimpleNamespace(warning=warnings.append, info=lambda text: None)
+    monkeypatch.setattr(write, "logger", said)
+    table = make_table("seeing")
+    table.land("- 0900 U 1 Bea", "- 0905 U 2 Cleo", "- 0905 B 2 Ann", "- 0950 D 3")
+    table.run()
+    assert table.changes() == ["0900 U 1 Bea", "0905 U 2 Cleo <- 2 Ann", "0950 D 3"]
+    # where the settings say that there are none, none is missed
+    plain = make_table("plain")
+    plain.land("- 0900 U 1 Bea", "- 0950 D 3")
+    plain.run({"before_images": False})
+    assert warnings == []
+
+
 # --- rejected records
+
+
+def test_a_run_counts_a_rejected_record_once(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rejected records are read again in each run: the log would name them each time."""
+    lines: list[str] = []
+    monkeypatch.setattr(write, "logger", SimpleNamespace(info=lines.append))
+    table = make_table("counted")
+    table.land("- 0900 I 1 Ann", "- 0900 I - Bea", "- 0900 I - Cid")
+    table.run()
+    table.land("- 0910 D 1")
+    table.run()
+    table.land("- 0920 I - Dan")
+    table.run()
+    assert lines == [
+        "counted_changes: 1 changes recorded, 2 rejected",
+        "counted_changes: 1 changes recorded, 1 duplicates",
+        "counted_changes: 0 changes recorded, 1 rejected, 2 duplicates",
+    ]
 
 
 def test_a_rejected_record_is_kept_as_it_was_read(make_table: MakeTable) -> None:

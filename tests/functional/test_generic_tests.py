@@ -27,6 +27,11 @@ MODELS = {
     "things_changes": "-- depends_on: {{ ref('stg_things') }}\nselect 1",
     "things_history": "-- depends_on: {{ ref('things_changes') }}\nselect 1",
     "things_current": "-- depends_on: {{ ref('things_history') }}\nselect 1",
+    # tables without before images: the settings of one of them say so
+    "stg_blind": "-- depends_on: {{ source('raw_things', 'blind__ct') }}\nselect 1",
+    "blind_changes": "-- depends_on: {{ ref('stg_blind') }}\nselect 1",
+    "stg_plain": "-- depends_on: {{ source('raw_things', 'plain__ct') }}\nselect 1",
+    "plain_changes": "-- depends_on: {{ ref('stg_plain') }}\nselect 1",
     # a table that keeps deleted rows
     "stg_kept": "-- depends_on: {{ source('raw_things', 'kept__ct') }}\nselect 1",
     "kept_history": "-- depends_on: {{ ref('stg_kept') }}\nselect 1",
@@ -34,6 +39,8 @@ MODELS = {
 }
 SETTINGS = {
     "things__ct": {"system": "qlik_change_table", "key": ["thing_id"], "ignore": ["noted"]},
+    "blind__ct": {"system": "qlik_change_table", "key": ["thing_id"]},
+    "plain__ct": {"system": "qlik_change_table", "key": ["thing_id"], "before_images": False},
     "kept__ct": {"system": "qlik_change_table", "key": ["thing_id"], "keep_deleted": True},
 }
 SOURCES = {
@@ -58,7 +65,24 @@ DATA_TESTS: dict[str, list[Any]] = {
             }
         },
         "no_unresolved_rejects",
+        {"before_images_arrive": {"name": "arrive_as_a_rule"}},
+        {
+            "before_images_arrive": {
+                "name": "arrive_without_exception",
+                "arguments": {"minimum_share": 1},
+            }
+        },
     ],
+    "blind_changes": [
+        {"before_images_arrive": {"name": "hardly_any_arrive"}},
+        {
+            "before_images_arrive": {
+                "name": "hardly_any_are_expected",
+                "arguments": {"minimum_share": 0.05},
+            }
+        },
+    ],
+    "plain_changes": [{"before_images_arrive": {"name": "none_are_expected"}}],
     "things_history": ["intervals_do_not_overlap", "unique_version", "neighbours_differ"],
     "things_current": [
         {"current_equals_open": {"arguments": {"history": "ref('things_history')"}}}
@@ -231,6 +255,11 @@ LOGGED = [
     (seq(20), "U", None, None, 2, 3),
     (seq(LAST), "D", None, None, 4, None),
 ]
+# an insert, and of 20 updates one that has its before image
+BLIND = [
+    (seq(1), "I", None, None, 1, None),
+    *[(seq(2 + n), "U", None, None, 2 + n, 30 if n == 7 else None) for n in range(20)],
+]
 REJECTS = [
     (None, None, "null_change_seq", 5, "{}", "2026-03-02 12:00:00", None),
     (None, "I", "null_change_seq", 6, "{}", "2026-03-02 12:00:00", "2026-03-02 13:00:00"),
@@ -295,6 +324,8 @@ def tested(
         ("kept_history", HISTORY, [tuple(row[name] for name in history) for row in KEPT]),
         ("kept_current", KEPT_CURRENT, KEPT_ROWS),
         ("things_changes", LOG, LOGGED),
+        ("blind_changes", LOG, BLIND),
+        ("plain_changes", LOG, BLIND),
         ("things_changes_rejected", REJECTED, REJECTS),
         ("stg_things", STAGING, [(*row, None)[:5] for row in STAGED]),
         ("afterimage_progress", PROGRESS, MARKS),
@@ -417,6 +448,17 @@ def test_conserved(tested: CompiledTests, name: str, left_out: set[Any]) -> None
     assert set(records) == LOST_RECORDS - left_out
 
 
+def test_before_images_arrive(tested: CompiledTests) -> None:
+    for name in ("arrive_as_a_rule", "arrive_without_exception", "hardly_any_are_expected"):
+        assert tested.rows(name) == []
+    # the settings say that there are none
+    assert tested.rows("none_are_expected") == []
+    (found,) = tested.rows("hardly_any_arrive")
+    assert (found["updates"], found["with_before_image"]) == (20, 1)
+    assert "raw_things.blind__ct" in found["what_is_wrong"]
+    assert "Fix: set `before_images: false`" in found["what_is_wrong"]
+
+
 def test_no_unresolved_rejects(tested: CompiledTests) -> None:
     assert [row["raw_record"] for row in tested.rows("no_unresolved_rejects")] == ["{}"]
 
@@ -424,6 +466,11 @@ def test_no_unresolved_rejects(tested: CompiledTests) -> None:
 @pytest.mark.parametrize(
     ("model", "data_test", "parts"),
     [
+        (
+            "things_changes",
+            {"before_images_arrive": {"arguments": {"minimum_share": 90}}},
+            ["`before_images_arrive` on things_changes", "`minimum_share`", "got 90", "0 to 1"],
+        ),
         (
             "things_current",
             {"current_equals_open": {"arguments": {"history": "things_history"}}},

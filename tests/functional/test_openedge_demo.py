@@ -100,6 +100,20 @@ def test_every_change_of_the_source_is_in_the_log_once(
         assert without == (0 if table.level == 3 else counts["U"])
 
 
+def test_the_log_says_who_made_each_change(spark: SparkSession, demo: DbtProject) -> None:
+    for name in CAPTURED:
+        rows = read_rows(
+            spark.sql(
+                "select log.source_user, activity.user_name "
+                f"from {demo.schema}.{name}_changes as log "
+                f"inner join {demo.schema}.openedge_activity as activity "
+                f"on activity.change_seq = log.change_seq and table_name = 'cdc_{name}'"
+            )
+        )
+        assert len(rows) > 20
+        assert [row for row in rows if row["source_user"] != row["user_name"]] == []
+
+
 def test_what_is_rejected(spark: SparkSession, demo: DbtProject) -> None:
     for name in CAPTURED:
         rejected = spark.table(f"{demo.schema}.{name}_changes_rejected")

@@ -127,6 +127,7 @@ def test_an_insert(level_3: list[dict[str, Any]]) -> None:
         "source_timestamp": NOON,
         "transaction_id": "7",
         "transaction_event": None,
+        "source_user": "joe",
         "declared_changed_columns": None,
         "known_columns": None,
         "truncate_scope": None,
@@ -267,6 +268,29 @@ def test_copies_have_one_hash_and_other_contents_another(spark: SparkSession) ->
     assert hashes[0].isdisjoint(hashes[2])
     # of two contents of one change the change log keeps one and rejects the other
     assert hashes[3] == hashes[0] | hashes[2]
+
+
+@pytest.mark.parametrize("kind", ["int", "decimal(10,0)", "string"])
+def test_a_record_of_an_unknown_version_is_rejected(spark: SparkSession, kind: str) -> None:
+    """`_Version`, by the vendor: "Future to support change table record format changes"."""
+    versions = [None, 0, 1, 2, 13]
+    landed: list[Any] = [None if v is None else Decimal(v) for v in versions]
+    if kind != "decimal(10,0)":
+        landed = [v if kind == "int" or v is None else str(v) for v in versions]
+    given: dict[str, Extract] = {
+        "tracking": (
+            {**TRACKING, "_Version": kind},
+            [(*tracked(number, 1), version) for number, version in enumerate(landed, 1)],
+        ),
+        "changes": (
+            {**CHANGES, **COLUMNS},
+            [changed(number, 1, number, *"abc") for number in range(1, len(versions) + 1)],
+        ),
+    }
+    rows = staged(spark, given, {"key": ["id"]})
+    expected = [None] * 3 + ["unknown_version:2", "unknown_version:13"]
+    assert [row["reject_reason"] for row in rows] == expected
+    assert json.loads(rows[-1]["raw_record"])["tracking"]["_Version"] in (13, "13")
 
 
 def test_dense_updates_know_every_column(spark: SparkSession) -> None:
@@ -702,7 +726,109 @@ def test_halves_that_cannot_be_put_together(spark: SparkSession) -> None:
         assert len(json.loads(row["raw_record"])["change"]) == len(halves)
 
 
-def test_sql_extracts_are_whole_whatever_their_position_says(spark: SparkSession) -> None:
-    row = changed(1, 1, 1, "a long name", None, None, None, split=(9, 0, 1))
-    (found,) = staged(spark, extracts([tracked(1, 1)], [row], SPLIT_COLUMNS), {"key": ["id"]})
-    assert (found["change_oper"], found["name"]) == ("I", "a long name")
+# --- extracts that say they are joined, and hold split records all the same
+
+NOT_JOINED = "split_record (set extract: abl)"
+
+
+@pytest.mark.parametrize("second_position", [0, 13])
+def test_a_split_change_in_a_joined_extract_is_never_half_a_change(
+    spark: SparkSession, second_position: int
+) -> None:
+    """Both records become one rejected record, and no value of the second is taken for NULL."""
+    cases = vectors("split_changes")
+    halves = [
+        half
+        for number, case in enumerate(cases, 1)
+        for half in split_in_two(case, number, second_position)
+    ]
+    tracking = [tracked(number, 1) for number in range(1, 7)]
+    given = extracts(tracking, halves, SPLIT_COLUMNS)
+    rows = staged(spark, given, {"key": ["id"], "arrays": ["days"]})
+    # without an operation no key is asked for: the second record may not have one
+    assert only(rows, "change_seq", "change_oper", "reject_reason") == [
+        (seq(number), None, NOT_JOINED) for number in range(1, 7)
+    ]
+    assert [len(json.loads(row["raw_record"])["change"]) for row in rows] == [2] * 6
+    # told where the fields begin, the records are put together
+    known = {"key": ["id"], "arrays": ["days"], "first_user_field": FIRST_FIELD}
+    rows = staged(spark, given, known)
+    assert [[row[name] for name in SPLIT_COLUMNS] for row in rows] == [
+        [*WHOLE[:3], DAYS, WHOLE[4]]
+    ] * 6
+    assert only(rows, "change_oper", "reject_reason") == [("I", None)] * 6
+
+
+def test_one_half_in_a_joined_extract_is_not_taken_for_a_change(spark: SparkSession) -> None:
+    half = changed(1, 1, 1, "a lo", None, None, None, split=(9, 0, 1))
+    given = extracts([tracked(1, 1)], [half], SPLIT_COLUMNS)
+    assert only(staged(spark, given, {"key": ["id"]}), "change_oper", "reject_reason") == [
+        (None, NOT_JOINED)
+    ]
+    # where halves are put together the other one may come with the next extract
+    known = {"key": ["id"], "first_user_field": FIRST_FIELD}
+    assert only(staged(spark, given, known), "change_oper", "reject_reason") == [("N", None)]
+    later = [tracked(EDGE + 1, 2)], [changed(EDGE + 1, 2, 5, None, None, None, None)]
+    given = extracts([tracked(1, 1), *later[0]], [half, *later[1]], SPLIT_COLUMNS)
+    rows = staged(spark, given, known)
+    assert only(rows, "change_oper", "reject_reason") == [(None, NOT_JOINED), ("D", None)]
+
+
+def test_both_images_in_a_joined_extract_may_be_split(spark: SparkSession) -> None:
+    halves = [
+        changed(1, operation, *values, split=split)
+        for operation in (3, 4)
+        for values, split in (
+            ((1, "lo", None, None, None), (9, 0, 1)),
+            ((None, "ng", None, None, "x"), (0, 0, 0)),
+        )
+    ]
+    # another change beside it is none of their concern, nor are two contents of one change
+    changes = [*halves, changed(2, 1, 2, *"abcd"), changed(2, 1, 2, *"abce")]
+    columns = {**SPLIT_COLUMNS, "scan": "string"}
+    given = extracts([tracked(1, 4, 2), tracked(2, 1)], changes, columns)
+    rows = staged(spark, given, {"key": ["id"]})
+    assert only(rows, "change_seq", "change_oper", "reject_reason") == [
+        *[(seq(1), None, NOT_JOINED)] * 2,
+        *[(seq(2), "I", None)] * 2,
+    ]
+
+
+# --- chains of more than two records
+
+
+@pytest.mark.parametrize("last_position", [0, 13])
+def test_a_chain_of_four_records(spark: SparkSession, last_position: int) -> None:
+    """Each is cut in another way: in a text, in the bytes, and inside an element of the array."""
+    records = [
+        changed(1, 1, 1, "a long", None, None, None, split=(9, 0, 1)),
+        changed(1, 1, None, " name", b"\x01", None, None, split=(10, 0, 1)),
+        changed(1, 1, None, None, b"\x02\x03\x04", "mon;tue;w;", None, split=(11, 2, 1)),
+        changed(1, 1, None, None, None, ";;ed;thu", "a note", split=(last_position, 0, 0)),
+    ]
+    settings = {
+        "key": ["id"],
+        "extract": "abl",
+        "first_user_field": FIRST_FIELD,
+        "arrays": ["days"],
+    }
+    for given in (records, records[::-1], records[2:] + records[:2]):
+        (row,) = staged(spark, extracts([tracked(1, 1)], given, SPLIT_COLUMNS), settings)
+        assert [row[name] for name in SPLIT_COLUMNS] == [*WHOLE[:3], DAYS, WHOLE[4]]
+        assert (row["change_oper"], row["reject_reason"]) == ("I", None)
+        assert len(json.loads(row["raw_record"])["change"]) == 4
+
+
+def test_a_chain_waits_for_its_last_record(spark: SparkSession) -> None:
+    begun = [
+        changed(1, 1, 1, "a long name", None, None, None, split=(10, 0, 0)),
+        changed(1, 1, None, None, b"\x01", None, None, split=(11, 0, 0)),
+    ]
+    last = changed(1, 1, None, None, None, None, "a note", split=(0, 0, 0))
+    settings = {"key": ["id"], "extract": "abl", "first_user_field": FIRST_FIELD}
+    waiting = staged(spark, extracts([tracked(1, 1)], begun, SPLIT_COLUMNS), settings)
+    assert only(waiting, "change_oper", "reject_reason") == [("N", None)]
+    (row,) = staged(spark, extracts([tracked(1, 1)], [*begun, last], SPLIT_COLUMNS), settings)
+    assert only([row], "change_oper", *SPLIT_COLUMNS) == [
+        ("I", 1, "a long name", b"\x01", None, "a note")
+    ]

@@ -182,7 +182,7 @@ def test_history_is_what_the_records_say(project: SolidDbProject) -> None:
     assert rows == [
         (1, "Ann", "1.50", None, "I", "U"),
         (1, "Āda", "1234567.89", None, "U", "T"),
-        # its delete should not be propagated: it ends with the truncate
+        # the transaction with his delete, and the insert of Ida, should not be propagated
         (2, "Bob", None, None, "I", "T"),
         (3, "Cid 🚚", "-0.01", None, "I", "D"),
         (4, "Dan", None, "Rome", "I", "T"),
@@ -191,7 +191,6 @@ def test_history_is_what_the_records_say(project: SolidDbProject) -> None:
         (6, "Fay", None, "Oslo", "I", "T"),
         (6, "Gus", None, None, "I", None),
         (8, "Hal", None, None, "I", None),
-        (9, "Ida", None, None, "I", "T"),
         (30, "Eve", None, None, "I", "T"),
     ]
 
@@ -278,6 +277,37 @@ def test_ddl_events(project: SolidDbProject) -> None:
         (500, "PEOPLE", "drop table", "PEOPLE", "DROP TABLE PEOPLE"),
         (501, "PEOPLE", "create table", "BRANCH.PEOPLE", None),
     ]
+
+
+def test_the_log_shows_when_the_server_shut_down(
+    project: SolidDbProject, people: PeopleLog
+) -> None:
+    records = [row for delivery in people.deliveries for row in delivery]
+
+    def count(hour: int, is_counted: Callable[[dict[str, Any]], bool]) -> int:
+        return sum(row["landed_at"].hour == hour and is_counted(row) for row in records)
+
+    project.dbt("run", "--select", "soliddb_log_activity")
+    rows = project.rows(
+        "soliddb_log_activity",
+        "activity_hour, records, transactions, capture_off_transactions, heartbeats, shutdowns, "
+        "last_shutdown_at",
+    )
+    hours = sorted({row["landed_at"].hour for row in records})
+    assert hours == [0, 9]
+    assert [row[:6] for row in rows] == [
+        (
+            START.replace(hour=hour),
+            count(hour, lambda row: row["recid"] is not None),
+            count(hour, lambda row: row["recid"] == 12),
+            {0: 0, 9: 1}[hour],
+            count(hour, lambda row: row["flags"] == 0),
+            {0: 0, 9: 1}[hour],
+        )
+        for hour in hours
+    ]
+    (notice,) = [row for row in records if row["flags"] == 2]
+    assert [row[6] for row in rows] == [None, notice["landed_at"]]
 
 
 def test_no_record_is_lost(project: SolidDbProject) -> None:

@@ -39,6 +39,7 @@ DEFAULTS = {
     "declared_columns": [],
     "data_columns": [],
     "carried_columns": [],
+    "without_before_images": "before_images: false",
 }
 
 
@@ -508,7 +509,7 @@ def test_openedge_defaults() -> None:
         },
         **{name: DEFAULTS[name] for name in ("on_reject", "on_gap", "keep_deleted")},
         "history_metadata": [],
-        "optional_columns": {},
+        "optional_columns": {"source_user": "string"},
         "system": "openedge",
         "before_images": True,
         "look_back": 10_000,
@@ -529,6 +530,7 @@ def test_openedge_defaults() -> None:
         "declared_columns": [],
         "data_columns": [],
         "carried_columns": None,
+        "without_before_images": "policy_level: 2",
     }
 
 

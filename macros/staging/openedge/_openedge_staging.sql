@@ -9,6 +9,7 @@
     mask       the columns in the order of the field map
     operation  the change row's own operation, a number
     sequence   the place in the order of changes, a number
+    splits     what becomes of a change in several records: joined or rejected; none where no column tells of such
 #}
 {% macro _openedge_table(macro, table, raw_columns, settings) %}
     {%- if settings.policy_level < 2 -%}
@@ -24,10 +25,15 @@
     {%- if settings.policy_level == 3 -%}
         {%- do needed.append('operation') -%}
     {%- endif -%}
-    {%- if settings.extract == 'abl' -%}
+    {%- set has_positions = 'continuation_position' in own -%}
+    {%- if settings.extract == 'abl' or (has_positions and settings.first_user_field is not none) -%}
         {%- do needed.extend(['operation', 'continuation_position', 'array_index', 'fragment']) -%}
     {%- endif -%}
     {%- do _check_openedge_columns(macro, table, raw_columns, own, needed) -%}
+    {%- set splits = none -%}
+    {%- if has_positions -%}
+        {%- set splits = 'joined' if settings.first_user_field is not none else 'rejected' -%}
+    {%- endif -%}
 
     {%- set types = {} -%}
     {%- for column in settings.declared_columns -%}
@@ -85,6 +91,7 @@
         'operation': _openedge_own_operation(macro, table, raw_columns, own, settings),
         'sequence': _openedge_number(own, 'sequence', 'bigint'),
         'has_landed_at': 'landed_at' in own,
+        'splits': splits,
     }) }}
 {% endmacro %}
 
@@ -202,6 +209,8 @@
         'partition_id': _openedge_number(own, 'partition_id'),
         'tenant_id': _openedge_number(own, 'tenant_id'),
         'recid': _openedge_number(own, 'recid', 'bigint'),
+        'user_name': _openedge_text(own, 'user_name'),
+        'version': _openedge_text(own, 'version'),
     }) }}
 {% endmacro %}
 
@@ -259,9 +268,14 @@ select
     {{ sql }} as _{{ name }},
     {%- endfor %}
     {%- endif %}
-    {{ _openedge_number(found.own, 'continuation_position') }} as _position,
+    {%- if found.splits %}
+    {%- set position = _openedge_number(found.own, 'continuation_position') %}
+    if({{ position }} > 0, {{ position }}, {{ _openedge_no_position() }}) as _position,
+    {%- endif %}
+    {%- if found.splits == 'joined' %}
     {{ _openedge_number(found.own, 'array_index') }} as _array_index,
     {{ _openedge_number(found.own, 'fragment') }} as _fragment,
+    {%- endif %}
     {{ _openedge_text(found.own, 'landed_at') }} as _landed_at,
     {{ _record_hash(hashed, typed=found.data) | indent }} as _hash,
     {{ _raw_record(found.raw_columns) | indent }} as _raw_record
@@ -273,77 +287,147 @@ select
     {%- endif %}
     {%- endfor %}
 from {{ relation }}
+-- the records of a change meet here once, for all that is asked of them and for the join
+distribute by _sequence
 {%- endmacro %}
 
 
 {#
-    CTEs that put the two halves of a split change together. A change near the record limit is stored as two records:
-    the first one's `_Continuation-Position` is the field that it holds last as a whole (0: not split), its `_ArrayIndex`
-    the last whole element where it ends within an array, and `_Fragment` 1 says that what comes next was cut in two.
-    So fields up to that position are the first record's, the field behind it is put together, the others are the second's.
-    A position is the field's `_Field-Physpos`; `first_user_field` is that of the first one.
+    CTEs that make one row of the records of a split change. A change near the record limit is stored as two records, or
+    more: a record's `_Continuation-Position` is the field that it holds last as a whole, its `_ArrayIndex` the last whole
+    element where it ends within an array, and `_Fragment` 1 says that what comes next was cut in two. So fields up to that
+    position are the record's, the field behind it is put together, the others are those of the next records. The last
+    record has position 0, or that of the last field. No two records of a change share a position: it is part of the
+    table's unique index. A position is the field's `_Field-Physpos`; `first_user_field` is that of the first one. Where it
+    is not known the records become one row that is rejected, with all of them as its raw record.
 #}
 {% macro _openedge_whole_rows(found, settings) -%}
-numbered_halves as (
+{#- not named in a WINDOW clause: Iceberg reads views after Spark has put such names in their places -#}
+{%- set key = '_sequence, _operation, if(_sequence is null, _hash, null)' -%}
+{%- set same_change = '(partition by ' ~ key ~ ')' -%}
+split_rows as (
     select
         *,
-        min(if(_position > 0, _position, null)) over same_change as _first_position,
-        count(*) over same_change as _halves,
-        collect_list(_raw_record) over same_change as _raw_records,
-        lead(struct(*)) over (
-            partition by _sequence, _operation order by if(_position > 0, _position, 2147483647)
+        min(_position) over {{ same_change }} < {{ _openedge_no_position() }} as _is_split,
+        row_number() over (
+            partition by {{ key }} order by _position, _hash
+        ) as _number,
+        max(_landed_at) over {{ same_change }} as _last_landed_at,
+        sort_array(collect_list(_hash) over {{ same_change }}) as _hashes,
+        collect_list(_raw_record) over {{ same_change }} as _raw_records
+        {%- if found.splits == 'joined' %},
+        collect_list(_position) over {{ same_change }} as _positions,
+        collect_list(
+            struct(
+                _position, _array_index, _fragment,
+                {{ _listed(found.data | map(attribute='raw_name') | list, indent=16) }}
+            )
+        ) over (
+            partition by {{ key }} order by _position, _hash
+            rows between 1 following and unbounded following
         ) as _rest
+        {%- endif %}
     from distinct_rows
-    window same_change as (partition by _sequence, _operation)
 ),
 
+{% if found.splits == 'joined' -%}
+joined_rows as (
+    select
+        *,
+        if(
+            _is_split,
+            {{ _openedge_joined_values(found, settings) | indent(12) }},
+            null
+        ) as _whole
+    from split_rows
+    where not _is_split or _number = 1
+),
+
+{% endif -%}
 whole_rows as (
     select
         * except (
-            _landed_at, _hash, _raw_record,
-            {{ _listed(found.data | map(attribute='raw_name') | list) | replace('\n        ', ' ') }}
+            _landed_at, _hash, _raw_record
+            {%- if found.splits == 'joined' -%}
+            , {{ _listed(found.data | map(attribute='raw_name') | list) | replace('\n        ', ' ') }}
+            {%- endif %}
         ),
-        _first_position is not null and _halves = 1 as _is_half,
-        _first_position is not null
-        and _halves {{ '<> 2' if settings.first_user_field is not none else '> 0' }} as _is_unsupported,
-        if(_first_position is null, _landed_at, greatest(_landed_at, _rest._landed_at)) as _landed_at,
-        if(_first_position is null, _hash, xxhash64(_hash, _rest._hash)) as _hash,
-        if(_first_position is null, _raw_record, concat('[', array_join(_raw_records, ','), ']')) as _raw_record
-        {%- for column in found.data %},
-        {%- set name = _quoted(column.raw_name) %}
-        case
-            when _first_position is null then {{ name }}
-            {%- if settings.first_user_field is not none %}
-            {%- set place = settings.first_user_field + found.mask.index(column.name) %}
-            when _position >= {{ place }} then {{ name }}
-            {%- if column.is_array %}
-            when _position = {{ place - 1 }}
-                then {{ _openedge_joined_array(name) | indent(20) }}
-            {%- elif _normal_type(column.raw.data_type) in ['string', 'binary'] %}
-            when _position = {{ place - 1 }} and _fragment = 1 then concat({{ name }}, _rest.{{ name }})
-            {%- endif %}
-            else _rest.{{ name }}
-            {%- endif %}
-        end as {{ name }}
+        {%- if found.splits == 'joined' %}
+        {%- set last = settings.first_user_field + found.mask | length - 1 %}
+        _is_split
+        and (size(_positions) = 1 or array_max(_positions) < {{ last }}) as _is_half,
+        _is_split and array_distinct(_positions) <> _positions as _is_unsupported,
+        {%- else %}
+        false as _is_half,
+        _is_split as _is_unsupported,
+        {%- endif %}
+        if(_is_split, _last_landed_at, _landed_at) as _landed_at,
+        if(_is_split, xxhash64(_hashes), _hash) as _hash,
+        if(_is_split, concat('[', array_join(_raw_records, ','), ']'), _raw_record) as _raw_record
+        {%- if found.splits == 'joined' %}
+        {%- for name in found.data | map(attribute='raw_name') %},
+        if(_is_split, _whole.{{ _quoted(name) }}, {{ _quoted(name) }}) as {{ _quoted(name) }}
         {%- endfor %}
-    from numbered_halves
-    where _first_position is null or _position = _first_position
+        {%- endif %}
+    from {{ 'joined_rows' if found.splits == 'joined' else 'split_rows' }}
+    {%- if found.splits != 'joined' %}
+    where not _is_split or _number = 1
+    {%- endif %}
 ),
 {%- endmacro %}
 
 
-{# An array of which the first record holds `_array_index` whole elements, and perhaps a part of the next one. #}
+{# The position of a record that no other one follows: behind every field. #}
+{% macro _openedge_no_position() %}
+    {{ return(2147483647) }}
+{% endmacro %}
+
+
+{# A struct of the values of a split change: the first record, with what each of the others adds to it. #}
+{% macro _openedge_joined_values(found, settings) -%}
+aggregate(
+    _rest,
+    struct(
+        _position, _array_index, _fragment,
+        {{ _listed(found.data | map(attribute='raw_name') | list) }}
+    ),
+    (_whole, _next) -> struct(
+        _next._position as _position,
+        _next._array_index as _array_index,
+        _next._fragment as _fragment
+        {%- for column in found.data %},
+        {%- set name = _quoted(column.raw_name) %}
+        {%- set place = settings.first_user_field + found.mask.index(column.name) %}
+        case
+            when _whole._position >= {{ place }} then _whole.{{ name }}
+            {%- if column.is_array %}
+            when _whole._position = {{ place - 1 }}
+                then
+                    {{ _openedge_joined_array(name) | indent(20) }}
+            {%- elif _normal_type(column.raw.data_type) in ['string', 'binary'] %}
+            when _whole._position = {{ place - 1 }} and _whole._fragment = 1
+                then concat(_whole.{{ name }}, _next.{{ name }})
+            {%- endif %}
+            else _next.{{ name }}
+        end as {{ name }}
+        {%- endfor %}
+    )
+)
+{%- endmacro %}
+
+
+{# An array of which the records before hold `_array_index` whole elements, and perhaps a part of the next one. #}
 {% macro _openedge_joined_array(name) -%}
 transform(
-    sequence(1, greatest(size({{ name }}), size(_rest.{{ name }}))),
-    number -> case
-        when number <= _array_index then try_element_at({{ name }}, number)
-        when number = _array_index + 1 and _fragment = 1
+    sequence(1, greatest(size(_whole.{{ name }}), size(_next.{{ name }}))),
+    _number -> case
+        when _number <= _whole._array_index then try_element_at(_whole.{{ name }}, _number)
+        when _number = _whole._array_index + 1 and _whole._fragment = 1
             then concat(
-                coalesce(try_element_at({{ name }}, number), ''),
-                coalesce(try_element_at(_rest.{{ name }}, number), '')
+                coalesce(try_element_at(_whole.{{ name }}, _number), ''),
+                coalesce(try_element_at(_next.{{ name }}, _number), '')
             )
-        else try_element_at(_rest.{{ name }}, number)
+        else try_element_at(_next.{{ name }}, _number)
     end
 )
 {%- endmacro %}
@@ -391,6 +475,13 @@ case
     when _sequence is null then 'null_change_seq'
     when _sequence <= 0 then 'malformed_change_seq'
     when _change_oper is null then 'unknown_operation'
+    -- a later format of the change table's records, which may hold values elsewhere
+    when trim(_version) not in ('', '0', '1') then concat('unknown_version:', trim(_version))
+    {%- if found.splits and settings.extract == 'sql' %}
+    -- SQL joins split records: an extract that holds them was made otherwise
+    when _is_split {{ 'and (_is_half or _is_unsupported) ' if found.splits == 'joined' -}}
+        then 'split_record (set extract: abl)'
+    {%- endif %}
     {%- if has_halves %}
     when _is_half then 'incomplete_record'
     {%- endif %}

@@ -37,7 +37,7 @@
     {%- do _check_openedge_sequences(tracked, tracking_relation or relation, settings) -%}
     {%- set names = found.data | map(attribute='name') | list -%}
     {%- do _check_data_columns(macro_name, table, names + found.added | map(attribute='name') | list, settings) -%}
-    {%- set has_halves = tracking or settings.extract == 'abl' -%}
+    {%- set has_halves = tracking or found.splits == 'joined' -%}
     {%- set may_lack_values = settings.sparse_updates -%}
 
     {#- the words of the field map are read many times: selected first, under names of their own #}
@@ -74,11 +74,11 @@ distinct_rows as (
     where _copy = 1
 ),
 
-{% if settings.extract == 'abl' -%}
+{% if found.splits -%}
 {{ _openedge_whole_rows(found, settings) }}
 
 {% endif -%}
-{%- set whole = 'whole_rows' if settings.extract == 'abl' else 'distinct_rows' -%}
+{%- set whole = 'whole_rows' if found.splits else 'distinct_rows' -%}
 {% if has_halves -%}
 edge as (
     select max(both_tables.place) - {{ settings.look_back }} as place
@@ -107,18 +107,20 @@ records as (
         tracking_rows.tracked.partition_id as _partition_id,
         tracking_rows.tracked.tenant_id as _tenant_id,
         tracking_rows.tracked.recid as _recid,
+        tracking_rows.tracked.user_name as _user_name,
+        tracking_rows.tracked.version as _version,
         if(
             tracking_rows.tracked is null
             or (captured._hash is null and tracking_rows.tracked.operation between 1 and 4),
             true,
-            {{ 'coalesce(captured._is_half, false)' if settings.extract == 'abl' else 'false' }}
+            {{ 'coalesce(captured._is_half, false)' if found.splits == 'joined' else 'false' }}
         ) as _is_half,
         greatest(tracking_rows.landed_at, captured._landed_at) as _landed_at,
         xxhash64(captured._hash, tracking_rows.tracked.hash) as _hash,
         concat(
             '{"tracking":', coalesce(tracking_rows.tracked.raw_record, 'null'),
             ',"change":', coalesce(captured._raw_record, 'null'), '}'
-        ) as _raw_record,
+        ) as _raw_record
         {%- else %}
         captured._sequence,
         captured._operation,
@@ -129,12 +131,17 @@ records as (
         captured._partition_id,
         captured._tenant_id,
         captured._recid,
-        {{ 'captured._is_half' if settings.extract == 'abl' else 'false' }} as _is_half,
+        captured._user_name,
+        captured._version,
+        {{ 'captured._is_half' if found.splits == 'joined' else 'false' }} as _is_half,
         captured._landed_at,
         captured._hash,
-        captured._raw_record,
+        captured._raw_record
         {%- endif %}
-        {{ 'captured._is_unsupported' if settings.extract == 'abl' else 'false' }} as _is_unsupported
+        {%- if found.splits %},
+        coalesce(captured._is_split, false) as _is_split,
+        coalesce(captured._is_unsupported, false) as _is_unsupported
+        {%- endif %}
         {%- for name, expression in parts.items() %},
         {{ expression }} as {{ name }}
         {%- endfor %}
@@ -167,9 +174,14 @@ named as (
 decoded as (
     select
         {{ _openedge_change_seq('_sequence') }} as change_seq,
-        {%- if has_halves %}
-        -- a half that is given up is a change of which too little is known to say more
-        if(_is_half, if(_is_waiting, 'N', null), _change_oper) as change_oper,
+        {%- set parts_of_changes = (['_is_half'] if has_halves else []) + (['_is_unsupported'] if found.splits else []) %}
+        {%- if parts_of_changes %}
+        -- of a part that is given up too little is known to say more
+        if(
+            {{ parts_of_changes | join(' or ') }},
+            {{ "if(_is_waiting, 'N', null)" if has_halves else 'null' }},
+            _change_oper
+        ) as change_oper,
         {%- else %}
         _change_oper as change_oper,
         {%- endif %}
@@ -177,6 +189,7 @@ decoded as (
         {{ tracked.cast_time_stamp }} as source_timestamp,
         _tran_id as transaction_id,
         cast(null as bigint) as transaction_event,
+        _user_name as source_user,
         if(_change_oper = 'U', _changed_columns, null) as declared_changed_columns,
         {%- if may_lack_values %}
         {{ _openedge_known_columns(found, settings) | indent(8) }} as known_columns,

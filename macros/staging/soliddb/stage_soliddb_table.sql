@@ -27,9 +27,9 @@
     {%- set names = data | map(attribute='name') | list -%}
     {%- do _check_data_columns(macro_name, table, names, settings, _soliddb_log_columns()) -%}
     {%- set skipped = {
-        'keep': [],
-        'skip_deletes': ["_record_id = 4", "_ddl_code = 73"],
         'skip_all': ["_record_id in (1, 3, 4, 5)", "_ddl_code = 73"],
+        'skip_deletes': ["_record_id = 4", "_ddl_code = 73"],
+        'keep': [],
     }[settings.capture_off] -%}
 with
 

@@ -8,16 +8,34 @@ from pyspark.sql import DataFrame
 
 from dbt_afterimage.change_log.quarantine import Rejects
 
+_FEW = 0.1
+"""Of the updates, the share of before images below which the source seems to store none."""
+
 
 @dataclass(frozen=True)
 class BatchCounts:
-    """Records of a batch by what became of them."""
+    """Records of a batch by what became of them.
+
+    Attributes:
+        accepted: changes for the log.
+        rejected: records that no run before has rejected.
+        duplicates: copies.
+        pending: updates and before images that wait for each other.
+        updates: those of the accepted changes that are updates.
+        without_before_image: those of the updates that should have a before image and have none.
+    """
 
     accepted: int = 0
     rejected: int = 0
     duplicates: int = 0
     pending: int = 0
+    updates: int = 0
     without_before_image: int = 0
+
+    @property
+    def lacks_before_images(self) -> bool:
+        """Nearly all updates lack their before image: the source seems to store none."""
+        return self.without_before_image > self.updates * (1 - _FEW)
 
     def __str__(self) -> str:
         parts = [f"{self.accepted:,} changes recorded"]

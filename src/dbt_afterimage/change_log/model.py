@@ -123,13 +123,13 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = keep(_without_settled_values(decided, data))
 
-    found = summarize(decided, where, before_images=settings["before_images"])
+    found = summarize(decided, where)
     if log is not None and not loads:
         check_gap(context, where, staged, log, done, reading.marks, found.first_seq)
     horizon = where.before_look_back(greatest(found.seen_seq, done.change_seq) or where.first)
     accepted, rejected = _split(decided, horizon)
     late = found.late(decided, horizon)
-    counts = found.counts(late)
+    counts = found.counts(late, before_images=settings["before_images"])
     logged = accepted
     for load in loads:
         is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
@@ -145,6 +145,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         if counts.rejected
         else None
     )
+    # those that are read again are no news
+    counts = replace(counts, rejected=rejects.count if rejects is not None else 0)
     if rejects is not None and settings["on_reject"] == "fail":
         raise RejectedRecordsError(describe_rejects(context, rejects.rows))
     kinds = LOG_COLUMNS | optional

@@ -19,9 +19,16 @@ class RejectedRecordsError(RuntimeError):
 
 @dataclass(frozen=True)
 class Rejects:
-    """Rows for `<table>_changes_rejected`; `after`: when its last ones were recorded, or None."""
+    """Rows for `<table>_changes_rejected`.
+
+    Attributes:
+        rows: the rows.
+        count: how many they are.
+        after: when its last ones were recorded, or None.
+    """
 
     rows: DataFrame
+    count: int
     after: str | None
 
 
@@ -67,7 +74,8 @@ def new_rejects(
     if session.catalog.tableExists(context["rejected"]):
         known = session.table(context["rejected"]).select("record_hash").distinct()
         new = new.join(known, "record_hash", "left_anti")
-    if new.isEmpty():
+    count = new.count()
+    if not count:
         return None
     raw = read.select("record_hash", "raw_record").join(
         F.broadcast(new.select("record_hash")), "record_hash", "left_semi"
@@ -91,7 +99,7 @@ def new_rejects(
         F.lit(None).cast("timestamp").alias("resolved_at"),
         *optional,
     )
-    return Rejects(rows, after)
+    return Rejects(rows, count, after)
 
 
 def repaired(

@@ -46,7 +46,8 @@ class Summary:
 
     Attributes:
         records: how many there are, by outcome.
-        without_before_image: accepted updates that lack one, where the source stores them.
+        updates: how many updates are accepted.
+        with_before_image: how many of these have their before image.
         first_seq: least position that there is.
         seen_seq: greatest position that no rejected record has.
         accepted_seq: greatest position that was accepted.
@@ -56,7 +57,8 @@ class Summary:
     """
 
     records: Mapping[str, int]
-    without_before_image: int
+    updates: int
+    with_before_image: int
     first_seq: str | None
     seen_seq: str | None
     accepted_seq: str | None
@@ -86,35 +88,42 @@ class Summary:
         )
         return Late(*found)
 
-    def counts(self, late: Late) -> BatchCounts:
-        """How many records became what."""
+    def counts(self, late: Late, *, before_images: bool) -> BatchCounts:
+        """How many records became what.
+
+        Args:
+            late: what waits no longer.
+            before_images: whether the source stores them.
+        """
+        without = self.updates - self.with_before_image if before_images else 0
         return BatchCounts(
             accepted=self.records[ACCEPTED] + late.updates,
             rejected=self.records[REJECTED] + late.images,
             duplicates=self.records[DUPLICATE],
             pending=self.records[WAITING] - late.updates - late.images,
-            without_before_image=self.without_before_image + late.updates,
+            updates=self.updates + late.updates,
+            without_before_image=without + late.updates,
         )
 
 
-def summarize(decided: DataFrame, where: Positions, *, before_images: bool) -> Summary:
+def summarize(decided: DataFrame, where: Positions) -> Summary:
     """Look at a batch once.
 
     Args:
         decided: records with their `outcome`.
         where: the positions of their system.
-        before_images: whether the source stores them.
     """
     # not by group: Spark sorts all rows for the greatest text of each group
     outcome, is_change = F.col("outcome"), F.col("change_oper") != "L"
     is_accepted = (outcome == ACCEPTED) & is_change
     # a copy of a rejected record is a duplicate, with the reason of the first
     is_sound = F.col("reject_reason").isNull()
-    lacks_image = is_accepted & (F.col("change_oper") == "U") & F.col("before_record_hash").isNull()
     is_seen = outcome.isin(ACCEPTED, WAITING, DUPLICATE) & is_change & is_sound
+    is_update = is_accepted & (F.col("change_oper") == "U")
     found = decided.agg(
         *[F.count_if(outcome == name).alias(name) for name in _OUTCOMES],
-        F.count_if(F.lit(before_images) & lacks_image).alias("without_before_image"),
+        F.count_if(is_update).alias("updates"),
+        F.count_if(is_update & F.col("before_record_hash").isNotNull()).alias("with_before_image"),
         F.min(F.when(is_position(where) & is_change, F.col("change_seq"))).alias("first_seq"),
         F.max(F.when(is_seen, F.col("change_seq"))).alias("seen_seq"),
         F.max(F.when(is_accepted, F.col("change_seq"))).alias("accepted_seq"),
@@ -129,7 +138,8 @@ def summarize(decided: DataFrame, where: Positions, *, before_images: bool) -> S
     ).collect()[0]
     return Summary(
         records={name: found[name] for name in _OUTCOMES},
-        without_before_image=found["without_before_image"],
+        updates=found["updates"],
+        with_before_image=found["with_before_image"],
         first_seq=found["first_seq"],
         seen_seq=found["seen_seq"],
         accepted_seq=found["accepted_seq"],

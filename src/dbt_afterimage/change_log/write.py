@@ -13,7 +13,7 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, SparkSession
 
-from dbt_afterimage.change_log.batch import ChangeBatch
+from dbt_afterimage.change_log.batch import BatchCounts, ChangeBatch
 from dbt_afterimage.change_log.log_schema import fitted, log_properties
 from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.storage.append import append_once
@@ -81,6 +81,19 @@ def _write(session: SparkSession, context: dict[str, Any], batch: ChangeBatch) -
         raise ConcurrentRunError.while_made_anew(log)
     if wrote or batch.rejected is not None:
         logger.info(f"{context['model']}: {batch.counts}")
+    if wrote and batch.counts.lacks_before_images:
+        logger.warning(_before_images_are_missing(context, batch.counts))
+
+
+def _before_images_are_missing(context: dict[str, Any], counts: BatchCounts) -> str:
+    """What the generic test `before_images_arrive` says of the log as a whole."""
+    settings = context["settings"]
+    return (
+        f"{context['model']}: {counts.without_before_image:,} of {counts.updates:,} updates of "
+        f"{settings['source_table']} were recorded without before images, so their field changes "
+        f"are unknown. Fix: set `{settings['without_before_images']}` in the table's "
+        "`meta.afterimage` if the source stores none, or switch on before images at the source."
+    )
 
 
 def _append_to_log(

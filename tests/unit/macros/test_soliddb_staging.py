@@ -128,6 +128,10 @@ def test_transactions_that_should_not_be_propagated(capture_off: str, skipped: s
     assert skipped in stage(ID, capture_off=capture_off)
 
 
+def test_nothing_of_a_transaction_that_should_not_be_propagated_is_read_by_default() -> None:
+    assert stage(ID) == stage(ID, capture_off="skip_all")
+
+
 def test_transactions_that_should_not_be_propagated_can_be_kept() -> None:
     assert "when _is_capture_off" not in stage(ID, capture_off="keep")
 

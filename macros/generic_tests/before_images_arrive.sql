@@ -1,0 +1,52 @@
+{#
+    Generic test of a change log: updates have their before images, where the settings say that the source stores them.
+
+    With `before_images: true` and a source that stores none, each update waits until the look-back has passed, and is
+    recorded without its before image: field changes stay empty, and nothing else is wrong.
+
+    Arguments:
+      minimum_share  of the updates, how many must have a before image; from 0 to 1
+#}
+{% test before_images_arrive(model, minimum_share=0.1) %}
+    {%- if not execute -%}
+        {{ return('select 1') }}
+    {%- endif -%}
+    {%- if minimum_share is not number or minimum_share is boolean or not 0 <= minimum_share <= 1 -%}
+        {{ exceptions.raise_compiler_error(
+            "`before_images_arrive` on " ~ _tested_node().name ~ ": `minimum_share` is a number from 0 to 1, got "
+            ~ minimum_share ~ ". Fix: write minimum_share: 0.1 for one update in ten."
+        ) }}
+    {%- endif -%}
+    {%- set settings = _tested_settings() -%}
+with
+
+updates as (
+    select
+        count(*) as updates,
+        count(before_record_hash) as with_before_image
+    from {{ model }}
+    where
+        change_oper = 'U'
+        {%- if not settings.before_images %}
+        -- none are expected
+        and false
+        {%- endif %}
+)
+
+select
+    updates,
+    with_before_image,
+    {{ _text(_missing_before_images(settings)) }} as what_is_wrong
+from updates
+where with_before_image < updates * {{ minimum_share }}
+{% endtest %}
+
+
+{# What to do where updates come without before images. The run says it too: change_log/batch.py. #}
+{% macro _missing_before_images(settings) %}
+    {{ return(
+        "updates of " ~ settings.source_table ~ " come without before images. Fix: set `"
+        ~ settings.without_before_images ~ "` in the table's `meta.afterimage` if the source stores none, or switch on"
+        ~ " before images at the source"
+    ) }}
+{% endmacro %}

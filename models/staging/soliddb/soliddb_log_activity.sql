@@ -1,0 +1,1 @@
+{{ soliddb_log_activity('demo_soliddb') }}
