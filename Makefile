@@ -92,9 +92,9 @@ test-iceberg: $(SETUP_DONE)
 test-delta: $(SETUP_DONE)
 	$(FUNCTIONAL) $(DELTA_TESTS) --table-format delta $(PYTEST_ARGS)
 
-# The first command runs 22 shapes of 510 streams, 11,220 in all. FORMAT=delta runs it on Delta.
+# The first command runs 43 shapes of 510 streams, 21,930 in all. FORMAT=delta runs it on Delta.
 FORMAT ?= iceberg
-test-properties: $(SETUP_DONE) ## 11,220 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
+test-properties: $(SETUP_DONE) ## 21,930 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
 	$(SCRATCH) pytest tests/functional/properties --table-format $(FORMAT) --all-shapes --streams 510 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_kills.py --table-format $(FORMAT) --kills 50 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_land_kafka.py --table-format iceberg --landing-kills 20 $(PYTEST_ARGS)

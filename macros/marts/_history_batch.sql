@@ -216,8 +216,16 @@ where is_current and unknown_columns is not null
         from (
             select min_by(change_oper = 'U' and before is null, change_seq) as is_blind
             from {{ table.changes | indent(12) }}
+            cross join (
+                select collect_list(change_seq) as _loads
+                from {{ table.changes | indent(16) }}
+                where load_rows is not null
+            ) as loads
             where change_oper not in ('L', 'T')
-            group by {{ _listed(table.settings.key) | replace('\n        ', ' ') }}
+            group by
+                {{ _listed(table.settings.key, indent=16) }},
+                -- of each load
+                size(filter(_loads, _load -> _load <= change_seq))
         ) as first_changes
         where is_blind
         limit 1

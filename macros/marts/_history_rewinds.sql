@@ -29,11 +29,14 @@ left join {{ versions }} as opened
 where
     touched.touch_number = 1
     {%- if found.truncates %}
-    -- a truncate before it is the first change of every key
-    and touched.change_seq < (
-        select min(change_seq)
-        from {{ table.changes | indent(8) }}
-        where {{ is_new }} and change_oper = 'T'
+    -- a truncate before it is the first change of every key, but for one with a scope
+    and coalesce(
+        touched.change_seq < (
+            select min(change_seq)
+            from {{ table.changes | indent(12) }}
+            where {{ is_new }} and change_oper = 'T' and truncate_scope is null
+        ),
+        true
     )
     {%- endif %}
     {%- if is_live %}

@@ -8,7 +8,9 @@
     update, departure, delete with a before image
                frozen base: the base row. Live base: the before image, and the base row where that does not know a column;
                also for a key that the base has lost since
-    others     the base row; of a live base only the key, when an update has no before image
+    update without a before image
+               frozen base: the base row. Live base: the key alone, also for one that the base has lost since
+    others     the base row
 #}
 {% macro _rewound_touches(given, touches) -%}
 {%- set key = given.key -%}
@@ -18,9 +20,23 @@
 {%- set partition = _listed(key) | replace('\n        ', ' ') -%}
 {%- set has_displaced = is_live and given.has_moves -%}
 {%- if has_displaced -%}
-{%- set compared = _without(values, carried) -%}
-{%- set image = 'struct(' ~ (_listed(compared) | replace('\n        ', ' ') if compared else 'true') ~ ')' -%}
-{%- set before_image = 'struct(' ~ (_listed(compared, 'before.') | replace('\n        ', ' ') if compared else 'true') ~ ')' -%}
+{%- set image = _listed(values) | replace('\n        ', ' ') if values else 'true' -%}
+{%- set same_row -%}
+{%- if not values %}true{% endif -%}
+{%- for name in values -%}
+{%- if name in carried -%}
+(
+                {%- for known in ['_row.known_columns', 'before_known_columns'] %}
+                ({{ known }} is not null and not array_contains({{ known }}, {{ _text(name) }}))
+                or
+                {%- endfor %} _row.{{ _quoted(name) }} <=> before.{{ _quoted(name) }}
+            )
+{%- else -%}
+_row.{{ _quoted(name) }} <=> before.{{ _quoted(name) }}
+{%- endif -%}
+{{ '\n            and ' if not loop.last }}
+{%- endfor -%}
+{%- endset -%}
 -- a load, or a truncate, concerns every key: what comes after it says nothing about the load before
 dated_touches as (
     select
@@ -35,46 +51,88 @@ dated_touches as (
 grouped_touches as (
     select
         *,
-        lead(_kind) over (partition by {{ partition }}, _era order by change_seq, _touch_rank) as _next_kind_of_key,
-        count_if(_kind = 'L') over (partition by {{ partition }}, _era) > 0 as _is_in_base
-    from dated_touches
-),
-
-transactions as (
-    select
-        *,
-        collect_list(case when _kind in ('K', 'I', 'U') then {{ image }} end) over (
+        count_if(_kind = 'L') over (partition by {{ partition }}, _era) > 0 as _is_in_base,
+        row_number() over (
+            partition by {{ partition }}, _era, _move_group, _kind = 'L' order by change_seq, _touch_rank
+        ) as _number_in_transaction,
+        collect_list(
+            case when _kind in ('K', 'I', 'U') then struct({{ image }}, known_columns) end
+        ) over (
             partition by {{ partition }}, _era, _move_group order by change_seq, _touch_rank
             rows between unbounded preceding and 1 preceding
         ) as _brought,
         count_if(_kind in ('K', 'I')) over (partition by {{ partition }}, _era, _move_group)
-        - count_if(_kind in ('X', 'D')) over (partition by {{ partition }}, _era, _move_group) as _net,
-        last_value(_next_kind_of_key) over (
-            partition by {{ partition }}, _era, _move_group order by change_seq, _touch_rank
-            rows between unbounded preceding and unbounded following
-        ) as _kind_after
+        - count_if(_kind in ('X', 'D')) over (partition by {{ partition }}, _era, _move_group) as _net
+    from dated_touches
+),
+
+departures_of_others as (
+    select
+        *,
+        _kind = 'X'
+        and not exists(
+            _brought,
+            _row -> {{ same_row }}
+        ) as _is_other_row
     from grouped_touches
 ),
 
--- departures of a row that the transaction did not bring: it differs from what was brought, or the key was not empty after
+compared_departures as (
+    select
+        *,
+        bool_or(_is_other_row) over (partition by {{ partition }}, _era, _move_group) as _has_other_row
+    from departures_of_others
+),
+
+-- whether a key held a row before a transaction, at the transaction's first touch of it; NULL where that does not show
+transactions as (
+    select
+        *,
+        case
+            when _number_in_transaction > 1 then null
+            when _kind in ('U', 'X', 'D') then true
+            when _kind = 'I' then false
+            when _kind = 'K' and _has_other_row then true
+            when _kind = 'K' and _net <> 0 then _net < 0
+        end as _held_a_row
+    from compared_departures
+),
+
+later_transactions as (
+    select
+        *,
+        first_value(_held_a_row, true) over (
+            partition by {{ partition }}, _era order by change_seq, _touch_rank
+            rows between 1 following and unbounded following
+        ) as _held_a_row_later
+    from transactions
+),
+
+-- departures of a row that the transaction did not bring: it differs from what was brought, or the key was not empty
 displacements as (
     select
         *,
         case
             when
                 _kind = 'X'
-                and (
-                    not array_contains(_brought, {{ before_image }})
-                    or _net < 0
-                    or (_net = 0 and coalesce(_kind_after in ('U', 'X', 'D'), _is_in_base))
-                )
+                and case
+                    when _has_other_row then _is_other_row
+                    when _net <> 0 then _net < 0
+                    else coalesce(
+                        last_value(_held_a_row_later) over (
+                            partition by {{ partition }}, _era, _move_group order by change_seq, _touch_rank
+                            rows between unbounded preceding and unbounded following
+                        ),
+                        _is_in_base
+                    )
+                end
                 then struct(
                     _move_group as _move_group,
                     before as before,
                     before_known_columns as before_known_columns
                 )
         end as _displaced
-    from transactions
+    from later_transactions
 ),
 
 {% set touches = 'displacements' -%}
@@ -100,7 +158,10 @@ neighbours as (
         {%- endif %}
         try_element_at(filter(_closers._loads, _load -> _load.change_seq <= {{ touches }}.change_seq), -1) as _load,
         try_element_at(filter(_closers._loads, _load -> _load.change_seq > {{ touches }}.change_seq), 1) as _next_load,
-        _closers._truncates
+        {%- if is_live %}
+        _closers._truncates,
+        {%- endif %}
+        _closers._closers
     from {{ touches }}
     cross join _closers
     window by_key as (
@@ -118,9 +179,25 @@ first_changes as (
                 _kind = 'L'
                 and _next_kind <> 'L'
                 and (_next_load is null or _next_seq < _next_load.change_seq)
-                -- a truncate in between is the first change of every key
+                -- a truncate in between is the first change of every key; one with a scope is that of a row in its scope,
+                -- unless the row's next change shows that it was still there
                 and not exists(
-                    _truncates, truncate -> truncate > neighbours.change_seq and truncate <= _next_seq
+                    _closers,
+                    _closer -> _closer.change_oper = 'T'
+                    and _closer.change_seq > neighbours.change_seq
+                    and _closer.change_seq <= _next_seq
+                    {%- if given.scopes %}
+                    and (_closer.truncate_scope is null or _next_kind in ('I', 'K'))
+                    {%- endif %}
+                    {%- for name in given.scopes %}
+                    and (
+                        not coalesce(map_contains_key(_closer.truncate_scope, {{ _text(name) }}), false)
+                        or (
+                            (known_columns is null or array_contains(known_columns, {{ _text(name) }}))
+                            and cast({{ _quoted(name) }} as string) <=> _closer.truncate_scope[{{ _text(name) }}]
+                        )
+                    )
+                    {%- endfor %}
                 )
                 then {{ "if(_next_kind = 'K' and _next_displaced._move_group <=> _next_move_group, 'displaced', _next_kind)"
                     if has_displaced else '_next_kind' }}
@@ -138,6 +215,8 @@ first_changes as (
                 then null
             when _kind in ('U', 'X', 'D') and before is not null
                 then struct(before as before, before_known_columns as before_known_columns)
+            when _kind = 'U'
+                then struct(before as before, array({{ _texts(key) }}) as before_known_columns)
             {%- if has_displaced %}
             when _kind = 'K' and _next_displaced._move_group <=> _move_group
                 then struct(

@@ -325,8 +325,31 @@ STREAMS = {
             "4 D -: rejected null_key",
         ],
     ),
-    "an update without a key is no key change": Stream(
-        ["5 U - Ann", "5 B 1 Ann"], ["5 U - Ann: rejected null_key", "5 B 1 Ann: waiting"]
+    "an update to a NULL key takes its before image with it": Stream(
+        ["5 U - Ann", "5 B 1 Ann", "6 B 1 Ann"],
+        [
+            "5 U - Ann: rejected null_key",
+            "5 B 1 Ann: rejected orphan_before_image",
+            "6 B 1 Ann: waiting",
+        ],
+    ),
+    "an update to a NULL key leaves pairs of other keys alone": Stream(
+        ["5 U - Ann", "5 B 1 Ann", "5 U 2 Eve", "5 B 2 Dan"],
+        [
+            "5 U - Ann: rejected null_key",
+            "5 B 1 Ann: rejected orphan_before_image",
+            "5 U 2 Eve <- 2 Dan: accepted",
+            "5 B 2 Dan: folded",
+        ],
+    ),
+    "of two before images one may belong to an update that has yet to come": Stream(
+        ["5 U - Ann", "5 U - Ann", "5 B 1 Ann", "5 B 2 Dan"],
+        [
+            "5 U - Ann: rejected null_key",
+            "5 U - Ann: duplicate",
+            "5 B 1 Ann: waiting",
+            "5 B 2 Dan: waiting",
+        ],
     ),
     "what staging rejected takes part in nothing": Stream(
         ["5 U 1 Bob", "5 B 1 Ann", "6 I 2 Dan", "6 I 2 Dan*2"],

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 VERSIONS = "macros/marts/_versions.sql"
 BATCH = "macros/marts/_history_batch.sql"
+REWOUND = "macros/marts/_rewound_touches.sql"
 REPLAY = "macros/marts/_history_replay.sql"
 
 
@@ -110,17 +111,38 @@ MUTATIONS = (
     ),
     Mutation(
         "R8: a frozen base keeps rows that were inserted after the load",
-        "macros/marts/_rewound_touches.sql",
+        REWOUND,
         "where coalesce(_first_change <> 'I', true)",
         "where true",
         _rules("frozen"),
     ),
     Mutation(
         "R8: a live base is not taken back to the load",
-        "macros/marts/_rewound_touches.sql",
+        REWOUND,
         "when _first_change in ('U', 'X', 'D') and _next_before is not null",
         "when false",
         _rules("live"),
+    ),
+    Mutation(
+        "R8: a row that arrives at a key shows that it was empty",
+        REWOUND,
+        "        when _kind = 'K' and _net <> 0 then _net < 0\n        end as _held_a_row",
+        "        when _kind = 'K' then false\n        end as _held_a_row",
+        _rules("live_track_columns_no_ids_scoped --streams 200"),
+    ),
+    Mutation(
+        "R8: a row that a truncate with a scope ended was not loaded",
+        REWOUND,
+        "and (_closer.truncate_scope is null or _next_kind in ('I', 'K'))",
+        "and _closer.truncate_scope is null",
+        _rules("frozen_track_loads_cut_scoped --streams 60"),
+    ),
+    Mutation(
+        "R8: an update without a before image does not show that the row was loaded",
+        REWOUND,
+        "array({{ _texts(key) }}) as before_known_columns)\n            {%- if has_displaced %}",
+        "null as before_known_columns)\n            {%- if has_displaced %}",
+        _rules("live_unknown --streams 60"),
     ),
     Mutation(
         "R8: a load closes nothing",

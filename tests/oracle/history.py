@@ -277,11 +277,7 @@ class _Fold:
     def _truncate(self, row: LogRow) -> None:
         """R6."""
         for key, version in list(self.open.items()):
-            known = known_values(version)
-            if all(
-                column in known and as_text(known[column]) == value
-                for column, value in (row.truncate_scope or {}).items()
-            ):
+            if _reaches(row, known_values(version)):
                 self._close(key, "T", row.change_seq, row.changed_at)
 
     def _move(self, old: Key, key: Key, row: LogRow) -> None:
@@ -446,17 +442,24 @@ def state_at_load(
     `loaded`: the base table as it was read. `later`: the log after the load, in log order.
     """
     first: dict[Key, LogRow] = {}
+    reached: set[Key] = set()
     until_end: list[LogRow] = []
     for row in later:
-        if row.change_oper == "T" or _is_marker(row):
+        if _is_marker(row) or (row.change_oper == "T" and not row.truncate_scope):
             break  # it concerns every key: what comes after says nothing about the load
+        if row.change_oper == "T":
+            reached |= {key for key in loaded if key not in first and _reaches(row, loaded[key])}
+            continue
         until_end.append(row)
         for key in _keys_named_by(row, options):
             first.setdefault(key, row)
 
     state = dict(loaded)
     for key, row in first.items():
-        if options.base_kind == "live" and previous_key_of(row, options) not in (None, key):
+        is_arrival = previous_key_of(row, options) not in (None, key)
+        if key in reached and (row.change_oper == "I" or is_arrival):
+            continue  # the truncate has emptied the key: it is the first change
+        if options.base_kind == "live" and is_arrival:
             # a key change brought a row here: the key was empty, or held what moves on next
             displaced = _displaced_row(key, row, until_end, key in loaded, options)
             state.pop(key, None)
@@ -472,47 +475,86 @@ def state_at_load(
     return state
 
 
+def _reaches(truncate: LogRow, image: Image) -> bool:
+    """R6. Whether a truncate ends a row; its scope, if any, names values that the row must have."""
+    return all(
+        column in image and as_text(image[column]) == value
+        for column, value in (truncate.truncate_scope or {}).items()
+    )
+
+
 def _displaced_row(
     key: Key, arrival: LogRow, log: Sequence[LogRow], is_loaded: bool, options: TableOptions
 ) -> Image | None:
     """R7, R8. Return the row that `arrival` displaced, known by the transaction moving it away.
 
     What leaves the key may be a row that the transaction has brought. It is another one when it
-    differs from all of those, or when the key was not empty before: more rows left it than came,
-    or as many and it was not empty afterwards.
+    differs from all of those, or when the key was not empty before.
     """
     touches = [row for row in log if key in _keys_named_by(row, options)]
-    of_transaction = [row for row in touches if _transaction_of(row) == _transaction_of(arrival)]
+    of_transaction = _of_transaction(touches, arrival)
+    left = [row for row in of_transaction if previous_key_of(row, options) == key]
+    other = _other_row(key, of_transaction, options)
+    if other is None and left and _held_a_row(key, of_transaction, touches, is_loaded, options):
+        other = left[0]
+    if other is None:
+        return None
+    return {**known_before(other), **dict(zip(options.key, key, strict=True))}
+
+
+def _other_row(key: Key, of_transaction: Iterable[LogRow], options: TableOptions) -> LogRow | None:
+    """Return the first departure of a row that differs from all that the transaction brought."""
     brought: list[Image] = []
-    left: list[Image] = []
-    deleted = 0
     for row in of_transaction:
         if previous_key_of(row, options) == key:
             image = {**known_before(row), **dict(zip(options.key, key, strict=True))}
-            if not any(_agree(image, other) for other in brought):
-                return image
-            left.append(image)
-        elif row.change_oper == "D":
-            deleted += 1
-        else:
+            if not any(_agree(image, one) for one in brought):
+                return row
+        elif row.change_oper != "D":
             brought.append(known_image(row, options))
-    came = sum(
-        row.change_oper == "I" or previous_key_of(row, options) not in (None, key)
-        for row in of_transaction
-    )
-    net = came - len(left) - deleted
-    if not left or net > 0:
-        return None
-    after = touches[touches.index(of_transaction[-1]) + 1 :]
-    if net < 0:
-        was_empty = False
-    elif not after:
-        was_empty = not is_loaded
-    else:
-        was_empty = after[0].change_oper == "I" or (
-            previous_key_of(after[0], options) not in (None, key)
-        )
-    return None if was_empty else left[0]
+    return None
+
+
+def _held_a_row(
+    key: Key,
+    of_transaction: Sequence[LogRow],
+    touches: Sequence[LogRow],
+    is_loaded: bool,
+    options: TableOptions,
+) -> bool:
+    """R7, R8. Whether `key` held a row before a transaction that brings one and takes one away.
+
+    If as many left as came, it did when it held one afterwards: the first later transaction that
+    tells shows that. If none tells, the base table has the row still, or never had one.
+    """
+    shown = _shown_by(key, of_transaction, options)
+    for row in touches[touches.index(of_transaction[-1]) + 1 :]:
+        later = _of_transaction(touches, row)
+        if shown is None and later[0] is row:
+            shown = _shown_by(key, later, options)
+    return is_loaded if shown is None else shown
+
+
+def _shown_by(key: Key, of_transaction: Sequence[LogRow], options: TableOptions) -> bool | None:
+    """Return whether a transaction shows that `key` held a row before it; None if it may have."""
+    first = of_transaction[0]
+    if first.change_oper == "I":
+        return False
+    if previous_key_of(first, options) in (None, key):
+        return True  # an update, a delete or a departure
+    if _other_row(key, of_transaction, options) is not None:
+        return True
+    came = left = 0
+    for row in of_transaction:
+        leaves = previous_key_of(row, options) == key
+        arrives = not leaves and previous_key_of(row, options) is not None
+        left += leaves or row.change_oper == "D"
+        came += arrives or row.change_oper == "I"
+    return None if came == left else left > came
+
+
+def _of_transaction(touches: Iterable[LogRow], row: LogRow) -> list[LogRow]:
+    return [other for other in touches if _transaction_of(other) == _transaction_of(row)]
 
 
 def _agree(one: Image, other: Image) -> bool:

@@ -16,6 +16,8 @@ Steps
    A `U` or `B` whose partner is missing is pending until the look-back has passed it; then the `U`
    goes into the log without a before image and the `B` is `orphan_before_image`.
    Neither is ever pending where the record says that no partner can follow it.
+   Where updates to a NULL key were rejected, as many before images of their change_seq have lost
+   their partner for good: if no more are left without one, they are `orphan_before_image`.
    A record that carries its own before image needs no partner. With `before_images` off an update
    needs none, and a `B` is `orphan_before_image` at once.
 5. Each load is recorded whole, with a marker row that counts its accepted rows. A first load
@@ -103,6 +105,12 @@ def pair(
     changes = [row for row in accepted if row.change_oper in ("I", "D", "T")]
     result.log.extend(_log_row(row, before=row.before) for row in changes)
 
+    # distinct records, as their hashes are
+    keyless: defaultdict[str, set[int]] = defaultdict(set)
+    for row, reason in result.rejected:
+        if row.change_oper == "U" and reason == "null_key" and row.change_seq is not None:
+            keyless[row.change_seq].add(row.record_hash)
+
     # Updates and before images, one change_seq after the other
     groups: defaultdict[str, list[StagedRow]] = defaultdict(list)
     for row in accepted:
@@ -110,7 +118,9 @@ def pair(
             groups[_seq(row)].append(row)
     for change_seq, rows in groups.items():
         is_pending = pending_from is not None and change_seq >= pending_from
-        _pair_change_seq(rows, key, before_images, is_pending, result)
+        _pair_change_seq(
+            rows, key, before_images, is_pending, result, keyless=len(keyless[change_seq])
+        )
 
     load_rows = [row for row in accepted if row.change_oper == "L"]
     _record_loads(load_rows, loads, recorded_loads, change_seq_width, result)
@@ -164,8 +174,13 @@ def _pair_change_seq(
     before_images: bool,
     is_pending: bool,
     result: Paired,
+    *,
+    keyless: int,
 ) -> None:
-    """Step 4, for the updates and before images of one change_seq."""
+    """Step 4, for the updates and before images of one change_seq.
+
+    `keyless`: how many updates to a NULL key it has, which were rejected.
+    """
     updates = {_key(row, key): row for row in rows if row.change_oper == "U"}
     befores = {_key(row, key): row for row in rows if row.change_oper == "B"}
 
@@ -184,6 +199,8 @@ def _pair_change_seq(
     elif updates and befores:
         remaining = [*updates.values(), *befores.values()]
         result.rejected.extend((row, "ambiguous_pair") for row in remaining)
+    elif befores and len(befores) <= keyless:
+        result.rejected.extend((row, "orphan_before_image") for row in befores.values())
     else:
         for row in [*updates.values(), *befores.values()]:
             if is_pending and row.partner_may_follow:

@@ -7,6 +7,7 @@ clocks that stand still or run back, with or without transaction ids.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -104,6 +105,41 @@ def hide_unchanged_columns(log: list[LogRow], chooser: int | random.Random) -> l
     """
     chooser = random.Random(chooser) if isinstance(chooser, int) else chooser
     return [_with_less_known(row, chooser) for row in log]
+
+
+def leave_lobs_out(
+    log: list[LogRow], lobs: Sequence[str], but_of_key_changes: bool
+) -> list[LogRow]:
+    """Make LOB columns unknown where a source does not send them, and the values wrong.
+
+    An update has a LOB only when it sets it to a value; a before image never has one.
+    """
+    return [
+        row
+        if but_of_key_changes and previous_key_of(row, OPTIONS) is not None
+        else _without_lobs(row, lobs)
+        for row in log
+    ]
+
+
+def _without_lobs(row: LogRow, lobs: Sequence[str]) -> LogRow:
+    if not lobs or row.data is None or row.before is None:
+        return row
+    columns = set(OPTIONS.columns)
+    data, known = row.data, row.known_columns
+    if row.change_oper == "U":
+        kept = {lob for lob in lobs if data[lob] is None or data[lob] == row.before[lob]}
+        data = {**data, **dict.fromkeys(kept, "unknown")}
+        known = columns.difference(kept).intersection(known or columns)
+    return replace(
+        row,
+        data=data,
+        known_columns=known,
+        before={**row.before, **dict.fromkeys(lobs, "unknown")},
+        before_known_columns=columns.difference(lobs).intersection(
+            row.before_known_columns or columns
+        ),
+    )
 
 
 def share_positions(log: list[LogRow], states: list[State], chooser: random.Random) -> list[LogRow]:

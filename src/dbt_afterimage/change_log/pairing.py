@@ -33,10 +33,21 @@ _IS_RECORDED = "_afterimage_is_recorded"
 _IS_CANDIDATE = "_afterimage_is_candidate"
 _IMAGES = "_afterimage_images"
 _UPDATES = "_afterimage_updates"
+_KEYLESS_UPDATES = "_afterimage_keyless_updates"
 _OWN_KEY = "_afterimage_own_key"
 _PARTNER = "_afterimage_partner"
 _VALUES = "_afterimage_values"
-_OWN_COLUMNS = (_CLASS, _PLACE, _IS_RECORDED, _IS_CANDIDATE, _IMAGES, _UPDATES, _OWN_KEY, _PARTNER)
+_OWN_COLUMNS = (
+    _CLASS,
+    _PLACE,
+    _IS_RECORDED,
+    _IS_CANDIDATE,
+    _IMAGES,
+    _UPDATES,
+    _KEYLESS_UPDATES,
+    _OWN_KEY,
+    _PARTNER,
+)
 
 
 def pair(
@@ -216,10 +227,15 @@ def _collect_partners(rows: DataFrame, key: list[str], before_images: bool) -> D
     is_image = F.lit(before_images) & F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "B")
     is_update = F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "U")
     update = F.struct(own_key.alias("key"))
+    is_keyless_update = (F.col("change_oper") == "U") & (F.col("reject_reason") == "null_key")
     return (
         rows.withColumn(_OWN_KEY, own_key)
         .withColumn(_IMAGES, F.collect_list(F.when(is_image, image)).over(same_place))
         .withColumn(_UPDATES, F.collect_list(F.when(is_update, update)).over(same_place))
+        .withColumn(
+            _KEYLESS_UPDATES,
+            F.count_if(is_keyless_update & (F.col("outcome") == REJECTED)).over(same_place),
+        )
         .filter(~F.col(_IS_RECORDED))
     )
 
@@ -262,12 +278,13 @@ def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
     update_alone = F.when(may_wait, WAITING).otherwise(ACCEPTED)
     image_alone = F.when(may_wait, WAITING).otherwise(REJECTED)
     of_image = F.lit(REJECTED)
+    # the update to a NULL key is rejected: what it leaves without a partner waits in vain
+    is_of_keyless = F.size(free_images) <= F.col(_KEYLESS_UPDATES)
     if before_images:
         of_image = (
             F.when(one_pair, FOLDED)
-            .when(F.size(updates) == 0, image_alone)
             .when(has_own_update | is_key_change, FOLDED)
-            .when(is_ambiguous, REJECTED)
+            .when(is_ambiguous | is_of_keyless, REJECTED)
             .otherwise(image_alone)
         )
     outcome = (
@@ -282,7 +299,7 @@ def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
         .when(is_image, of_image)
         .otherwise(ACCEPTED)
     )
-    is_orphan = is_image & ~(F.lit(before_images) & is_ambiguous)
+    is_orphan = is_image & ~is_ambiguous
     reason = F.when(is_orphan, F.lit("orphan_before_image")).otherwise(F.lit("ambiguous_pair"))
     return rows.withColumn("outcome", outcome).withColumns(
         {

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.functional.properties.stream_tables import SHAPES, Shape, StreamTable
-
-FEW = ("truncates_in_order", "late_and_plain", "unknown_ignored", "no_before_images")
-"""Shapes that between them have most of what there is: dbt takes half a minute for each."""
-SLOW = ("unknown", "unknown_in_order")
-"""Shapes that recursions make slow, and that have little which the others lack."""
+from tests.functional.properties.stream_shapes import FEW, LARGE_SUITE, SHAPES, Shape
+from tests.functional.properties.stream_tables import StreamTable
 
 
 def chosen_shapes(config: pytest.Config, *, few: bool) -> list[Shape]:
-    """Those that options name, by default a few of them, or all but the slow ones."""
+    """Those that options name, by default a few of them, or all but those of the large suite."""
     named = config.getoption("--shapes")
     if named:
         return [shape for shape in SHAPES if shape.name in named.split(",")]
@@ -21,7 +17,7 @@ def chosen_shapes(config: pytest.Config, *, few: bool) -> list[Shape]:
         return list(SHAPES)
     if few:
         return [shape for shape in SHAPES if shape.name in FEW]
-    return [shape for shape in SHAPES if shape.name not in SLOW]
+    return [shape for shape in SHAPES if shape.name in FEW or shape.name not in LARGE_SUITE]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.functional.project_files import write_files, write_settings
-from tests.functional.properties.stream_tables import Shape
+from tests.functional.properties.stream_shapes import Shape
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,6 +36,10 @@ def _source_table(shape: Shape) -> dict[str, Any]:
         settings["base"] = {"kind": shape.base}
     if shape.ignores:
         settings["ignore"] = list(shape.ignores)
+    if shape.tracks:
+        settings["track"] = list(shape.tracks)
+    if shape.keep_deleted:
+        settings["keep_deleted"] = True
     return {"name": shape.name, "config": {"meta": {"afterimage": settings}}}
 
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
+from tests.functional.properties.stream_shapes import Shape
+from tests.oracle.base_tables import has_one_reading, read_late
+from tests.oracle.current import build_current, build_current_with_deleted
+from tests.oracle.database import State
 from tests.oracle.field_changes import build_field_changes
-from tests.oracle.history import LogRow, Row, TableOptions, Version, build_history
+from tests.oracle.history import LogRow, Row, Version, as_of, build_history
 from tests.oracle.streams import (
     KEY_CHANGES,
     OPERATIONS,
@@ -23,6 +27,7 @@ from tests.oracle.streams import (
     START,
     Writer,
     hide_unchanged_columns,
+    leave_lobs_out,
     share_positions,
 )
 
@@ -47,86 +52,16 @@ LOG_SCHEMA = (
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What the streams of a table have in common.
-
-    events: what happens to the whole table after an epoch: epoch -> "truncate", "truncate some"
-        (the rows whose `a` is 1) or "load".
-    has_late: whether some changes of the first two batches come with the third.
-    hides: whether updates leave columns out that they do not change, or their before image.
-    ignores: columns that make no version.
-    loses: whether some changes are missing from the log, as after a purge.
-    moves: whether rows change their keys.
-    good_clocks: whether times never run back: only then newer changes take the narrow path, and
-        late ones are read without what came before them.
-    cuts_transactions: whether a transaction may be in two batches.
-    """
-
-    name: str
-    base: Literal["frozen", "live"] | None = None
-    events: tuple[tuple[int, str], ...] = ()
-    has_late: bool = True
-    hides: bool = False
-    with_transaction_ids: bool = True
-    before_images: bool = True
-    ignores: tuple[str, ...] = ()
-    loses: bool = False
-    moves: bool = True
-    good_clocks: bool = False
-    cuts_transactions: bool = False
-
-    @property
-    def options(self) -> TableOptions:
-        """The settings as the oracle takes them."""
-        tracked = [column for column in OPTIONS.tracked if column not in self.ignores]
-        return replace(
-            OPTIONS, tracked=tracked, before_images=self.before_images, base_kind=self.base
-        )
-
-
-SHAPES = (
-    Shape("in_order", has_late=False),
-    Shape("on_time", has_late=False, good_clocks=True, cuts_transactions=True),
-    Shape("late", cuts_transactions=True),
-    Shape("late_and_plain", events=((0, "truncate"),), moves=False, good_clocks=True),
-    Shape("truncates", events=((1, "truncate"), (3, "truncate"))),
-    Shape(
-        "truncates_in_order",
-        events=((0, "truncate"), (2, "truncate")),
-        has_late=False,
-        good_clocks=True,
-    ),
-    Shape("frozen", base="frozen", events=((2, "truncate"),), has_late=False, good_clocks=True),
-    Shape("frozen_late", base="frozen", with_transaction_ids=False),
-    Shape("live", base="live", has_late=False, good_clocks=True),
-    Shape("live_late", base="live", events=((3, "truncate"),), cuts_transactions=True),
-    Shape("live_late_clocks", base="live", events=((3, "truncate"),), good_clocks=True),
-    Shape("reloads", events=((1, "load"), (3, "load")), with_transaction_ids=False),
-    Shape("live_reloads", base="live", events=((2, "load"),), has_late=False),
-    Shape("unknown", events=((2, "truncate"),), hides=True),
-    Shape("unknown_in_order", has_late=False, hides=True, good_clocks=True),
-    Shape("unknown_ignored", events=((1, "truncate"), (3, "load")), hides=True, ignores=("b", "c")),
-    Shape("ignored", events=((1, "truncate"),), ignores=("c",)),
-    Shape("lossy", events=((3, "load"),), loses=True, hides=True),
-    Shape("scoped", events=((0, "truncate some"), (2, "truncate some"))),
-    Shape(
-        "scoped_ignored",
-        events=((0, "truncate some"), (2, "truncate some")),
-        ignores=("a",),
-        good_clocks=True,
-    ),
-    Shape("no_before_images", events=((2, "truncate"),), before_images=False),
-    Shape("no_before_images_in_order", has_late=False, before_images=False, good_clocks=True),
-)
-
-
-@dataclass(frozen=True)
 class Stream:
-    """A stream's log, and for each of its rows the batch (from 1) in which it arrives."""
+    """A stream's log, and for each of its rows the batch (from 1) in which it arrives.
+
+    `states`: what the simulated database held, where the log tells all of it; else none.
+    """
 
     number: int
     log: list[LogRow]
     batches: list[int]
+    states: list[State]
 
 
 def taken_back() -> Iterator[tuple[LogRow, int]]:
@@ -144,6 +79,22 @@ def taken_back() -> Iterator[tuple[LogRow, int]]:
     yield replace(updated, change_oper="D", before=changed), 3
 
 
+def without_columns(row: LogRow, absent: Iterable[str], unknown: Iterable[str]) -> LogRow:
+    """A row in which some columns are NULL, for its table does not have them, and some unknown."""
+    known = set(OPTIONS.columns).difference(unknown)
+    values = dict.fromkeys(absent) | dict.fromkeys(unknown, "unknown")
+    if row.data is not None and values:
+        row = replace(row, data={**row.data, **values})
+        if unknown and row.change_oper in "IUL":
+            row = replace(row, known_columns=known.intersection(row.known_columns or known))
+    if row.before is not None and values:
+        row = replace(row, before={**row.before, **values})
+        if unknown:
+            before_known = known.intersection(row.before_known_columns or known)
+            row = replace(row, before_known_columns=before_known)
+    return row
+
+
 class StreamTable:
     """The streams of one shape."""
 
@@ -154,6 +105,9 @@ class StreamTable:
         # transactions begin with the quarters of an epoch; a load comes whole
         inside = FIRST_LOAD + 1 + chooser.randint(1, 3) if shape.cuts_transactions else 0
         self._cuts = [quarter * EPOCH_LASTS // 4 + inside for quarter in quarters]
+        # the batches with which columns come and go
+        self.gained_with = chooser.choice([2, 3]) if shape.gains else 1
+        self._dropped_with = chooser.choice([2, 3]) if shape.drops else BATCHES + 1
         self.streams = [self._stream(number, seed * 100_000 + number) for number in range(count)]
 
     def _stream(self, number: int, seed: int) -> Stream:
@@ -185,11 +139,19 @@ class StreamTable:
                     database.truncate({"a": 1} if events[epoch] == "truncate some" else None)
                     database.commit()
                 else:
-                    database.load(f"load {epoch}")
+                    rows: list[Row] | None = [] if self.shape.reads_loads_late else None
+                    database.load(f"load {epoch}", rows)
         log = share_positions(database.log, database.states, chooser)
+        is_told = not (self.shape.loses or self.shape.hides or not self.shape.before_images)
+        if self.shape.gains and self.shape.cuts_transactions:
+            is_told = False  # no source gains a column inside a transaction
         if self.shape.loses:
             log = [row for row in log if row.change_oper in "TL" or chooser.random() < 0.85]
-        if self.shape.base == "live":
+        if self.shape.base and self.shape.reads_loads_late:
+            loads, are_told = read_late(self.shape.base, log, database.states, chooser)
+            is_told = is_told and are_told
+            log += loads
+        elif self.shape.base == "live":
             state = chooser.choice(database.states)
             log += [replace(log[0], data=row, load_rows=None) for row in state.rows.values()]
         elif self.shape.base == "frozen":
@@ -197,8 +159,13 @@ class StreamTable:
                 if row.change_oper == "I" and row.data is not None:
                     loaded.setdefault((row.data["id"],), row.data)
             log += [replace(log[0], data=row, load_rows=None) for row in loaded.values()]
+        if self.shape.base and not self.shape.reads_loads_late:
+            # read at the end: after a truncate the base does not tell what was loaded
+            is_told = is_told and not self.shape.events
+            is_told = is_told and (self.shape.base == "live" or has_one_reading(log))
         if self.shape.hides:
             log = hide_unchanged_columns(log, seed)
+        log = leave_lobs_out(log, self.shape.lobs, self.shape.sends_lobs_of_moves)
         if not self.shape.before_images:
             log = [replace(row, before=None) for row in log]
         batches = [self._batch(row, chooser) for row in log]
@@ -206,11 +173,23 @@ class StreamTable:
             for row, batch in taken_back():
                 log.append(row if self.shape.before_images else replace(row, before=None))
                 batches.append(batch)
-        return Stream(number, log, batches)
+        log = [self._as_source_has(row, batch) for row, batch in zip(log, batches, strict=True)]
+        return Stream(number, log, batches, database.states if is_told else [])
+
+    def _as_source_has(self, row: LogRow, batch: int) -> LogRow:
+        """The row as it is read with a batch: without a column that came later, or is gone."""
+        absent = self.shape.gains if batch < self.gained_with else ()
+        # what comes late was written by a source that did not have the column
+        is_older = int(row.change_seq) < ([0, *self._cuts])[self.gained_with - 1]
+        unknown = self.shape.gains if not absent and is_older else ()
+        unknown += self.shape.drops if batch >= self._dropped_with else ()
+        return without_columns(row, absent, unknown)
 
     def _batch(self, row: LogRow, chooser: random.Random) -> int:
         batch = 1 + sum(int(row.change_seq) >= cut for cut in self._cuts)
         is_change = row.change_oper not in ("L", "T")
+        if self.shape.has_late_events and not is_change:
+            return min(batch + 1, BATCHES)
         if self.shape.has_late and is_change and batch < 3 and chooser.random() < 0.2:
             return 3
         return batch
@@ -268,6 +247,33 @@ class StreamTable:
     def rows_of(self, stream: Stream, history: list[Version]) -> list[dict[str, Any]]:
         """A stream's history as rows of the history table, without id and recorded_at."""
         return [{"stream": stream.number, **version.as_row()} for version in history]
+
+    def differing_state(self, stream: Stream, history: list[Version]) -> str:
+        """Where history differs from what the simulated database held; empty if nowhere."""
+        for state in stream.states:
+            found = as_of(history, state.change_seq, OPTIONS)
+            if self._told(found) != self._told(state.rows):
+                return f"stream {stream.number} at {state.change_seq}: {found}, not {state.rows}"
+        return ""
+
+    def _told(self, rows: dict[Any, Row]) -> dict[Any, Row]:
+        """The columns whose values history has at any time."""
+        names = [
+            name
+            for name in OPTIONS.columns
+            if name in (*OPTIONS.key, *self.shape.options.tracked)
+            and name not in self.shape.partly_known
+        ]
+        return {key: {name: row[name] for name in names} for key, row in rows.items()}
+
+    def expected_current(self, stream: Stream) -> list[dict[str, Any]]:
+        """What a stream's rows in the current table must be, without recorded_at."""
+        history = self.history_of(stream)
+        if self.shape.keep_deleted:
+            rows = build_current_with_deleted(history, OPTIONS.key)
+        else:
+            rows = build_current(history)
+        return [{"stream": stream.number, **row} for row in rows]
 
     def expected_history(self, stream: Stream) -> list[dict[str, Any]]:
         """What a stream's rows in the history table must be, without id and recorded_at."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
@@ -18,13 +19,8 @@ from tests.functional.log_reader import read_rows
 from tests.functional.properties.comparison import assert_equal, by_stream
 from tests.functional.properties.conftest import chosen_shapes
 from tests.functional.properties.stream_project import write_stream_project
-from tests.functional.properties.stream_tables import (
-    BATCHES,
-    LOG_SCHEMA,
-    SHAPES,
-    Shape,
-    StreamTable,
-)
+from tests.functional.properties.stream_shapes import SHAPES, Shape
+from tests.functional.properties.stream_tables import BATCHES, COLUMNS, LOG_SCHEMA, StreamTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,14 +52,31 @@ def project(
     spark.sql("create schema if not exists streams_logs")
     for batch in range(1, BATCHES + 1):
         for name, table in tables.items():
-            rows = local_rows(spark, table.rows(batch), LOG_SCHEMA)
-            writer = rows.coalesce(1).writeTo(f"streams_logs.{name}")
-            if batch == 1:
-                writer.using(table_format).createOrReplace()
-            else:
-                writer.append()
+            append_batch(spark, table, batch, f"streams_logs.{name}", table_format)
         project("run")
     return project
+
+
+def append_batch(
+    spark: SparkSession, table: StreamTable, batch: int, log: str, table_format: str
+) -> None:
+    """Append a batch to a log, which gains its columns when the source does."""
+    rows = local_rows(spark, table.rows(batch), LOG_SCHEMA).coalesce(1)
+    gained = table.shape.gains
+    if gained and batch < table.gained_with:
+        left = [name for name in COLUMNS if name not in gained]
+        before = ", ".join(f"'{name}', before.{name}" for name in left)
+        rows = rows.drop(*gained).withColumn(
+            "before", F.expr(f"if(before is null, null, named_struct({before}))")
+        )
+    if batch == 1:
+        rows.writeTo(log).using(table_format).createOrReplace()
+        return
+    if gained and batch == table.gained_with:
+        places = [name for name in gained] + [f"before.{name}" for name in gained]
+        added = ", ".join(f"{place} int" for place in places)
+        spark.sql(f"alter table {log} add columns ({added})")
+    rows.writeTo(log).append()
 
 
 @pytest.fixture
@@ -88,13 +101,17 @@ def test_r11_history_is_what_it_would_be_in_one_batch(
 
 def test_r11_current_is_the_open_rows_of_history(spark: SparkSession, table: StreamTable) -> None:
     rows = rows_of(spark, table, "current")
+    expected = [row for stream in table.streams for row in table.expected_current(stream)]
+    assert_equal(table, by_stream(rows, "recorded_at"), by_stream(expected))
+    if table.shape.keep_deleted:
+        return
     own = {name for row in rows[:1] for name in row}
-    expected = [
+    opened = [
         {column: row[column] for column in own}
         for row in rows_of(spark, table, "history")
         if row["is_current"]
     ]
-    assert_equal(table, by_stream(rows), by_stream(expected))
+    assert_equal(table, by_stream(rows), by_stream(opened))
 
 
 def test_r11_field_changes_are_what_they_would_be_in_one_batch(

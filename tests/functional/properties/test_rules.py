@@ -27,6 +27,7 @@ def test_history_of_random_streams(spark: SparkSession, stream_table: StreamTabl
     for stream in stream_table.streams:
         history = stream_table.history_of(stream)
         COUNTS.add(stream, rules_of(stream_table, stream, history))
+        assert not stream_table.differing_state(stream, history)
         expected += stream_table.rows_of(stream, history)
     assert_equal(stream_table, by_stream(history_of_all(spark, stream_table)), by_stream(expected))
 

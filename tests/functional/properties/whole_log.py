@@ -29,13 +29,13 @@ def history_sql(table: StreamTable, log: str, macros: Path = MACROS) -> str:
         COLUMNS,
         KEY,
         macros,
-        tracked=[name for name in data if name not in shape.ignores],
-        carried=data if shape.hides else [],
+        tracked=[name for name in data if name in shape.options.tracked],
+        carried=shape.partly_known,
         base={"kind": shape.base} if shape.base else None,
         has_ends=bool(shape.events),
         scopes=["a"] if "truncate some" in dict(shape.events).values() else [],
-        has_moves=True,
-        has_blind_moves=shape.hides,
+        has_moves=shape.moves,
+        has_blind_moves=shape.has_blind_moves,
     )
     return f"{sql}\nselect * from versions"
 

@@ -1,0 +1,97 @@
+"""The random streams hold what they are meant to, and tell it; no Spark is needed to see that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations, product
+
+import pytest
+
+from tests.functional.properties.stream_shapes import FEW, MIXED, SHAPES, Shape
+from tests.functional.properties.stream_tables import StreamTable
+
+STREAMS = 60
+
+
+def features(shape: Shape) -> dict[str, object]:
+    """What the issue of combinations is about: the kinds of things that tables have."""
+    return {
+        "base": shape.base,
+        "selection": "track" if shape.tracks else "ignore" if shape.ignores else None,
+        "loads": "load" in dict(shape.events).values(),
+        "keep_deleted": shape.keep_deleted,
+        "lobs": bool(shape.lobs),
+        "columns": bool(shape.gains and shape.drops),
+    }
+
+
+def circumstances(shape: Shape) -> dict[str, object]:
+    """Under which their changes come."""
+    return {
+        "late events": shape.has_late_events,
+        "clocks": shape.good_clocks,
+        "cut transactions": shape.cuts_transactions,
+        "transaction ids": shape.with_transaction_ids,
+        "scopes": "truncate some" in dict(shape.events).values(),
+    }
+
+
+def test_every_three_features_meet_in_a_shape() -> None:
+    found = [features(shape) for shape in MIXED]
+    for names in combinations(found[0], 3):
+        values = [{shape[name] for shape in found} for name in names]
+        meeting = {tuple(shape[name] for name in names) for shape in found}
+        assert meeting == set(product(*values)), names
+
+
+def test_every_feature_meets_every_circumstance() -> None:
+    found = [features(shape) | circumstances(shape) for shape in MIXED]
+    for names in combinations(found[0], 2):
+        values = [{shape[name] for shape in found} for name in names]
+        meeting = {tuple(shape[name] for name in names) for shape in found}
+        assert meeting == set(product(*values)), names
+
+
+def test_the_small_suite_has_a_shape_of_each_kind() -> None:
+    few = [shape for shape in SHAPES if shape.name in FEW]
+    assert len(few) == len(FEW)
+    for name, values in kinds(few).items():
+        assert values == kinds(SHAPES)[name], name
+    # late changes, which replay keys, and changes in order, which do not, with and without a base
+    assert {(shape.base, shape.has_late) for shape in few} >= {
+        (None, True),
+        (None, False),
+        ("frozen", True),
+        ("live", True),
+    }
+
+
+def kinds(shapes: Iterable[Shape]) -> dict[str, set[object]]:
+    """The values that each feature and circumstance has among shapes."""
+    found: dict[str, set[object]] = {}
+    for shape in shapes:
+        others = {"before images": shape.before_images, "moves": shape.moves, "hides": shape.hides}
+        for name, value in (features(shape) | circumstances(shape) | others).items():
+            found.setdefault(name, set()).add(value)
+    return found
+
+
+def test_every_mixed_shape_has_late_changes_and_truncates_and_every_feature_key_changes() -> None:
+    for shape in MIXED:
+        assert shape.has_late
+        assert any(event.startswith("truncate") for event in dict(shape.events).values())
+    moving = [features(shape) for shape in MIXED if shape.moves]
+    for names in combinations(moving[0], 2):
+        meeting = {tuple(shape[name] for name in names) for shape in moving}
+        every = {tuple(features(shape)[name] for name in names) for shape in MIXED}
+        assert meeting == every, names
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_the_oracle_gives_what_the_simulated_database_held(shape: Shape) -> None:
+    table = StreamTable(shape, STREAMS, SHAPES.index(shape) + 1)
+    told = [stream for stream in table.streams if stream.states]
+    for stream in told:
+        assert not table.differing_state(stream, table.history_of(stream))
+    if shape in MIXED and not (shape.gains and shape.cuts_transactions):
+        assert len(told) > STREAMS / 3
