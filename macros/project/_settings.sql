@@ -1,5 +1,5 @@
 {# Settings of one source table, validated, with defaults; {} while dbt parses. #}
-{# Why through the adapter: the check is Python (src/dbt_afterimage/settings.py), shared with the Python models. #}
+{# Why through the adapter: the check is Python (src/dbt_afterimage/settings), shared with the Python models. #}
 {% macro _settings(source_name, table_name) %}
     {%- if not execute -%}
         {{ return({}) }}

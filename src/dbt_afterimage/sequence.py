@@ -1,6 +1,6 @@
 """Positions in a source's total order (change_seq): their form in each system, and arithmetic.
 
-A settings class names the one of its system (settings.py). All positions are text of fixed width
+A settings class names the one of its system (settings/). All positions are text of fixed width
 per table that compares correctly as text.
 """
 

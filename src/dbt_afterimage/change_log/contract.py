@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 # Columns of every staging model, in order; all others are optional columns
-# (settings.py), which follow `transaction_event`, or data columns. `partner_may_follow` may be
+# (settings/base.py), which follow `transaction_event`, or data columns. `partner_may_follow` may be
 # missing, where updates come in two records: NULL says the same.
 STAGED_COLUMNS = (
     "change_seq",

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from dbt_afterimage.settings import SolidDbSettings, TableSettings, parse_settings
+from dbt_afterimage.settings import parse_settings
+from dbt_afterimage.settings.base import TableSettings
+from dbt_afterimage.settings.soliddb import SolidDbSettings
 from dbt_afterimage.sources.soliddb.records import Decoded, Layout
 from dbt_afterimage.sources.soliddb.value_columns import BINARY, Column
 

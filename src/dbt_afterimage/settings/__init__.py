@@ -1,0 +1,22 @@
+"""The settings of a source table: declared once, in the `meta` of its YAML entry, and checked here.
+
+Every error names the table, the setting, what it got, what is allowed, and the fix.
+"""
+
+from __future__ import annotations
+
+from dbt_afterimage.settings.base import OPTIONAL_COLUMNS
+from dbt_afterimage.settings.parse import SettingsError, parse_settings
+from dbt_afterimage.settings.systems import SYSTEMS, has_own_loads, moment_kind, positions
+from dbt_afterimage.settings.text import did_you_mean
+
+__all__ = [
+    "OPTIONAL_COLUMNS",
+    "SYSTEMS",
+    "SettingsError",
+    "did_you_mean",
+    "has_own_loads",
+    "moment_kind",
+    "parse_settings",
+    "positions",
+]

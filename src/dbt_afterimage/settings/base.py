@@ -1,0 +1,162 @@
+"""Settings that a table of any system has."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Any, ClassVar, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from dbt_afterimage.sequence import Positions
+from dbt_afterimage.settings.text import is_timestamp
+
+OPTIONAL_COLUMNS = {
+    "stream_position": "string",
+    "transaction_last_event": "boolean",
+    "source_user": "string",
+}
+"""Columns of the change-event contract that only some systems have, with their types.
+
+Each system names its own. Its staging models yield them, change logs and rejected records keep
+them, and history does where `history_metadata` says so.
+"""
+
+
+class Base(BaseModel):
+    """The full load that a table of its own holds."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["frozen", "live"]
+    load_id: str = "initial"
+    position: str | None = None
+    loaded_at: str | None = None
+
+    @field_validator("load_id", "position", "loaded_at", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        # YAML reads 2026-03-01 as a date and 35 digits as a number. A time is written with a `T`,
+        # as dbt does when it saves its manifest, so that a load_id is the same in every run.
+        if isinstance(value, date | datetime):
+            return value.isoformat()
+        return value if value is None else str(value)
+
+    @field_validator("position")
+    @classmethod
+    def _is_position(cls, value: str | None, info: ValidationInfo) -> str | None:
+        # whose table it is comes with the validation: the form differs by system
+        form: type[Positions] = (info.context or {})["positions"]
+        if value is not None and not form.is_form_of(value):
+            raise ValueError(
+                f"Allowed: {form.form()}, a change_seq of the source, in quotes, "
+                "since YAML would read a number"
+            )
+        return value
+
+    @field_validator("loaded_at")
+    @classmethod
+    def _is_timestamp(cls, value: str | None) -> str | None:
+        if value is not None and not is_timestamp(value):
+            raise ValueError("Allowed: a date or a time in UTC, such as 2026-03-02 07:30:00")
+        return value
+
+
+class TableSettings(BaseModel):
+    """Settings that a table of any system has, and what the rest of the project asks of a system.
+
+    Attributes:
+        positions: the form of the system's change_seq.
+        column_settings: settings that name columns which the table must have.
+        optional_columns: those of the change-event contract that the system has.
+        has_own_loads: full loads come among the changes, with a load_id and a position each.
+        without_before_images: the setting that says the source stores no before images.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    positions: ClassVar[type[Positions]]
+    column_settings: ClassVar[tuple[str, ...]] = ("key", "track", "ignore")
+    optional_columns: ClassVar[tuple[str, ...]] = ()
+    has_own_loads: ClassVar[bool] = False
+    without_before_images: ClassVar[str] = "before_images: false"
+
+    system: str
+    key: list[str] = Field(default_factory=list)
+    before_images: bool = True
+    track: list[str] = Field(default_factory=list)
+    ignore: list[str] = Field(default_factory=list)
+    base: Base | None = None
+    look_back: Any
+    arrival_look_back: int = Field(default=1, ge=0)
+    on_reject: Literal["quarantine", "fail"] = "quarantine"
+    on_gap: Literal["fail", "warn", "ignore"] = "warn"
+    keep_deleted: bool = False
+    history_metadata: list[str] = Field(default_factory=list)
+
+    @abstractmethod
+    def is_own_column(self, name: str) -> bool:
+        """Whether a column of the raw table is one that the tool adds to the source's."""
+
+    @abstractmethod
+    def carried_columns(self) -> list[str] | None:
+        """Columns that a change may leave out, so that their last value is carried forward.
+
+        None = any but the key.
+        """
+
+    def added_columns(self) -> list[dict[str, str]]:
+        """Data columns that staging adds to those of the raw table, as {name, data_type}."""
+        return []
+
+    def lists_all_columns(self, declared: Sequence[str]) -> bool:
+        """Whether declared columns are all that the table has, and not some whose type differs.
+
+        A list with the tool's own columns is one of all columns.
+        """
+        return any(self.is_own_column(name) for name in declared)
+
+    @field_validator("*")
+    @classmethod
+    def _names_each_once(cls, value: Any) -> Any:
+        for column in value if isinstance(value, list) else []:
+            if value.count(column) > 1:
+                raise ValueError(f"It names {column!r} twice")
+        return value
+
+    @field_validator("history_metadata")
+    @classmethod
+    def _is_metadata(cls, value: list[str]) -> list[str]:
+        for column in value:
+            if column not in cls.optional_columns:
+                allowed = ", ".join(cls.optional_columns) or "no column, the system has none"
+                raise ValueError(f"It names {column!r}. Allowed: {allowed}")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> TableSettings:
+        if self.track and self.ignore:
+            raise ValueError(
+                f"`track` is {self.track!r} and `ignore` is {self.ignore!r}; the two exclude each "
+                "other. Cure: keep one of them"
+            )
+        for column in self.ignore:
+            if column in self.key:
+                raise ValueError(
+                    f"`ignore` names the key column {column!r}; a key is always tracked. "
+                    "Cure: take it out of `ignore`"
+                )
+        if self.base and self.base.kind == "live" and not self.before_images:
+            raise ValueError(
+                "`base.kind` is 'live' and `before_images` is false; a live base needs before "
+                "images to be rewound to the time of the load. Cure: switch before images on at "
+                "the source, or use a frozen base"
+            )
+        return self

@@ -1,0 +1,63 @@
+"""What a setting that is not allowed is told about: its table, name, value, and what is allowed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from dbt_afterimage.settings.base import Base
+from dbt_afterimage.settings.text import did_you_mean
+
+
+def explain(table: str, model: type[BaseModel], error: ValidationError) -> str:
+    """The problems of a table's settings as text for the user, a line each."""
+    lines = [
+        f"Source table {table}: {_explain_one(model, dict(problem))}" for problem in error.errors()
+    ]
+    # Where one of several types is allowed, pydantic tells why each of them does not fit.
+    return "\n".join(dict.fromkeys(lines))
+
+
+def _explain_one(model: type[BaseModel], problem: dict[str, Any]) -> str:
+    path = problem["loc"]
+    own_words = str(problem["msg"]).removeprefix("Value error, ")
+    if not path:
+        return f"{own_words}."
+    owner = Base if path[0] == "base" and len(path) > 1 else model
+    of_owner = path[1:] if owner is Base else path
+    setting = str(of_owner[0])
+    name = f"base.{setting}" if owner is Base else setting
+    names = list(owner.model_fields)
+    if problem["type"] == "extra_forbidden":
+        return (
+            f"unknown setting `{name}`.{did_you_mean(setting, names)} "
+            f"Allowed: {', '.join(names)}. Cure: correct the name, or remove it."
+        )
+    field = owner.model_fields[setting]
+    allowed = f"Allowed: {', '.join(_allowed_values(field.annotation))}."
+    if problem["type"] == "missing":
+        return f"the setting `{name}` is missing. {allowed} Cure: add it."
+    verb = "holds" if any(isinstance(part, int) for part in of_owner) else "is"
+    reason = f"{own_words}." if problem["type"] == "value_error" else allowed
+    cure = "Cure: correct it."
+    if not field.is_required():
+        default = field.get_default(call_default_factory=True)
+        cure = f"Cure: correct it, or leave it out (default: {default!r})."
+    return f"`{name}` {verb} {problem['input']!r}. {reason} {cure}"
+
+
+def _allowed_values(annotation: Any) -> list[str]:
+    words = {
+        bool: "true, false",
+        int: "a whole number from 0 on",
+        str: "text",
+        Base: "a mapping, such as {kind: frozen}",
+    }
+    if annotation in words:
+        return [words[annotation]]
+    if get_origin(annotation) is Literal:
+        return [str(value) for value in get_args(annotation)]
+    if get_origin(annotation) is list:
+        return ["a list of column names, such as [order_id]"]
+    return [value for part in get_args(annotation) for value in _allowed_values(part)]

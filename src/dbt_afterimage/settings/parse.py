@@ -1,0 +1,112 @@
+"""Reads the settings of a source table from the `meta` of its YAML entry, and checks them.
+
+dbt does not check `meta`, so without this a misspelt key would have no effect. docs/settings.md
+lists the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from dbt_afterimage.settings.base import OPTIONAL_COLUMNS
+from dbt_afterimage.settings.explain import explain
+from dbt_afterimage.settings.systems import SYSTEMS
+from dbt_afterimage.settings.text import did_you_mean
+
+
+class SettingsError(ValueError):
+    """A source table's settings cannot be used; the text is meant for the user."""
+
+
+def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
+    """Check one source table's settings and fill in the defaults.
+
+    Args:
+        source: the table's entry in dbt's graph: `source_name`, `name`, `meta`, `columns`.
+
+    Returns:
+        Setting name -> value, plus `source_table`, its name for messages; `change_seq_form`, in
+        words; `declared_columns`, a list of {name, data_type} in YAML order, and `data_columns`,
+        those of them that are not the tool's; `carried_columns`, names of those that a change may
+        leave out, None = any but the key; `optional_columns`, those of the contract that the system
+        has, with their types; `without_before_images`, the setting that says the source stores no
+        before images.
+
+    Raises:
+        SettingsError: something is missing, misspelt or not allowed.
+    """
+    table = f"{source['source_name']}.{source['name']}"
+    given = _given(table, source)
+    if not given:
+        raise SettingsError(
+            f"Source table {table} has no `meta.afterimage`. Cure: add `config: {{meta: "
+            f"{{afterimage: {{system: ..., key: [...]}}}}}}` to the table or its source; allowed "
+            f"systems: {', '.join(SYSTEMS)}."
+        )
+    system = given.get("system")
+    if not isinstance(system, str) or system not in SYSTEMS:
+        raise SettingsError(
+            f"Source table {table}: `system` is {system!r}; allowed: {', '.join(SYSTEMS)}."
+            f"{did_you_mean(str(system), list(SYSTEMS))} Cure: set it on the source, it holds for "
+            "all its tables."
+        )
+    model = SYSTEMS[system]
+    try:
+        parsed = model.model_validate(given, context={"positions": model.positions})
+    except ValidationError as error:
+        raise SettingsError(explain(table, model, error)) from error
+    settings = parsed.model_dump()
+    columns = [
+        {"name": column["name"], "data_type": column.get("data_type")}
+        for column in (source.get("columns") or {}).values()
+    ]
+    data = [column for column in columns if not parsed.is_own_column(column["name"])]
+    if data:
+        names = [column["name"] for column in data]
+        data += [column for column in parsed.added_columns() if column["name"] not in names]
+    settings["source_table"] = table
+    settings["change_seq_form"] = model.positions.form()
+    settings["declared_columns"] = columns
+    settings["data_columns"] = data
+    settings["optional_columns"] = {
+        name: kind for name, kind in OPTIONAL_COLUMNS.items() if name in model.optional_columns
+    }
+    settings["carried_columns"] = parsed.carried_columns()
+    settings["without_before_images"] = model.without_before_images
+    if parsed.lists_all_columns([column["name"] for column in columns]):
+        _check_columns(table, settings, model.column_settings)
+    return settings
+
+
+def _given(table: str, source: Mapping[str, Any]) -> dict[str, Any]:
+    """The source's `afterimage` meta, the table's over it: dbt's own merge replaces it whole."""
+    meta = {**(source.get("meta") or {}), **((source.get("config") or {}).get("meta") or {})}
+    whole = (source.get("source_meta") or {}).get("afterimage")
+    own = meta.get("afterimage")
+    given: dict[str, Any] = {}
+    for level, settings in (("source", whole), ("table", own)):
+        if settings is None:
+            continue
+        if not isinstance(settings, Mapping):
+            raise SettingsError(
+                f"Source table {table}: `meta.afterimage` of the {level} is {settings!r}; allowed: "
+                "a mapping of settings. Cure: write it as `afterimage: {system: ..., key: [...]}`."
+            )
+        given.update({str(name): value for name, value in settings.items()})
+    return given
+
+
+def _check_columns(table: str, settings: dict[str, Any], column_settings: tuple[str, ...]) -> None:
+    columns = settings["declared_columns"] + settings["data_columns"]
+    declared = [column["name"] for column in columns]
+    for setting in column_settings:
+        for column in settings[setting]:
+            if column not in declared:
+                raise SettingsError(
+                    f"Source table {table}: `{setting}` names the column {column!r}, which its "
+                    f"`columns` do not declare.{did_you_mean(column, declared)} Cure: correct the "
+                    "name, or declare the column with its data_type."
+                )

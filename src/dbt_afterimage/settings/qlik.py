@@ -1,0 +1,58 @@
+"""Settings of Qlik change tables."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from dbt_afterimage.sequence import QlikPositions, duration_seconds
+from dbt_afterimage.settings.base import TableSettings
+
+
+class QlikChangeTableSettings(TableSettings):
+    """Settings of a Qlik change table `<table>__ct`."""
+
+    positions = QlikPositions
+    # not `mask_columns`: a column that the table has no longer keeps its place there
+    column_settings = (*TableSettings.column_settings, "lob_columns")
+    optional_columns = ("stream_position",)
+
+    system: Literal["qlik_change_table"]
+    look_back: str = "15 minutes"
+    lob_columns: list[str] = Field(default_factory=list)
+    header_prefix: str = "header__"
+    mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"
+    mask_first_data_bit: Literal["auto"] | Annotated[int, Field(ge=0, strict=True)] = "auto"
+    mask_columns: list[str] = Field(default_factory=list)
+
+    @field_validator("look_back", mode="before")
+    @classmethod
+    def _is_duration(cls, value: Any) -> str:
+        duration_seconds(str(value))
+        return str(value)
+
+    def is_own_column(self, name: str) -> bool:
+        """A header column: by its prefix, or without one by its name.
+
+        The macro `_is_qlik_header` says the same of the columns of a raw table.
+        """
+        name, prefix = name.lower(), self.header_prefix.lower()
+        if prefix and name.startswith(prefix):
+            return True
+        return name == "partition_name" or (not prefix and name in _QLIK_HEADERS)
+
+    def carried_columns(self) -> list[str]:
+        """Large objects: an update sends them only when it changed them."""
+        return self.lob_columns
+
+
+_QLIK_HEADERS = (
+    "change_seq",
+    "change_oper",
+    "change_mask",
+    "stream_position",
+    "operation",
+    "transaction_id",
+    "timestamp",
+)
