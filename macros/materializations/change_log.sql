@@ -12,11 +12,13 @@
 # --- written by the materialization change_log ---
 from dbt_afterimage.change_log.raw_version import raw_tables
 from dbt_afterimage.change_log.write import write_batch
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.missing_relation import existing_table
 
 # before staging is resolved: what is committed in between counts as not read
-config_dict["afterimage"]["raw_tables"] = raw_tables(spark, config_dict["afterimage"])
-write_batch(spark, config_dict["afterimage"], model(dbtObj(existing_table(spark)), spark))
+config_dict["afterimage"]["raw_tables"] = raw_tables(spark, RunContext(**config_dict["afterimage"]))
+batch = model(dbtObj(existing_table(spark)), spark)
+write_batch(spark, RunContext(**config_dict["afterimage"]), batch)
     {%- endcall -%}
     {%- do persist_docs(target_relation, model) -%}
     {{ run_hooks(post_hooks) }}

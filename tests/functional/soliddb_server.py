@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dbt_afterimage.change_log.decoded_log import write_log
 from dbt_afterimage.demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
 from dbt_afterimage.demo.soliddb.tables import BankColumn, BankTable
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.soliddb import build_log
 from dbt_afterimage.storage.local_relation import local_rows
@@ -91,7 +92,9 @@ class Server:
         if settings.get("framing") == "decoded":
             log = log.withColumn("data", log["data"].cast("string"))
         dbt = SimpleNamespace(config={"afterimage": context})
-        write_log(self._spark, context, build_log(dbt, self._spark, log, tables, columns))
+        write_log(
+            self._spark, RunContext(**context), build_log(dbt, self._spark, log, tables, columns)
+        )
 
     def decoded(self, columns: Iterable[str], where: str = "true") -> list[tuple[Any, ...]]:
         """Rows of the decoded log."""

@@ -28,6 +28,7 @@ from dbt_afterimage.change_log.rebuild import RebuildError
 from dbt_afterimage.change_log.write import write_batch
 from dbt_afterimage.changes import build_changes
 from dbt_afterimage.errors import ConcurrentRunError
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import parse_settings, positions
 from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.local_relation import local_rows
@@ -137,7 +138,7 @@ class Table:
         self.write(self.batch(settings, **variables))
 
     def write(self, batch: ChangeBatch) -> None:
-        write_batch(self._spark, self._context, batch)
+        write_batch(self._spark, RunContext(**self._context), batch)
 
     def changes(self) -> list[str]:
         """The log: `0930 U 1 Bob <- 1 Ann`."""

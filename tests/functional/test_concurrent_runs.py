@@ -14,6 +14,7 @@ import pytest
 from dbt_afterimage.change_log import decoded_log as staging_log
 from dbt_afterimage.change_log.decoded_log import LogBatch, start_log, write_log
 from dbt_afterimage.errors import ConcurrentRunError
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.concurrency import check_unchanged
 from dbt_afterimage.storage.create import table_writer
@@ -215,7 +216,7 @@ def test_what_is_noted_is_forgotten_while_other_models_note_something(
     assert models == ["others"] * 9
 
 
-def log_context(spark: SparkSession, table_format: str) -> dict[str, Any]:
+def log_context(spark: SparkSession, table_format: str) -> RunContext:
     """Of a decoded log that is to be made anew, with a table of progress that notes nothing."""
     spark.sql(f"drop table if exists {PROGRESS}")
     spark.sql(
@@ -223,10 +224,4 @@ def log_context(spark: SparkSession, table_format: str) -> dict[str, Any]:
         "changed_at timestamp, path string, arrival string, raw_version string) "
         f"using {table_format}"
     )
-    return {
-        "log": TABLE,
-        "progress": PROGRESS,
-        "model": "people",
-        "file_format": table_format,
-        "rebuild_changes": True,
-    }
+    return RunContext("people", TABLE, PROGRESS, table_format, {}, rebuild_changes=True)

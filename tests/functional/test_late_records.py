@@ -16,6 +16,7 @@ from dbt_afterimage.change_log.raw_version import Version, raw_tables
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import start
 from tests.functional.project_files import changes_model
+from tests.run_contexts import run_context
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +57,7 @@ class Raw:
 
     def versions(self) -> dict[str, Version]:
         found = raw_tables(
-            self._spark, {"upstream": [self.view, self.name], "file_format": self._format}
+            self._spark, run_context(upstream=[self.view, self.name], file_format=self._format)
         )
         assert found is not None
         return found
@@ -228,7 +229,7 @@ def test_a_view_over_two_tables(raw: Raw, spark: SparkSession, table_format: str
 
     def versions() -> dict[str, Version]:
         upstream = [raw.view, raw.name, other]
-        found = raw_tables(spark, {"upstream": upstream, "file_format": table_format})
+        found = raw_tables(spark, run_context(upstream=upstream, file_format=table_format))
         assert found is not None
         return found
 

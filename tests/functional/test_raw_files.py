@@ -14,6 +14,7 @@ from dbt_afterimage.settings import parse_settings, positions
 from dbt_afterimage.sources.soliddb.raw import is_at, is_newer
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import Progress
+from tests.run_contexts import run_context
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,7 +73,7 @@ def test_soliddb_looks_at_what_is_new_alone(spark: SparkSession, raw: DataFrame)
     given = {"system": "soliddb", "key": ["id"]}
     node = {"source_name": "raw", "name": "sys_log", "config": {"meta": {"afterimage": given}}}
     settings = parse_settings(node)
-    context = {"settings": settings, "backfill_from": None}
+    context = run_context(settings=settings)
     done = Progress(change_seq="A0".rjust(40, "0"))
     spark.sparkContext.setJobGroup("soliddb reading", "what is asked before the records are read")
     # staging has no marks of arrival
@@ -88,12 +89,7 @@ def test_a_record_that_was_read_tells_that_nothing_was_purged(spark: SparkSessio
         "'I' as change_oper",
         "if(id > 1, raise_error('was read'), cast(null as string)) as reject_reason",
     )
-    context = {
-        "model": "things",
-        "settings": {"on_gap": "fail"},
-        "accept_gap": False,
-        "backfill_from": None,
-    }
+    context = run_context(settings={"on_gap": "fail"})
     done = Progress(change_seq=f"{150:040X}")
     check_gap(context, SolidDbPositions(0), staged, staged, done, None, f"{151:040X}")
 
@@ -113,7 +109,7 @@ def check_that_the_last_day_is_read(spark: SparkSession, raw: DataFrame, system:
     node = {"source_name": "raw", "name": "things", "config": {"meta": {"afterimage": given}}}
     settings = parse_settings(node)
     log = spark.sql("select change_seq, change_oper from " + RAW)
-    context = {"settings": settings, "backfill_from": None}
+    context = run_context(settings=settings)
     done = Progress(change_seq=f"{DAYS[1]}2359".ljust(35, "0"))
     changes = read(context, positions(settings), raw, log, done, lambda floor: None).changes
     assert rows_read(changes) == RECORDS_A_DAY

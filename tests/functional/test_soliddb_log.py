@@ -12,6 +12,7 @@ from dbt_afterimage.change_log.gaps import GapError
 from dbt_afterimage.demo.soliddb.encoding import frame_engine
 from dbt_afterimage.demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
 from dbt_afterimage.demo.soliddb.tables import CLIENTS, LOYALTY_TIER, TELLER_SHIFTS, BankTable, Row
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.soliddb import build_log
 from dbt_afterimage.sources.soliddb.catalogue import read_catalogue, relations_by_name
@@ -28,6 +29,7 @@ from dbt_afterimage.sources.soliddb.raw import (
 from dbt_afterimage.sources.soliddb.value_columns import Column
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.soliddb_project import SYS_COLUMNS, SYS_LOG, SYS_TABLES
+from tests.run_contexts import run_context
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -267,9 +269,9 @@ def test_a_framing_that_does_not_exist_stops_the_run(spark: SparkSession) -> Non
         decoded(spark, landed(spark, small_log()), [CLIENTS], framing="our.framing")
 
 
-def gap_context(**changed: Any) -> dict[str, Any]:
+def gap_context(**changed: Any) -> RunContext:
     settings = {"source_table": "raw.sys_log", "on_gap": "fail"}
-    return {"model": "the_log", "settings": settings, "accept_gap": False, **changed}
+    return run_context(model="the_log", settings=settings, **changed)
 
 
 def test_a_log_that_lacks_the_commit_it_was_read_to_stops(spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from dbt_afterimage.change_log.gaps import check_gap
 from dbt_afterimage.sequence import QlikPositions
 from dbt_afterimage.storage.progress import Progress
+from tests.run_contexts import run_context
 
 
 @pytest.mark.parametrize(
@@ -22,10 +24,10 @@ from dbt_afterimage.storage.progress import Progress
     ids=lambda changed: next(iter(changed)),
 )
 def test_a_gap_that_is_accepted_is_not_looked_for(changed: dict[str, Any]) -> None:
-    context = {"settings": {"on_gap": "fail"}, "accept_gap": False, "backfill_from": None}
+    context = run_context(settings={"on_gap": "fail"})
     tables: Any = None  # not touched
     where = QlikPositions("15 minutes")
     done = Progress("2026-03-02T10:00:00.000000", "2".ljust(35, "0"))
     with pytest.raises(AttributeError):
-        check_gap({"model": "things", **context}, where, tables, tables, done, None, None)
-    check_gap({"model": "things", **context, **changed}, where, tables, tables, done, None, None)
+        check_gap(context, where, tables, tables, done, None, None)
+    check_gap(replace(context, **changed), where, tables, tables, done, None, None)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.checkpoint import release
 from dbt_afterimage.storage.concurrency import check_unchanged
@@ -79,26 +79,24 @@ class LogBatch:
     kept: DataFrame | None = None
 
 
-def start_log(
-    session: SparkSession, context: dict[str, Any], position: Column | None = None
-) -> LogRun:
+def start_log(session: SparkSession, context: RunContext, position: Column | None = None) -> LogRun:
     """Look at what earlier runs have done.
 
     Args:
         session: the live Spark session.
-        context: names of the tables, table format and model, as the materialization gives them.
+        context: what the run is told of its tables and settings.
         position: of a row of the log; None where positions do not tell how far the log was read.
     """
-    stored = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
+    stored = session.table(context.log) if session.catalog.tableExists(context.log) else None
     noted = Progress()
     if stored is not None:
-        noted = read_progress(session, context["progress"], context["model"])
+        noted = read_progress(session, context.progress, context.model)
     done = really_done(stored, noted, position)
-    is_rebuild = stored is not None and bool(context["rebuild_changes"])
+    is_rebuild = stored is not None and bool(context.rebuild_changes)
     return LogRun(stored, noted, done, is_rebuild, next_recorded_at(done))
 
 
-def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -> None:
+def write_log(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
     """Append a batch to the decoded log, then the progress row; each is safe to repeat.
 
     Nothing is committed when nothing is new.
@@ -118,8 +116,8 @@ def write_log(session: SparkSession, context: dict[str, Any], batch: LogBatch) -
             release(batch.kept)
 
 
-def _write(session: SparkSession, context: dict[str, Any], batch: LogBatch) -> None:
-    log, table_format, run = context["log"], context["file_format"], batch.run
+def _write(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
+    log, table_format, run = context.log, context.file_format, batch.run
     others_wrote = False
     if run.is_rebuild:
         check_unchanged(session, log, run.done.recorded_at)
@@ -130,7 +128,7 @@ def _write(session: SparkSession, context: dict[str, Any], batch: LogBatch) -> N
                 writer.createOrReplace()
                 # what another run has recorded and noted meanwhile is not in the log any more
                 others_wrote = forget_since(
-                    session, context["progress"], context["model"], run.done.recorded_at
+                    session, context.progress, context.model, run.done.recorded_at
                 )
             else:
                 writer.create()
@@ -140,11 +138,11 @@ def _write(session: SparkSession, context: dict[str, Any], batch: LogBatch) -> N
     if is_new or run.is_progress_behind:
         recorded_at = run.recorded_at if is_new else run.done.recorded_at
         progress = Progress(recorded_at, batch.change_seq, arrival=batch.arrival)
-        write_progress(session, context["progress"], context["model"], progress)
+        write_progress(session, context.progress, context.model, progress)
     if others_wrote:
         raise ConcurrentRunError.while_made_anew(log)
     if not batch.is_empty:
         at = F.lit(run.recorded_at).cast("timestamp")
         count = session.table(log).filter(F.col("recorded_at") == at).count()
         if count:
-            logger.info(f"{context['model']}: {count:,} records decoded")
+            logger.info(f"{context.model}: {count:,} records decoded")

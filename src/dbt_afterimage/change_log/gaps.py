@@ -9,13 +9,13 @@ the vendor's pages do not say which partitions a table without changes has. Henc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.read import Marks, is_position
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import Positions
 from dbt_afterimage.storage.progress import Progress
 
@@ -42,7 +42,7 @@ class Gap:
 
 
 def check_gap(
-    context: dict[str, Any],
+    context: RunContext,
     where: Positions,
     staged: DataFrame,
     log: DataFrame,
@@ -53,7 +53,7 @@ def check_gap(
     """Warn of a gap, or stop; once its records are read, the next run sees none.
 
     Args:
-        context: as the materialization gives it.
+        context: what the run is told.
         where: the arithmetic on positions.
         staged: the staging model.
         log: the change log.
@@ -64,14 +64,14 @@ def check_gap(
     Raises:
         GapError: there is a gap, and `on_gap` is `fail`.
     """
-    on_gap = context["settings"]["on_gap"]
+    on_gap = context.settings["on_gap"]
     # Who backfills repairs the gap already.
-    if on_gap == "ignore" or context["accept_gap"] or context["backfill_from"] is not None:
+    if on_gap == "ignore" or context.accept_gap or context.backfill_from is not None:
         return
     gap = _gap(where, staged, done, marks, first_read)
     if gap is None or _ends_with_a_load(log, done):
         return
-    text = _describe(context["model"], gap, on_gap, done)
+    text = _describe(context.model, gap, on_gap, done)
     if on_gap == "fail":
         raise GapError(text)
     logger.warning(text)

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructField, StructType
 
 from dbt_afterimage.change_log.contract import LOG_COLUMNS, data_columns, optional_columns
 from dbt_afterimage.change_log.pairing import quoted
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import did_you_mean
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP
 from dbt_afterimage.storage.schema_contract import Alterations, GuardError, Origin, Wanted
@@ -30,24 +31,24 @@ Empty where all have. It is noted when an earlier version's log is first written
 _LISTS_OF_NAMES = ("declared_changed_columns", "known_columns", "before_known_columns")
 
 
-def log_origin(context: dict[str, Any]) -> Origin:
+def log_origin(context: RunContext) -> Origin:
     """What a change log is made from. It holds every change, whichever columns are tracked."""
-    return Origin(context["settings"]["key"])
+    return Origin(context.settings["key"])
 
 
-def log_properties(context: dict[str, Any]) -> dict[str, str]:
+def log_properties(context: RunContext) -> dict[str, str]:
     """The table properties of a new change log."""
     return {**log_origin(context).properties(), HASHED_AFTER: ""}
 
 
-def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -> str | None:
+def fit_log(session: SparkSession, context: RunContext, staged: DataFrame) -> str | None:
     """Alter an existing log so that rows of ``staged`` can be appended; metadata only.
 
     It comes before anything reads the log: Spark refuses a plan whose table was altered meanwhile.
 
     Args:
         session: the live Spark session.
-        context: names of the tables, settings and model, as the materialization gives them.
+        context: what the run is told of its tables and settings.
         staged: the staging model.
 
     Returns:
@@ -57,24 +58,24 @@ def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -
     Raises:
         GuardError: the log cannot take them. Nothing was altered.
     """
-    settings = context["settings"]
+    settings = context.settings
     types = column_types(staged.schema)
     data = data_columns(staged.columns, settings["optional_columns"])
     optional = optional_columns(staged.columns, settings["optional_columns"])
-    is_there = session.catalog.tableExists(context["log"])
-    logged = session.table(context["log"]).columns if is_there else []
+    is_there = session.catalog.tableExists(context.log)
+    logged = session.table(context.log).columns if is_there else []
     kept = [name for name in logged if name not in _own_columns(settings)]
     _check_names(context, "key", data)
     # the log keeps a column that the source has no longer
     for setting in ("track", "ignore"):
         _check_names(context, setting, list(dict.fromkeys([*data, *kept])))
     # a rebuild makes the table anew; until it has, the old one goes on saying what it was made from
-    if context["rebuild_changes"] or not is_there:
+    if context.rebuild_changes or not is_there:
         return None
     changes = check_table(
         session,
         Wanted(
-            table=context["log"],
+            table=context.log,
             source_table=settings["source_table"],
             upstream="staging",
             origin=log_origin(context),
@@ -82,27 +83,27 @@ def fit_log(session: SparkSession, context: dict[str, Any], staged: DataFrame) -
             data={name: types[name] for name in [*data, *optional]},
             copies={"before": data},
             anew="record the log anew: dbt run --vars '{rebuild_changes: true}' --select "
-            f"{context['model']}",
+            f"{context.model}",
             retype="give the column its old type as `data_type` in the source's `columns`",
         ),
     )
-    alter_table(session, context["log"], changes, context["file_format"])
-    if session.catalog.tableExists(context["rejected"]):
-        has = session.table(context["rejected"]).columns
+    alter_table(session, context.log, changes, context.file_format)
+    if session.catalog.tableExists(context.rejected):
+        has = session.table(context.rejected).columns
         added = {name: kind for name, kind in optional.items() if name not in has}
-        alter_table(session, context["rejected"], Alterations(added), context["file_format"])
+        alter_table(session, context.rejected, Alterations(added), context.file_format)
     return _hashed_after(session, context)
 
 
-def _hashed_after(session: SparkSession, context: dict[str, Any]) -> str | None:
+def _hashed_after(session: SparkSession, context: RunContext) -> str | None:
     """What the log's property says; a log without it is one of an earlier version."""
-    found = table_properties(session, context["log"]).get(HASHED_AFTER)
+    found = table_properties(session, context.log).get(HASHED_AFTER)
     if found is None:
         last = F.date_format(F.max("recorded_at"), ISO_TIMESTAMP)
-        row = session.table(context["log"]).agg(last).first()
+        row = session.table(context.log).agg(last).first()
         found = (row[0] if row else None) or ""
         noted = Alterations(properties={HASHED_AFTER: found})
-        alter_table(session, context["log"], noted, context["file_format"])
+        alter_table(session, context.log, noted, context.file_format)
     return found or None
 
 
@@ -111,13 +112,13 @@ def _own_columns(settings: dict[str, Any]) -> set[str]:
     return {*LOG_COLUMNS, *settings["optional_columns"], "before"}
 
 
-def _check_names(context: dict[str, Any], setting: str, allowed: list[str]) -> None:
+def _check_names(context: RunContext, setting: str, allowed: list[str]) -> None:
     """Each column that a setting names is there, in these letters: the marts compare names."""
-    settings = context["settings"]
+    settings = context.settings
     for column in settings[setting]:
         if column not in allowed:
             raise GuardError(
-                f"{context['log']}: the `{setting}` of source table {settings['source_table']} "
+                f"{context.log}: the `{setting}` of source table {settings['source_table']} "
                 f"names `{column}`, which is none of its data columns: {', '.join(allowed)}."
                 f"{did_you_mean(column, allowed)} Nothing was written. Cure: correct the name; "
                 "where the source renamed the column, put a view over the change table that gives "

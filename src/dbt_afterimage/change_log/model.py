@@ -40,6 +40,7 @@ from dbt_afterimage.change_log.read import read
 from dbt_afterimage.change_log.rebuild import check_rebuild
 from dbt_afterimage.change_log.settled import count_settled
 from dbt_afterimage.change_log.summary import summarize
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import positions
 from dbt_afterimage.storage.checkpoint import keep
 from dbt_afterimage.storage.local_relation import local_rows
@@ -72,16 +73,16 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         LoadPositionError: `base.position` is in the future.
         GuardError: the log cannot take what staging yields.
     """
-    context = dbt.config.get("afterimage")
-    settings = context["settings"]
+    context = RunContext(**dbt.config.get("afterimage"))
+    settings = context.settings
     key = settings["key"]
     where = positions(settings)
     hashed_after = fit_log(session, context, staged)
     version = raw_version(session, context, staged)
-    log = session.table(context["log"]) if session.catalog.tableExists(context["log"]) else None
-    if log is not None and is_noted(session, context["progress"], context["model"], version):
+    log = session.table(context.log) if session.catalog.tableExists(context.log) else None
+    if log is not None and is_noted(session, context.progress, context.model, version):
         return None
-    noted = read_progress(session, context["progress"], context["model"]) if log else Progress()
+    noted = read_progress(session, context.progress, context.model) if log else Progress()
     is_change = F.col("change_oper") != "L"
     seq, at = (F.when(is_change, F.col(name)) for name in ("change_seq", "changed_at"))
     done = really_done(log, noted, seq, at)
@@ -89,7 +90,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         loaded = unnoted(log, noted).filter(F.col("load_rows").isNotNull())
         positions_loaded = [row["change_seq"] for row in loaded.select("change_seq").collect()]
         done = replace(done, change_seq=read_up_to(where, done.change_seq, positions_loaded))
-    is_rebuild = log is not None and context["rebuild_changes"]
+    is_rebuild = log is not None and context.rebuild_changes
     if log is not None and is_rebuild:
         check_rebuild(context, where, staged, log)
         # as in a first run, but for the batch's time: it is later than what the marts know
@@ -150,7 +151,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     if rejects is not None and settings["on_reject"] == "fail":
         raise RejectedRecordsError(describe_rejects(context, rejects.rows))
     kinds = LOG_COLUMNS | optional
-    rows = _log_rows(logged, kinds, data, recorded_at, context["beginning_of_time"])
+    rows = _log_rows(logged, kinds, data, recorded_at, context.beginning_of_time)
     rejected_kinds = REJECTED_COLUMNS | optional
     arrival = greatest(found.arrival, done.arrival)
     change_seq = read_up_to(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.pairing import quoted
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.checkpoint import keep
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP, Progress, next_recorded_at
 
@@ -34,7 +34,7 @@ class Rejects:
 
 def new_rejects(
     session: SparkSession,
-    context: dict[str, Any],
+    context: RunContext,
     rejected: DataFrame,
     read: DataFrame,
     recorded_at: str,
@@ -47,32 +47,32 @@ def new_rejects(
 
     Args:
         session: the live Spark session.
-        context: as the materialization gives it.
+        context: what the run is told.
         rejected: records that were rejected, with their reasons.
         read: what they are some of, as staged: all records that this run reads.
         recorded_at: the batch's identity, ISO text in UTC.
         hashed_after: records that were rejected up to this time are known by their raw text, since
             their hashes are of an earlier form. None = there are none.
     """
-    optional = [name for name in context["settings"]["optional_columns"] if name in read.columns]
+    optional = [name for name in context.settings["optional_columns"] if name in read.columns]
     after = None
-    if session.catalog.tableExists(context["rejected"]):
+    if session.catalog.tableExists(context.rejected):
         # before the table is read for what it has: what comes in between is noticed at the append
         last = F.date_format(F.max("recorded_at"), ISO_TIMESTAMP)
-        found = session.table(context["rejected"]).agg(last).first()
+        found = session.table(context.rejected).agg(last).first()
         after = found[0] if found else None
     if after is not None and after >= recorded_at:
         recorded_at = next_recorded_at(Progress(after))
     new = rejected.select(
         "change_seq",
         "change_oper",
-        _record_key(context["settings"]["key"]).alias("record_key"),
+        _record_key(context.settings["key"]).alias("record_key"),
         "reject_reason",
         "record_hash",
         *optional,
     ).distinct()
-    if session.catalog.tableExists(context["rejected"]):
-        known = session.table(context["rejected"]).select("record_hash").distinct()
+    if session.catalog.tableExists(context.rejected):
+        known = session.table(context.rejected).select("record_hash").distinct()
         new = new.join(known, "record_hash", "left_anti")
     count = new.count()
     if not count:
@@ -81,9 +81,9 @@ def new_rejects(
         F.broadcast(new.select("record_hash")), "record_hash", "left_semi"
     )
     raw = raw.groupBy("record_hash").agg(F.min("raw_record").alias("raw_record"))
-    if hashed_after is not None and session.catalog.tableExists(context["rejected"]):
+    if hashed_after is not None and session.catalog.tableExists(context.rejected):
         is_earlier = F.col("recorded_at") <= F.lit(hashed_after).cast("timestamp")
-        earlier = session.table(context["rejected"]).filter(is_earlier).select("raw_record")
+        earlier = session.table(context.rejected).filter(is_earlier).select("raw_record")
         raw = keep(raw.join(earlier.distinct(), "raw_record", "left_anti"))
         if raw.isEmpty():
             return None
@@ -102,18 +102,16 @@ def new_rejects(
     return Rejects(rows, count, after)
 
 
-def repaired(
-    session: SparkSession, context: dict[str, Any], accepted: DataFrame
-) -> DataFrame | None:
+def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) -> DataFrame | None:
     """`record_hash` of each unresolved reject whose identity this run accepts; None when none is.
 
     The identity is (change_seq, key, change_oper). What a rejected record does not tell, a NULL key
     or an unknown operation, is not compared. Of a conflicting duplicate the log had a copy all the
     time, so another one repairs nothing.
     """
-    if not session.catalog.tableExists(context["rejected"]):
+    if not session.catalog.tableExists(context.rejected):
         return None
-    waiting = session.table(context["rejected"]).filter(
+    waiting = session.table(context.rejected).filter(
         F.col("resolved_at").isNull()
         & F.col("change_seq").isNotNull()
         & (F.col("reject_reason") != "conflicting_duplicate")
@@ -122,7 +120,7 @@ def repaired(
     )
     if waiting.isEmpty():
         return None
-    key = context["settings"]["key"]
+    key = context.settings["key"]
     own = accepted.select("change_seq", "change_oper", _record_key(key).alias("record_key"))
     images = accepted.filter(F.col("before").isNotNull()).select(
         "change_seq",
@@ -154,13 +152,13 @@ def _record_key(key: list[str], of: str | None = None) -> Column:
     return F.when(is_whole, F.to_json(F.struct(*named))) if key else F.lit(None).cast("string")
 
 
-def describe_rejects(context: dict[str, Any], rejects: DataFrame) -> str:
+def describe_rejects(context: RunContext, rejects: DataFrame) -> str:
     """What a run under `on_reject: fail` says: how many of which reason, and one of them."""
     counts = rejects.groupBy("reject_reason").count().orderBy("reject_reason").collect()
     reasons = ", ".join(f"{row['reject_reason']} ({row['count']})" for row in counts)
     example = rejects.select("raw_record").first()
     return (
-        f"{context['model']}: new records are rejected, and the table's `on_reject` is `fail`: "
+        f"{context.model}: new records are rejected, and the table's `on_reject` is `fail`: "
         f"{reasons}. One of them: {example['raw_record'] if example else None}. "
         "Nothing was written. Cure: repair the records, or set `on_reject: quarantine` to keep "
         "them aside and go on."

@@ -13,17 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from hashlib import md5
-from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.run_context import NOT_READ, RunContext
 from dbt_afterimage.storage.missing_relation import is_missing
 from dbt_afterimage.storage.progress_cache import noted_at_start
-
-OVERRIDES = ("backfill_from", "rebuild_changes", "accept_gap")
-"""Vars of a run that read differently from runs without them."""
 
 Version = list[str]
 """Kind of a relation (`view`, `iceberg`, `delta`, `absent`), and what names its version."""
@@ -80,36 +77,36 @@ class RawVersion:
         )
 
 
-def raw_tables(session: SparkSession, context: dict[str, Any]) -> dict[str, Version] | None:
+def raw_tables(session: SparkSession, context: RunContext) -> dict[str, Version] | None:
     """The version of each relation upstream of a change log; None where one does not tell it.
 
     To be called before staging is resolved: what is committed in between counts as not read.
 
     Args:
         session: the live Spark session.
-        context: names of the upstream relations, as the materialization gives them.
+        context: what the run is told.
     """
     versions = {
-        relation: _version(session, relation, context["file_format"])
-        for relation in context["upstream"]
+        relation: _version(session, relation, context.file_format) for relation in context.upstream
     }
     told = {relation: version for relation, version in versions.items() if version is not None}
     return told if told and len(told) == len(versions) else None
 
 
-def raw_version(session: SparkSession, context: dict[str, Any], staged: DataFrame) -> RawVersion:
+def raw_version(session: SparkSession, context: RunContext, staged: DataFrame) -> RawVersion:
     """What staging is made from at this moment.
 
     Args:
         session: the live Spark session.
-        context: names of the upstream relations, settings and vars, as the materialization gives
-            them; `raw_tables` where they were looked at already.
+        context: what the run is told.
         staged: the staging model; of it only the columns are looked at.
     """
-    tables = context["raw_tables"] if "raw_tables" in context else raw_tables(session, context)
-    if tables is None or any(context[name] for name in OVERRIDES):
+    tables = context.raw_tables
+    if tables is NOT_READ:
+        tables = raw_tables(session, context)
+    if tables is None or context.overrides_reading:
         return RawVersion(tables)
-    parts = [sorted(tables.items()), context["settings"], staged.schema.json()]
+    parts = [sorted(tables.items()), context.settings, staged.schema.json()]
     return RawVersion(tables, md5(json.dumps(parts, sort_keys=True).encode()).hexdigest())
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import Positions
 from dbt_afterimage.settings import has_own_loads, moment_kind
 from dbt_afterimage.storage.progress import Progress
@@ -60,7 +60,7 @@ class Reading:
 
 
 def read(
-    context: dict[str, Any],
+    context: RunContext,
     where: Positions,
     staged: DataFrame,
     log: DataFrame | None,
@@ -70,7 +70,7 @@ def read(
     """Choose the records that earlier runs have not settled, and what to compare them with.
 
     Args:
-        context: as the materialization gives it.
+        context: what the run is told.
         where: the arithmetic on positions.
         staged: the staging model.
         log: the change log, None before its first run.
@@ -79,7 +79,7 @@ def read(
             before it; None where the raw tables do not tell.
     """
     is_change = ~F.col("change_oper").isin("L", "N") | F.col("change_oper").isNull()
-    if has_own_loads(context["settings"]):
+    if has_own_loads(context.settings):
         # staging works out the letter, and by what it works out no format can skip files
         is_change = is_change & F.col("load_id").isNull()
     changes = staged.filter(is_change)
@@ -91,7 +91,7 @@ def read(
         return Reading(changes, recorded)
     seq = F.col("change_seq")
     late = find_late(floor)
-    marks = _marks(context["settings"]["arrival_look_back"], staged, changes, done)
+    marks = _marks(context.settings["arrival_look_back"], staged, changes, done)
     if late is not None:
         is_read = (seq > floor) | seq.isNull() | (seq < where.lowest) | late
         recorded = recorded.filter((seq > floor) | late)
@@ -138,32 +138,30 @@ def _is_behind(floor: str, where: Positions, changes: DataFrame) -> Column:
     return (seq > floor) | others | seq.isin([row[0] for row in strange])
 
 
-def _floor(
-    context: dict[str, Any], where: Positions, changes: DataFrame, done: Progress
-) -> str | None:
+def _floor(context: RunContext, where: Positions, changes: DataFrame, done: Progress) -> str | None:
     """Records up to this position were settled by earlier runs; None = read everything."""
     if done.change_seq is None:
         return None
     floor = where.not_read_again(done.change_seq)
-    if context["backfill_from"] is not None:
+    if context.backfill_from is not None:
         # What the log has not reached yet must not be skipped.
         wanted = _before_backfill(context, where, changes)
         floor = floor if wanted is None else min(floor, wanted)
     return floor or None
 
 
-def _before_backfill(context: dict[str, Any], where: Positions, changes: DataFrame) -> str | None:
+def _before_backfill(context: RunContext, where: Positions, changes: DataFrame) -> str | None:
     """The greatest position that `backfill_from` leaves out; None when it leaves nothing to read.
 
     "" where it leaves nothing out.
 
     Where positions do not tell the time, the first record of that time or later does.
     """
-    given = str(context["backfill_from"])
-    kind = moment_kind(given, context["settings"]["system"])
+    given = str(context.backfill_from)
+    kind = moment_kind(given, context.settings["system"])
     if kind is None:
         raise BackfillError(
-            f"{context['model']}: `backfill_from` is {given!r}. Allowed: a date or a time in UTC, "
+            f"{context.model}: `backfill_from` is {given!r}. Allowed: a date or a time in UTC, "
             f"such as 2026-03-02 07:30:00, or a change_seq, {where.form()}, in quotes. Nothing was "
             "read. Cure: correct the var."
         )

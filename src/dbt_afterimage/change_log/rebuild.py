@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.full_load import load_ids
 from dbt_afterimage.change_log.read import is_position
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import Positions
 from dbt_afterimage.settings import has_own_loads
 
@@ -18,9 +18,7 @@ class RebuildError(RuntimeError):
     """The raw tables lack what the change log holds: a rebuild would lose it."""
 
 
-def check_rebuild(
-    context: dict[str, Any], where: Positions, staged: DataFrame, log: DataFrame
-) -> None:
+def check_rebuild(context: RunContext, where: Positions, staged: DataFrame, log: DataFrame) -> None:
     """Stop unless every change and every full load of the log can be read once more.
 
     Changes are compared by position and operation, not by content: a column that the raw table has
@@ -29,15 +27,15 @@ def check_rebuild(
     Raises:
         RebuildError: something is gone; names how much, and the positions.
     """
-    there = load_ids(context["settings"], staged)
+    there = load_ids(context.settings, staged)
     markers = log.filter(F.col("load_rows").isNotNull()).select("load_id").distinct().collect()
     gone = sorted(row["load_id"] for row in markers if row["load_id"] not in there)
     if gone:
         cure = "or give `base` that load_id and its table the rows of that load"
-        if has_own_loads(context["settings"]):
+        if has_own_loads(context.settings):
             cure = "or, where the load was recorded by `complete_load`, name its table there again"
         raise RebuildError(
-            f"{context['model']}: `rebuild_changes` is set, and the log holds the full load "
+            f"{context.model}: `rebuild_changes` is set, and the log holds the full load "
             f"{', '.join(map(repr, gone))}, which cannot be read again: the raw tables have "
             f"the `load_id` {', '.join(map(repr, sorted(there))) or 'none'}. Nothing was "
             f"written. Cure: run without `rebuild_changes`, {cure}."
@@ -53,7 +51,7 @@ def check_rebuild(
         return
     oldest = raw.agg(F.min("change_seq")).first()
     raise RebuildError(
-        f"{context['model']}: `rebuild_changes` is set, and the raw table lacks "
+        f"{context.model}: `rebuild_changes` is set, and the raw table lacks "
         f"records that the log was made from, {found['records']:,} of them, the first at "
         f"change_seq {found['first']}; the oldest record of the raw table is at "
         f"{oldest[0] if oldest else None}. Nothing was written. Cure: run without "

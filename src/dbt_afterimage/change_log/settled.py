@@ -5,21 +5,20 @@ They are counted, and a run that does not read them warns.
 
 from __future__ import annotations
 
-from typing import Any
-
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.raw_version import Settled
 from dbt_afterimage.change_log.read import Reading
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import Positions
 
 logger = AdapterLogger("afterimage")
 
 
 def count_settled(
-    context: dict[str, Any],
+    context: RunContext,
     where: Positions,
     staged: DataFrame,
     reading: Reading,
@@ -30,7 +29,7 @@ def count_settled(
     """Count the records that the next run will not read, and warn if this one missed some.
 
     Args:
-        context: as the materialization gives it.
+        context: what the run is told.
         where: the arithmetic on positions.
         staged: the staging model.
         reading: what this run has read.
@@ -46,7 +45,7 @@ def count_settled(
         before is not None
         and reading.floor is not None
         and before.change_seq <= reading.floor
-        and context["backfill_from"] is None
+        and context.backfill_from is None
     )
     if not is_counted and not is_compared:
         return None
@@ -69,12 +68,12 @@ def _is_settled(where: Positions, floor: str, before_arrival: str | None) -> Col
     return settled if before_arrival is None else settled & (arrival < before_arrival)
 
 
-def _describe(context: dict[str, Any], before: Settled, more: int) -> str:
+def _describe(context: RunContext, before: Settled, more: int) -> str:
     where = f"at or before change_seq {before.change_seq}"
     if before.before_arrival is not None:
         where += f" and in marks of arrival before {before.before_arrival}"
     return (
-        f"{context['model']}: the raw table has {more:,} more records {where} than the last run "
+        f"{context.model}: the raw table has {more:,} more records {where} than the last run "
         "counted. They came too late for the look-back or are copies, and this run has not read "
         "them: a raw table that is neither Iceberg nor Delta does not tell which rows are new. "
         "Fix: find them with the data test `conserved`, then run once with --vars "

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dbt_afterimage.change_log.batch import BatchCounts, ChangeBatch
 from dbt_afterimage.change_log.log_schema import fitted, log_properties
 from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.checkpoint import release
 from dbt_afterimage.storage.concurrency import check_unchanged
@@ -29,12 +29,12 @@ _FEW_DAYS = 3
 """The log is partitioned by day: the rows of so few need not be gathered by day to be written."""
 
 
-def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBatch | None) -> None:
+def write_batch(session: SparkSession, context: RunContext, batch: ChangeBatch | None) -> None:
     """Append a batch to the log and to the rejected table; without a batch nothing is touched.
 
     Args:
         session: the live Spark session.
-        context: names of the tables, table format and model, as the materialization gives them.
+        context: what the run is told of its tables and settings.
         batch: what to write.
 
     Raises:
@@ -48,19 +48,17 @@ def write_batch(session: SparkSession, context: dict[str, Any], batch: ChangeBat
         release(batch.kept)
 
 
-def _write(session: SparkSession, context: dict[str, Any], batch: ChangeBatch) -> None:
-    table_format, log = context["file_format"], context["log"]
+def _write(session: SparkSession, context: RunContext, batch: ChangeBatch) -> None:
+    table_format, log = context.file_format, context.log
     if batch.is_rebuild:
         check_unchanged(session, log, batch.recorded_after)
     rejects, rejects_after = None, None
     if batch.rejected is not None:
         rejects, rejects_after = batch.rejected.rows, batch.rejected.after
-    _append(
-        session, context["rejected"], rejects, batch.empty_rejected, table_format, rejects_after
-    )
+    _append(session, context.rejected, rejects, batch.empty_rejected, table_format, rejects_after)
     # before the log: once their records are in it, a repeated run would not see them as new
     if batch.repaired is not None:
-        _resolve(session, context["rejected"], batch.repaired, batch.recorded_at)
+        _resolve(session, context.rejected, batch.repaired, batch.recorded_at)
     origin = log_properties(context)
     others_wrote = False
     if batch.is_rebuild:
@@ -68,28 +66,26 @@ def _write(session: SparkSession, context: dict[str, Any], batch: ChangeBatch) -
         with conflicts_explained(log):
             table_writer(rows, log, table_format, ["change_date"], origin).createOrReplace()
         # what another run has recorded and noted meanwhile is not in the log any more
-        others_wrote = forget_since(
-            session, context["progress"], context["model"], batch.recorded_after
-        )
+        others_wrote = forget_since(session, context.progress, context.model, batch.recorded_after)
         wrote = True
     else:
         wrote = _append_to_log(session, context, batch, origin)
     if wrote or batch.is_progress_behind:
         progress = Progress(batch.recorded_at, batch.change_seq, batch.changed_at, batch.arrival)
-        write_progress(session, context["progress"], context["model"], progress, batch.raw_version)
+        write_progress(session, context.progress, context.model, progress, batch.raw_version)
     if others_wrote:
         raise ConcurrentRunError.while_made_anew(log)
     if wrote or batch.rejected is not None:
-        logger.info(f"{context['model']}: {batch.counts}")
+        logger.info(f"{context.model}: {batch.counts}")
     if wrote and batch.counts.lacks_before_images:
         logger.warning(_before_images_are_missing(context, batch.counts))
 
 
-def _before_images_are_missing(context: dict[str, Any], counts: BatchCounts) -> str:
+def _before_images_are_missing(context: RunContext, counts: BatchCounts) -> str:
     """What the generic test `before_images_arrive` says of the log as a whole."""
-    settings = context["settings"]
+    settings = context.settings
     return (
-        f"{context['model']}: {counts.without_before_image:,} of {counts.updates:,} updates of "
+        f"{context.model}: {counts.without_before_image:,} of {counts.updates:,} updates of "
         f"{settings['source_table']} were recorded without before images, so their field changes "
         f"are unknown. Fix: set `{settings['without_before_images']}` in the table's "
         "`meta.afterimage` if the source stores none, or switch on before images at the source."
@@ -97,17 +93,17 @@ def _before_images_are_missing(context: dict[str, Any], counts: BatchCounts) -> 
 
 
 def _append_to_log(
-    session: SparkSession, context: dict[str, Any], batch: ChangeBatch, origin: Mapping[str, str]
+    session: SparkSession, context: RunContext, batch: ChangeBatch, origin: Mapping[str, str]
 ) -> bool:
-    log, rows = context["log"], batch.accepted
+    log, rows = context.log, batch.accepted
     if rows is not None and session.catalog.tableExists(log):
-        rows = fitted(rows, session.table(log).schema, context["settings"])
+        rows = fitted(rows, session.table(log).schema, context.settings)
     return _append(
         session,
         log,
         rows,
         batch.empty_log,
-        context["file_format"],
+        context.file_format,
         batch.recorded_after,
         ["change_date"],
         origin,

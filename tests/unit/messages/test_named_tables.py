@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dbt_afterimage.sources.qlik_messages.named_tables import NamedTables, named_tables
+from tests.run_contexts import run_context
 
 TABLES = [
     {"name": "carts", "table_schema": None, "message_table": "shop.carts"},
@@ -16,12 +17,12 @@ TABLES = [
 
 def named(given: Any) -> NamedTables:
     return named_tables(
-        {
-            "model": "messages",
-            "complete_load": given,
-            "tables": TABLES,
-            "message_tables": ["carts", "people", "of_another_source"],
-        }
+        run_context(
+            model="messages",
+            complete_load=given,
+            tables=TABLES,
+            message_tables=["carts", "people", "of_another_source"],
+        )
     )
 
 

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from dbt_afterimage.change_log.decoded_log import LogBatch, start_log
 from dbt_afterimage.change_log.quarantine import RejectedRecordsError
 from dbt_afterimage.change_log.rebuild import check_still_there
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import duration_seconds
 from dbt_afterimage.sources.qlik_messages import offsets
 from dbt_afterimage.sources.qlik_messages.complete_loads import (
@@ -80,15 +81,15 @@ def build_messages(dbt: Any, session: SparkSession, raw: DataFrame) -> LogBatch:
         RegistryError: the schema registry does not answer.
         RejectedRecordsError: messages belong to no table, and `on_reject` is `fail`.
     """
-    return _Run(dbt.config.get("afterimage"), session, raw).batch()
+    return _Run(RunContext(**dbt.config.get("afterimage")), session, raw).batch()
 
 
 class _Run:
     """One run: what was done before it, and what it finds."""
 
-    def __init__(self, context: dict[str, Any], session: SparkSession, raw: DataFrame) -> None:
+    def __init__(self, context: RunContext, session: SparkSession, raw: DataFrame) -> None:
         self._context, self._session, self._raw = context, session, raw
-        self._settings = context["settings"]
+        self._settings = context.settings
         self._named = named_tables(context)
         check_raw_columns(self._settings["source_table"], column_types(raw.schema))
         self._run = start_log(session, context)
@@ -101,8 +102,8 @@ class _Run:
             self._read = offsets.merged(self._read, last)
         if stored is not None and self._run.is_rebuild:
             held = stored.filter(F.col("kind").isin(*_MESSAGES))
-            check_still_there(context["model"], held, raw, ["topic", "partition", "offset"])
-            check_loads_still_there(context["model"], stored, raw)
+            check_still_there(context.model, held, raw, ["topic", "partition", "offset"])
+            check_loads_still_there(context.model, stored, raw)
             self._names = recorded_names(stored)
             self._read, stored = {}, None
         self._stored = stored
@@ -122,7 +123,7 @@ class _Run:
             .collect()
         )
         # these two may settle loads that wait
-        is_asked = self._context["complete_load"] or self._context["accept_gap"]
+        is_asked = self._context.complete_load or self._context.accept_gap
         if not look and not is_asked:
             nothing = _with_all_columns(self._raw.limit(0).select())
             return LogBatch(self._run, nothing, is_empty=True, arrival=offsets.to_text(self._read))
@@ -188,7 +189,7 @@ class _Run:
         waiting = [row for row in rows if row["offset"] is not None]
         for row in waiting:
             logger.warning(
-                f"{self._context['model']}: {row['topic']}-{row['partition']} waits from offset "
+                f"{self._context.model}: {row['topic']}-{row['partition']} waits from offset "
                 f"{row['offset']} on for the metadata message of schema id {row['schema']}. Cure: "
                 "land the topic with the metadata messages."
             )
@@ -210,7 +211,7 @@ class _Run:
         if parts is None:
             return []
         loads = find_whole_loads(
-            self._context["model"], self._named, parts, positions, done, self._names
+            self._context.model, self._named, parts, positions, done, self._names
         )
         if waiting:
             loads = loads.without(loads.new)
@@ -223,11 +224,11 @@ class _Run:
         if gaps:
             loads = loads.without(gaps)
             messages = messages.filter(~F.col("of_load").isin(*[load.load_id for load in gaps]))
-            settled = settled if self._context["accept_gap"] else loads.all
+            settled = settled if self._context.accept_gap else loads.all
         if not settled:
             return []
         notes = local_rows(self._session, done_rows(settled), DONE_COLUMNS)
-        return [notes.coalesce(1), load_rows(messages, self._context["tables"])]
+        return [notes.coalesce(1), load_rows(messages, self._context.tables)]
 
     def _check_rejects(self, messages: DataFrame) -> None:
         """Stop where a message belongs to no table, if the source says so."""
@@ -237,7 +238,7 @@ class _Run:
         first = lost.select("topic", "partition", "offset", "reject_detail").first()
         if first is not None:
             raise RejectedRecordsError(
-                f"{self._context['model']}: the message {first['topic']}-{first['partition']} at "
+                f"{self._context.model}: the message {first['topic']}-{first['partition']} at "
                 f"offset {first['offset']} belongs to no table: {first['reject_detail']}. "
                 f"`on_reject` of {self._settings['source_table']} is 'fail'. Nothing was written. "
                 "Cure: repair the source, or set `on_reject: quarantine`."

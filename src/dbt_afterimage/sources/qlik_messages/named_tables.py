@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sources.qlik_messages.load_runs import Table
 
 
@@ -26,30 +26,30 @@ class NamedTables:
         return table in self.tables or (None, table[1]) in self.tables
 
 
-def named_tables(context: dict[str, Any]) -> NamedTables:
+def named_tables(context: RunContext) -> NamedTables:
     """What the var `complete_load` says of the tables of a source.
 
     Args:
-        context: as the materialization gives it.
+        context: what the run is told.
 
     Raises:
         NamedTablesError: it is no list of names, or no source of messages has a table of a name.
     """
-    given = context["complete_load"]
+    given = context.complete_load
     names = [given] if isinstance(given, str) else given or []
-    every = context["message_tables"]
+    every = context.message_tables
     is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not is_list or not set(names) <= set(every):
         what = ", ".join(repr(name) for name in names if name not in every) if is_list else given
         raise NamedTablesError(
-            f"{context['model']}: the var `complete_load` names {what}. Allowed: a list of tables, "
+            f"{context.model}: the var `complete_load` names {what}. Allowed: a list of tables, "
             f"of all sources of messages: {', '.join(sorted(set(every)))}. Nothing was written. "
             "Cure: correct the var."
         )
     return NamedTables(
         frozenset(
             (table["table_schema"], table["message_table"])
-            for table in context["tables"]
+            for table in context.tables
             if table["name"] in names
         )
     )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame
 
 from dbt_afterimage.change_log.gaps import GapError
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sources.soliddb.raw import is_at
 
 logger = AdapterLogger("afterimage")
@@ -21,22 +20,22 @@ _CURES = {
 }
 
 
-def check_log_gap(context: dict[str, Any], log: DataFrame, last: str) -> None:
+def check_log_gap(context: RunContext, log: DataFrame, last: str) -> None:
     """Warn, or stop, where the COMMIT up to which the log was read is gone from it.
 
     Args:
-        context: as the materialization gives it.
+        context: what the run is told.
         log: the landed SYS_LOG, which has newer records.
         last: address of that COMMIT.
 
     Raises:
         GapError: it is gone, and `on_gap` is `fail`.
     """
-    on_gap = context["settings"]["on_gap"]
-    if on_gap == "ignore" or context["accept_gap"] or not log.filter(is_at(log, last)).isEmpty():
+    on_gap = context.settings["on_gap"]
+    if on_gap == "ignore" or context.accept_gap or not log.filter(is_at(log, last)).isEmpty():
         return
     text = (
-        f"{context['model']}: the raw table {context['settings']['source_table']} seems to have "
+        f"{context.model}: the raw table {context.settings['source_table']} seems to have "
         f"been purged before it was read. It was read up to LOGADDR {last}, which is gone. Changes "
         f"after it may be lost. `on_gap` is {on_gap!r}; allowed: fail, warn, ignore. "
         f"{_CURES[on_gap]} Keep the last COMMIT that was read when you purge the raw table."

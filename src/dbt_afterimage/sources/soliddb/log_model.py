@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.decoded_log import LogBatch, LogRun, start_log
 from dbt_afterimage.change_log.rebuild import check_still_there
+from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sources.soliddb.arrow import RESULT_TYPE, batch_decoder, pickle_by_value
 from dbt_afterimage.sources.soliddb.catalogue import Catalogue, read_catalogue
 from dbt_afterimage.sources.soliddb.ddl_tables import check_names, relation_id, with_tables
@@ -90,8 +91,8 @@ def build_log(
         RebuildError: `rebuild_changes` is set, and the raw table lacks what was decoded from it.
         UnknownFramingError: the setting `framing` names no function.
     """
-    context = dbt.config.get("afterimage")
-    settings = context["settings"]
+    context = RunContext(**dbt.config.get("afterimage"))
+    settings = context.settings
     table, is_decoded = settings["source_table"], settings["framing"] == "decoded"
     if not is_decoded:
         framing_of(settings["framing"])
@@ -99,7 +100,7 @@ def build_log(
     last: str | None = run.done.change_seq
     if run.stored is not None and run.is_rebuild:
         raw = normal_log(log, table, is_decoded)
-        check_still_there(context["model"], run.stored, raw, ["log_address"])
+        check_still_there(context.model, run.stored, raw, ["log_address"])
         last = None
 
     records = keep(in_frames(normal_log(log, table, is_decoded, last)))
@@ -258,7 +259,7 @@ def _first_waiting_ddl(ddl: DataFrame) -> _Waiting | None:
 
 
 def _horizon(
-    context: dict[str, Any], records: DataFrame, waiting: Sequence[_Waiting], found: Found
+    context: RunContext, records: DataFrame, waiting: Sequence[_Waiting], found: Found
 ) -> str | None:
     """The last COMMIT that can be read; what follows waits.
 
@@ -268,7 +269,7 @@ def _horizon(
         return found.last_commit
     first = min(waiting)
     logger.warning(
-        f"{context['model']}: the log waits from LOGADDR {first.log_address} on, for "
+        f"{context.model}: the log waits from LOGADDR {first.log_address} on, for "
         f"{first.wanted}. The newest snapshot of the catalogue is of "
         f"{first.newest or 'no address'}. Cure: land SYS_TABLES and SYS_COLUMNS anew, with the "
         "log's present address as `snapshot_logaddr`. A snapshot counts once the log is landed up "

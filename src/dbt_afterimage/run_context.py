@@ -1,0 +1,56 @@
+"""What a run of one change log or decoded log is told: its tables, settings and vars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+NOT_READ: Mapping[str, Any] = MappingProxyType({})
+"""`raw_tables` where nobody has read the versions yet."""
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What dbt alone knows; the macro `build_config_dict` hands it to the Python model.
+
+    Attributes:
+        model: the table's name in `afterimage_progress`, and in messages.
+        log: the table that the run appends to.
+        progress: the table of progress.
+        file_format: `iceberg` or `delta`.
+        settings: validated settings of the source table, see `settings.parse_settings`.
+        rejected: the table of rejected records; "" for a decoded log, which has none.
+        upstream: the relations that the model reads, down to raw tables.
+        raw_tables: version of each raw table when the run began, see `raw_version.raw_tables`; None
+            where some raw table has none.
+        beginning_of_time: `valid_from` of a full load whose time is not known, as text.
+        backfill_from: a change_seq or a time; None where the var is not set.
+        rebuild_changes: the log is built again from the raw tables.
+        accept_gap: the run continues where `on_gap` would stop or warn.
+        complete_load: tables of Qlik messages whose full load counts as complete.
+        tables: of a decoded log of messages: the tables it has, by settings.
+        message_tables: all tables of messages in the project, to check `complete_load`.
+    """
+
+    model: str
+    log: str
+    progress: str
+    file_format: str
+    settings: dict[str, Any]
+    rejected: str = ""
+    upstream: Sequence[str] = ()
+    raw_tables: Mapping[str, Any] | None = field(default_factory=lambda: NOT_READ)
+    beginning_of_time: str = "1900-01-01 00:00:00"
+    backfill_from: str | None = None
+    rebuild_changes: bool = False
+    accept_gap: bool = False
+    complete_load: Any = ()
+    tables: Sequence[Any] = ()
+    message_tables: Sequence[Any] = ()
+
+    @property
+    def overrides_reading(self) -> bool:
+        """A var of this run makes it read other records than a run without it would."""
+        return bool(self.backfill_from or self.rebuild_changes or self.accept_gap)
