@@ -46,7 +46,7 @@ where with_before_image < updates * {{ minimum_share }}
 {% macro _missing_before_images(settings) %}
     {{ return(
         "updates of " ~ settings.source_table ~ " come without before images. Fix: set `"
-        ~ settings.without_before_images ~ "` in the table's `meta.afterimage` if the source stores none, or switch on"
+        ~ settings.without_before_images ~ "` in its `meta.afterimage` if the source stores none, or switch on"
         ~ " before images at the source"
     ) }}
 {% endmacro %}
