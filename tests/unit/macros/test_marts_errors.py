@@ -110,6 +110,6 @@ def test_change_activity_of_something_that_is_no_list(tables: Any) -> None:
     parts = [
         "`tables` of change_activity",
         f"got {tables}",
-        "change_activity(['orders', 'invoices'",
+        "Fix: write change_activity(['orders', 'invoices'",
     ]
     assert [part for part in parts if part not in message] == []
