@@ -16,9 +16,9 @@
         'schema': var('demo_raw_schema'),
         'progress': _progress_relation() | string,
         'brokers': brokers,
-        'table_format': adapter.afterimage_table_format(),
+        'table_format': adapter.afterimage.table_format(),
     } -%}
-    {%- do adapter.afterimage_land_demo(system, batch | int, scale | int, seed | int, destination) -%}
+    {%- do adapter.afterimage.land_demo(system, batch | int, scale | int, seed | int, destination) -%}
     {%- set where = 'Kafka' if brokers else var('demo_raw_schema') -%}
     {%- do log("Batch " ~ batch ~ " of the demo of " ~ system ~ " is in " ~ where, info=true) -%}
 {% endmacro %}

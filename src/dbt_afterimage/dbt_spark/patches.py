@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from dbt.adapters.spark import impl
 from dbt.adapters.spark.connections import SparkConnectionMethod
 
 from dbt_afterimage.dbt_spark.catalog import readable_columns
-from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi, method_names
+from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
 from dbt_afterimage.dbt_spark.session import start_sessions_quietly
 
@@ -81,12 +80,3 @@ def _add_macro_api(adapter: type[Any]) -> None:
         **adapter._parse_replacements_,
         "afterimage": ParsingMacroApi(),
     }
-    for name in method_names():
-        flat = f"afterimage_{name}"
-        setattr(adapter, flat, property(partial(_flat, name=name)))
-        adapter._available_ = adapter._available_ | {flat}
-        adapter._parse_replacements_[flat] = getattr(ParsingMacroApi(), name)
-
-
-def _flat(adapter: Any, name: str) -> Any:
-    return getattr(MacroApi(adapter), name)

@@ -75,7 +75,7 @@ def test_the_guard_looks_at_keep_deleted_first(built: list[str], keep_deleted: b
     render = MacroRenderer(
         _raw_columns=lambda relation: [{"name": name} for name in columns[str(relation)]],
         _settings_of=lambda _: settings(keep_deleted=keep_deleted),
-        adapter=SimpleNamespace(afterimage_fit_mart=fit_mart),
+        adapter=SimpleNamespace(afterimage=SimpleNamespace(fit_mart=fit_mart)),
         model=SimpleNamespace(name="orders_current"),
     )
     with pytest.raises(CompilationError, match="was built with `keep_deleted"):

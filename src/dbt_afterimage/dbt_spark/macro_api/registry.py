@@ -65,11 +65,6 @@ def find_method(name: str) -> MacroMethod:
     return _methods[name]
 
 
-def method_names() -> list[str]:
-    """Names of all methods, those of other distributions among them."""
-    return [*_methods, *entry_points(group=ENTRY_POINTS).names]
-
-
 class MacroApi:
     """`adapter.afterimage` in a macro that runs."""
 
