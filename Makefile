@@ -14,7 +14,7 @@ SETUP_DONE := .venv/.setup_done
 DEMO := .scratch/demo
 DEMO_DONE := $(DEMO)/.done
 DEMO_SOURCES := dbt_project.yml profiles.yml.example \
-	$(shell find macros models python_models seeds src tests/singular -type f ! -name '*.pyc' 2>/dev/null)
+	$(shell find macros models python_models seeds src demo tests/singular -type f ! -name '*.pyc' 2>/dev/null)
 # Tests of what depends on the table format. All other tests would only show the same result twice.
 DELTA_TESTS := $(addprefix tests/functional/test_,concurrent_runs.py change_log.py::test_a_repaired_record_resolves_the_rejected_one \
 	files_stay.py::test_a_late_batch_leaves_files_without_its_keys_alone \
@@ -35,7 +35,7 @@ help: ## list all commands
 
 setup: $(SETUP_DONE) profiles.yml ## create .venv with the locked packages, find Java, create profiles.yml
 
-$(SETUP_DONE): pyproject.toml requirements.txt requirements-build.txt
+$(SETUP_DONE): pyproject.toml demo/pyproject.toml requirements.txt requirements-build.txt
 	@scripts/setup.sh
 
 # Only if it is missing: an existing profile is never overwritten.
@@ -66,7 +66,8 @@ lint-code: $(SETUP_DONE)
 	$(WITH_ENV) yamllint --strict .
 	@scripts/check_shell.sh
 	$(WITH_ENV) python scripts/check_macros.py
-	$(SCRATCH) sh -c 'dbt --quiet parse --vars "$$(python -m dbt_afterimage.demo.systems)" && python scripts/check_descriptions.py "$$DBT_TARGET_PATH/manifest.json"'
+	AFTERIMAGE_DEMOS=$$(.venv/bin/python -m afterimage_demo.systems) \
+		$(SCRATCH) sh -c 'dbt --quiet parse && python scripts/check_descriptions.py "$$DBT_TARGET_PATH/manifest.json"'
 
 lint-sql: $(DEMO_DONE)
 	scripts/with_env.sh --scratch-in $(DEMO) scripts/check_sql.sh

@@ -19,11 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from afterimage_demo.broker import Broker, producer_options, running_broker
 from benchmarks.measuring import common_options, timed, write_result
 from benchmarks.project import SCHEMA
 from benchmarks.session import Bench, running_bench
 from dbt_afterimage.dbt_spark.jars import avro_jars, give_to_spark, kafka_jars
-from dbt_afterimage.demo.broker import Broker, producer_options, running_broker
 from dbt_afterimage.sources.qlik_messages.decode import JSON
 from dbt_afterimage.sources.qlik_messages.decoder import Decoder
 from tests.functional.killed_landing import arguments

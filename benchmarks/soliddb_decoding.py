@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.measuring import timed
-from dbt_afterimage.demo.soliddb.encoding import (
+from afterimage_demo.soliddb.encoding import (
     Value,
     encode_value,
     frame_engine,
     frame_length_prefixed,
 )
+from benchmarks.measuring import timed
 from dbt_afterimage.sources.soliddb.arrow import RESULT_TYPE, batch_decoder
 from dbt_afterimage.sources.soliddb.value_columns import Column
 

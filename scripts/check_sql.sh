@@ -9,6 +9,9 @@ set -eu
 
 cd -- "$(dirname -- "$0")/.."
 
+AFTERIMAGE_DEMOS=$(python -m afterimage_demo.systems)
+export AFTERIMAGE_DEMOS
+
 status=0
 
 echo '+ sqlfluff: models and tests, compiled by dbt (.sqlfluff)'

@@ -81,7 +81,7 @@ say 3 'installing the locked packages into .venv (the first time: a download of 
 # with --no-build-isolation, pip downloads nothing without a hash.
 run_pip install --no-deps --require-hashes -r requirements-build.txt
 run_pip install --no-deps --require-hashes --no-build-isolation --use-pep517 -r requirements.txt
-run_pip install --no-deps --no-build-isolation -e .
+run_pip install --no-deps --no-build-isolation -e . -e ./demo
 
 if [ -f profiles.yml ]; then
     say 4 'profiles.yml exists'

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.demo.openedge import CHANGE_TYPES, TRACKING_TYPES
+from afterimage_demo.openedge import CHANGE_TYPES, TRACKING_TYPES
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.log_reader import read_rows

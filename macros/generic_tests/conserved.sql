@@ -105,7 +105,7 @@ last_change as (
 horizon as (
     select
         change_seq as last_seq,
-        {{ adapter.afterimage_before_look_back_sql(settings, 'change_seq') }} as change_seq
+        {{ adapter.afterimage.before_look_back_sql(settings, 'change_seq') }} as change_seq
     from last_change
 ),
 

@@ -7,6 +7,9 @@
 #}
 {% macro _change_activity_batch(target_relation) %}
     {%- set logs = _change_activity_logs(target_relation) -%}
+    {%- if not logs -%}
+        {{ return(none) }}
+    {%- endif -%}
     {%- set parts = [] -%}
     {%- for log in logs -%}
         {%- do parts.append("select 1 from " ~ log.changes ~ " where " ~ _is_uncounted_change(log)) -%}
@@ -32,7 +35,7 @@
 {% endmacro %}
 
 
-{# The logs that the model names, each with what the table has counted of it. #}
+{# The logs that the model counts, each with what the table has counted of it. #}
 {% macro _change_activity_logs(target_relation) %}
     {%- set counted = {} -%}
     {%- for row in run_query(
@@ -41,10 +44,14 @@
     ).rows -%}
         {%- do counted.update({row[0]: {'recorded_at': row[1], 'rejects_recorded_at': row[2], 'change_seq': row[3]}}) -%}
     {%- endfor -%}
-    {%- set logs = [] -%}
-    {%- for reference in model.refs -%}
-        {%- set table = modules.re.sub('_changes$', '', reference.name) -%}
-        {%- do logs.append({'table': table, 'changes': ref(reference.name), 'counted': counted.get(table, {})}) -%}
+    {%- set logs = _all_change_logs() if config.get('counts_all_change_logs') else [] -%}
+    {%- if not config.get('counts_all_change_logs') -%}
+        {%- for reference in model.refs -%}
+            {%- do logs.append(_counted_log(modules.re.sub('_changes$', '', reference.name), ref(reference.name))) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- for log in logs -%}
+        {%- do log.update({'counted': counted.get(log.table, {})}) -%}
     {%- endfor -%}
     {{ return(logs) }}
 {% endmacro %}

@@ -6,7 +6,7 @@
     time is what is wrong.
 
     Arguments:
-      logs  [{table, changes, counted}]; counted is {} or {recorded_at, rejects_recorded_at, change_seq}
+      logs  [{table, changes, node, counted}], which may be empty; counted is {} or {recorded_at, rejects_recorded_at, change_seq}
 #}
 {% macro _change_activity_rows(logs) -%}
 with
@@ -20,13 +20,24 @@ changes as (
         date_trunc('hour', coalesce(changed_at, recorded_at)) as activity_hour,
         unix_seconds(recorded_at) - unix_seconds(changed_at) as lag_seconds,
         recorded_at,
-        {{ _is_key_change(_settings_of(_log_of(log.table)).key) }} as is_key_change,
+        {{ _is_key_change(_settings_of(log.node).key) }} as is_key_change,
         cast({{ _text(log.counted.change_seq) if log.counted.change_seq else 'null' }} as string) as counted_seq
     from {{ log.changes }} as changes
     where {{ _is_uncounted_change(log) }}
     {%- if not loop.last %}
     union all
     {%- endif %}
+    {%- else %}
+    select
+        cast(null as string) as table_name,
+        cast(null as string) as change_seq,
+        cast(null as string) as change_oper,
+        cast(null as timestamp) as activity_hour,
+        cast(null as bigint) as lag_seconds,
+        cast(null as timestamp) as recorded_at,
+        false as is_key_change,
+        cast(null as string) as counted_seq
+    where false
     {%- endfor %}
 ),
 
@@ -41,6 +52,12 @@ rejects as (
     {%- if not loop.last %}
     union all
     {%- endif %}
+    {%- else %}
+    select
+        cast(null as string) as table_name,
+        cast(null as timestamp) as activity_hour,
+        cast(null as timestamp) as recorded_at
+    where false
     {%- endfor %}
 ),
 
@@ -124,12 +141,3 @@ full outer join counted_rejects
         counted_changes.table_name = counted_rejects.table_name
         and counted_changes.activity_hour = counted_rejects.activity_hour
 {%- endmacro %}
-
-
-{# The node of a table's change log, among those that the model reads. #}
-{% macro _log_of(table) %}
-    {%- for id in model.depends_on.nodes if id in graph.nodes and graph.nodes[id].name == table ~ '_changes' -%}
-        {{ return(graph.nodes[id]) }}
-    {%- endfor -%}
-    {{ return(model) }}
-{% endmacro %}

@@ -40,7 +40,7 @@
 
 
 {% macro _field_changes_batch_by_versions(target_relation, changes, history, settings, noted) %}
-    {%- set state = adapter.afterimage_state(target_relation) -%}
+    {%- set state = adapter.afterimage.state(target_relation) -%}
     {%- set applied = noted[_noted_name(target_relation)] -%}
     {%- set current = noted[_noted_name(history)] -%}
     {%- set is_new = _recorded_after(applied.recorded_at) -%}

@@ -7,7 +7,7 @@
     all     every key is rebuilt: the batch has a load, or what was applied is not known
 #}
 {% macro _history_batch(target_relation, changes, noted) %}
-    {%- set after = adapter.afterimage_state(target_relation) -%}
+    {%- set after = adapter.afterimage.state(target_relation) -%}
     {%- set table = _history_table(changes) -%}
     {%- set applied = noted[_noted_name(target_relation)] -%}
     {%- set is_new = _recorded_after(applied.recorded_at) -%}

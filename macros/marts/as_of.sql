@@ -18,7 +18,7 @@
     {#- a var is what YAML makes of it: a date, or a number of 35 digits -#}
     {%- set at = at | string | trim -%}
     {%- set settings = _settings_of_relation(relation) -%}
-    {%- set kind = adapter.afterimage_moment_kind(at, settings.system) -%}
+    {%- set kind = adapter.afterimage.moment_kind(at, settings.system) -%}
     {%- if kind == 'change_seq' -%}
         {{ return(_valid_at(relation, 'valid_from_seq', 'valid_to_seq', _text(at))) }}
     {%- elif kind == 'timestamp' -%}

@@ -62,7 +62,7 @@ where is_current
     wide    history may have taken versions back, the last one of a key too: all keys are compared
 #}
 {% macro _current_batch(target_relation, history, noted) %}
-    {%- set after = adapter.afterimage_state(target_relation) -%}
+    {%- set after = adapter.afterimage.state(target_relation) -%}
     {%- set settings = _settings_of(model) -%}
     {%- set is_new = _recorded_after(noted[_noted_name(target_relation)].recorded_at) -%}
     {%- set found = fromjson(_asked({'found': _batch_question(history, is_new)}).found) -%}

@@ -1,9 +1,10 @@
 {#
     The body of a `<table>_history` model: one row per version of a row, [valid_from, valid_to).
 
-    The model's own SQL builds the whole history from the change log; that is what a first run and --full-refresh
-    run, what dbt docs shows, and what dbt unit tests test. Later runs apply only new changes: the materialization
-    `change_mart` asks `_history_batch` for them.
+    This SQL, which dbt shows as the compiled code and which dbt unit tests run, builds the whole history from the whole
+    change log. No run executes it as it stands. A first run, or --full-refresh, also builds the whole history, but takes
+    the columns to forward-fill from the log where this SQL takes them from the settings, and stops at the last batch that
+    it will record in the progress table: `_mart_select`. Later runs apply new changes only: `_history_batch`.
 
     Arguments:
       changes  the change log, ref('<table>_changes')

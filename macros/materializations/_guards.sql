@@ -9,7 +9,7 @@
         {%- do _check_keep_deleted(target_relation, inputs[0], _settings_of(model)) -%}
     {%- endif -%}
     {%- if _is_of_one_table(mart) -%}
-        {%- do adapter.afterimage_fit_mart(target_relation, inputs[0], _mart_expectations(mart, inputs)) -%}
+        {%- do adapter.afterimage.fit_mart(target_relation, inputs[0], _mart_expectations(mart, inputs)) -%}
     {%- endif -%}
 {% endmacro %}
 
@@ -19,7 +19,7 @@
     {%- if not _is_of_one_table(mart) -%}
         {{ return({}) }}
     {%- endif -%}
-    {{ return(adapter.afterimage_mart_properties(_settings_of(model), _is_tracking(mart))) }}
+    {{ return(adapter.afterimage.mart_properties(_settings_of(model), _is_tracking(mart))) }}
 {% endmacro %}
 
 

@@ -7,7 +7,7 @@
     - `rows` to append to a table whose last batch was `after`
     - `source`, rows that come and go, told by `identity`, where the table meets the condition `where`; `after` is the state
       of the table before anything was looked at, so what another run writes from there on is noticed; `kept` are names of
-      rows that `source` reads, if any, see `afterimage_keep`
+      rows that `source` reads, if any, see `adapter.afterimage.keep`
     - a `statement`
     Why not dbt-spark's incremental: its MERGE has neither conditions nor deletes, and its source is a temporary
     view that is evaluated more than once.
@@ -40,7 +40,7 @@
             {%- do _forget_followers() -%}
         {%- endif -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
-        {%- do adapter.afterimage_create_table(
+        {%- do adapter.afterimage.create_table(
             target_relation, _mart_select(mart, inputs, applied), _column_descriptions(),
             config.get('partition_by') or [], _table_properties(mart)
         ) -%}
@@ -54,10 +54,10 @@
         {%- else -%}
             {%- do log(model.name ~ ": " ~ batch.changes ~ " changed rows, " ~ batch.path ~ " path: " ~ batch.why, info=true) -%}
             {%- if batch.rows -%}
-                {%- do adapter.afterimage_append(target_relation, batch.rows, batch.after) -%}
+                {%- do adapter.afterimage.append(target_relation, batch.rows, batch.after) -%}
                 {%- call noop_statement('main', 'OK, appended') -%}{{ batch.rows }}{%- endcall -%}
             {%- elif batch.source -%}
-                {%- do adapter.afterimage_publish(
+                {%- do adapter.afterimage.publish(
                     target_relation, batch.source, batch.identity, batch.where, batch.after, batch.get('kept', [])
                 ) -%}
                 {%- call noop_statement('main', 'OK, published') -%}{{ batch.source }}{%- endcall -%}
@@ -207,7 +207,7 @@
     readers know it, and there is no way back.
 #}
 {% macro _table_properties(mart) %}
-    {%- if adapter.afterimage_table_format() == 'iceberg' -%}
+    {%- if adapter.afterimage.table_format() == 'iceberg' -%}
         {%- set properties = {
             'format-version': '2',
             'write.merge.mode': 'merge-on-read',

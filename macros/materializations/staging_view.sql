@@ -31,7 +31,7 @@
             as
             {{ _without_indentation(sql) }}
         {%- endset -%}
-        {%- do adapter.afterimage_make_room_for_view(create_view) -%}
+        {%- do adapter.afterimage.make_room_for_view(create_view) -%}
         {%- call statement('main') -%}
             {{ create_view }}
         {%- endcall -%}

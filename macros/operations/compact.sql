@@ -15,7 +15,7 @@
 {% macro compact(models=none, keep_days=7, max_files=1000) %}
     {%- for relation in _compacted_relations(models) -%}
         {%- if load_relation(relation) is not none -%}
-            {%- do log(relation.identifier ~ ': ' ~ adapter.afterimage_compact(relation, keep_days, max_files), info=true) -%}
+            {%- do log(relation.identifier ~ ': ' ~ adapter.afterimage.compact(relation, keep_days, max_files), info=true) -%}
         {%- endif -%}
     {%- endfor -%}
 {% endmacro %}

@@ -11,6 +11,6 @@
     {%- set relation = source(source_name, table_name) -%}
     {%- do run_query("create schema if not exists " ~ relation.schema) -%}
     {%- do _create_progress() -%}
-    {%- set count = adapter.afterimage_land_kafka(request, relation | string, _progress_relation() | string) -%}
+    {%- set count = adapter.afterimage.land_kafka(request, relation | string, _progress_relation() | string) -%}
     {%- do log("Landed " ~ count ~ " new messages in " ~ relation, info=true) -%}
 {% endmacro %}

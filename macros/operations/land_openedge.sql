@@ -17,7 +17,7 @@
         {%- if node.name == '_Cdc-Change-Tracking' -%}
             {%- do tracking.append(relation | string) -%}
         {%- else -%}
-            {%- set settings = adapter.afterimage_settings(node) -%}
+            {%- set settings = adapter.afterimage.settings(node) -%}
             {%- if settings.get('table_number') is not none -%}
                 {%- do tables.append({
                     'name': node.name,
@@ -36,7 +36,7 @@
             ~ " `identifier: cdc_change_tracking` to land it under another name."
         ) }}
     {%- endif -%}
-    {%- for landed, rows in adapter.afterimage_land_openedge(options, owner, tracking[0], tables).items() -%}
+    {%- for landed, rows in adapter.afterimage.land_openedge(options, owner, tracking[0], tables).items() -%}
         {%- do log("Landed " ~ rows ~ " new rows in " ~ landed, info=true) -%}
     {%- endfor -%}
 {% endmacro %}

@@ -12,7 +12,7 @@ config_dict["afterimage"] = {{ {
     'rejected': this.incorporate(path={'identifier': this.identifier ~ '_rejected'}) | string,
     'upstream': _upstream_relations(model),
     'progress': _progress_relation() | string,
-    'file_format': adapter.afterimage_table_format(),
+    'file_format': adapter.afterimage.table_format(),
     'beginning_of_time': var('beginning_of_time'),
     'backfill_from': var('backfill_from') | string if var('backfill_from') else none,
     'rebuild_changes': var('rebuild_changes'),

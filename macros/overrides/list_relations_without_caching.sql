@@ -5,7 +5,7 @@
     Here: two statements per schema. Session catalogs (Delta) list views among the tables, hence the difference.
 #}
 {% macro spark__list_relations_without_caching(relation) %}
-    {%- set file_format = adapter.afterimage_table_format() -%}
+    {%- set file_format = adapter.afterimage.table_format() -%}
     {%- set statement -%}
         show views in {{ relation.schema }}
     {%- endset -%}

@@ -6,7 +6,7 @@
 {{ compiled_code }}
 
 # --- written by the materialization table ---
-_writer = model(dbtObj(spark.table), spark).writeTo("{{ target_relation }}").using("{{ adapter.afterimage_table_format() }}")
+_writer = model(dbtObj(spark.table), spark).writeTo("{{ target_relation }}").using("{{ adapter.afterimage.table_format() }}")
 {%- set partition_by = config.get('partition_by') or [] %}
 {%- if partition_by %}
 from pyspark.sql.functions import col

@@ -6,7 +6,7 @@
     {%- endif -%}
     {%- for node in graph.sources.values() -%}
         {%- if node.source_name == source_name and node.name == table_name -%}
-            {{ return(adapter.afterimage_settings(node)) }}
+            {{ return(adapter.afterimage.settings(node)) }}
         {%- endif -%}
     {%- endfor -%}
     {{ exceptions.raise_compiler_error(

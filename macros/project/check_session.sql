@@ -1,7 +1,7 @@
 {# Runs before every dbt command that runs models: stops where the session, or the project, would give wrong rows. #}
 {% macro check_session() %}
     {%- if execute -%}
-        {%- if adapter.afterimage_settings is not defined -%}
+        {%- if adapter.afterimage is not defined -%}
             {{ exceptions.raise_compiler_error(
                 "`check_session`: dbt did not load the plugin dbt_afterimage, without which Python models are sent to Databricks."
                 ~ " Install this project's package into the environment that runs dbt: `pip install -e .`, or `make setup`."
@@ -25,7 +25,7 @@
         {%- do _create_progress() -%}
         {%- for source in graph.sources.values() -%}
             {%- if source.meta.get('afterimage') or source.config.get('meta', {}).get('afterimage') -%}
-                {%- do adapter.afterimage_settings(source) -%}
+                {%- do adapter.afterimage.settings(source) -%}
             {%- endif -%}
         {%- endfor -%}
     {%- endif -%}

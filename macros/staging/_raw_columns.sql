@@ -6,7 +6,7 @@
     {%- if not execute -%}
         {{ return([]) }}
     {%- endif -%}
-    {{ return(adapter.afterimage_columns(relation)) }}
+    {{ return(adapter.afterimage.columns(relation)) }}
 {% endmacro %}
 
 
@@ -36,7 +36,7 @@
 {# Stops because a raw table does not exist. #}
 {% macro _stop_for_missing(macro, relation) %}
     {{ exceptions.raise_compiler_error(
-        "`" ~ macro ~ "`: " ~ adapter.afterimage_describe_missing(relation) ~ " Fix: correct `schema` and `identifier` of the"
+        "`" ~ macro ~ "`: " ~ adapter.afterimage.describe_missing(relation) ~ " Fix: correct `schema` and `identifier` of the"
         ~ " source table, or land the table, and run again."
     ) }}
 {% endmacro %}

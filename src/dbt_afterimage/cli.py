@@ -1,10 +1,11 @@
-"""The command line `afterimage`: runs demos, and lands raw tables of systems that need it."""
+"""The command line `afterimage`: lands raw tables, and runs what other distributions add."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,25 +22,9 @@ app = typer.Typer(
 land = typer.Typer(help="Land raw tables that nothing else lands.", no_args_is_help=True)
 app.add_typer(land, name="land")
 
-
-@app.command()
-def demo(
-    system: Annotated[str, typer.Option(help="Source system: whose demo.")] = "qlik",
-    scale: Annotated[int, typer.Option(help="Size of the data; 1 has about 2,500 changes.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
-    target: Annotated[str | None, typer.Option(help="Target in profiles.yml.")] = None,
-    docs: Annotated[bool, typer.Option(help="Build the dbt docs as well.")] = True,
-) -> None:
-    """Land the demo's raw change tables in two batches, build after each, show the result."""
-    from dbt_afterimage.dbt_spark.jars import JarsError
-    from dbt_afterimage.demo.broker import BrokerError
-    from dbt_afterimage.demo.run import DemoFailedError, run_demo
-
-    try:
-        run_demo(system=system, scale=scale, seed=seed, target=target, docs=docs)
-    except (DemoFailedError, BrokerError, JarsError, ValueError) as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from error
+# Other distributions add commands: the demo is one of them.
+for command in entry_points(group="afterimage.commands"):
+    app.command(command.name)(command.load())
 
 
 @land.command("openedge")

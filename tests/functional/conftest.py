@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from afterimage_demo.broker import Broker, running_broker
+from afterimage_demo.run import run_demo
 from dbt_afterimage.dbt_spark.jars import JARS, avro_jars, kafka_jars
-from dbt_afterimage.demo.broker import Broker, running_broker
-from dbt_afterimage.demo.run import run_demo
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import People, build_people
 from tests.functional.runs import Runs
@@ -147,12 +147,15 @@ def make_dbt_project(
 
     `path`: the project's folder, by default this project.
     `schema`: the target's schema; tables of other tests are in other schemas.
+    `demos`: names of the demos whose models are enabled, joined by commas.
     Everything else is a dbt var of all its commands.
     """
 
-    def make(path: Path = ROOT, schema: str = "afterimage", **variables: Any) -> DbtProject:
+    def make(
+        path: Path = ROOT, schema: str = "afterimage", demos: str = "", **variables: Any
+    ) -> DbtProject:
         scratch = tmp_path_factory.mktemp(f"dbt_{schema}")
-        return DbtProject(path, profiles, table_format, schema, scratch, variables)
+        return DbtProject(path, profiles, table_format, schema, scratch, variables, demos)
 
     return make
 
@@ -192,7 +195,7 @@ def build_demo(
     """
 
     def build(system: str) -> DbtProject:
-        project = make_dbt_project(demos=[system])
+        project = make_dbt_project(demos=system)
         with project.environment():
             run_demo(system=system, scale=1, seed=7, target=None, docs=False)
         kept: Path | None = request.config.getoption("--demos-in")

@@ -30,6 +30,7 @@ class DbtProject:
         schema: the target's schema, so that tests can build the same project side by side.
         scratch: folder for dbt's target and log folders; nothing is written to the project.
         variables: dbt vars of every command.
+        demos: names of the demos whose models are enabled, joined by commas.
     """
 
     path: Path
@@ -38,6 +39,7 @@ class DbtProject:
     schema: str
     scratch: Path
     variables: Mapping[str, Any] = field(default_factory=dict)
+    demos: str = ""
 
     def __call__(self, *arguments: str, **variables: Any) -> Any:
         """Run a dbt command.
@@ -94,6 +96,7 @@ class DbtProject:
                 "DBT_TARGET_PATH": str(self.scratch / "target"),
                 "DBT_LOG_PATH": str(self.scratch / "logs"),
                 "AFTERIMAGE_TEST_SCHEMA": self.schema,
+                "AFTERIMAGE_DEMOS": self.demos,
             }
         )
         try:

@@ -37,6 +37,7 @@ def main(action: str, profiles: str, target: str, scratch: str, result: str = ""
         SCHEMA,
         Path(scratch),
         {"demo_raw_schema": RAW_SCHEMA},
+        "qlik",
     )
     if action == "prepare":
         project("run-operation", "land_demo", "--args", "{batch: 1}")

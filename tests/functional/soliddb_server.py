@@ -7,9 +7,9 @@ from datetime import datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from afterimage_demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
+from afterimage_demo.soliddb.tables import BankColumn, BankTable
 from dbt_afterimage.change_log.decoded_log import write_log
-from dbt_afterimage.demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
-from dbt_afterimage.demo.soliddb.tables import BankColumn, BankTable
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.soliddb import build_log

@@ -164,9 +164,11 @@ class Table:
             _check_whole_table=lambda *arguments: None,
             _tested_settings=lambda: self._context["settings"],
             adapter=SimpleNamespace(
-                afterimage_before_look_back_sql=lambda settings, seq: positions(
-                    settings
-                ).before_look_back_sql(seq)
+                afterimage=SimpleNamespace(
+                    before_look_back_sql=lambda settings, seq: positions(
+                        settings
+                    ).before_look_back_sql(seq)
+                )
             ),
             _rejected_relation=lambda log: self.rejected,
             _lost_columns=lambda *arguments: [],

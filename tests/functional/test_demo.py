@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from dbt_afterimage.demo.generate import DemoData, generate
+from afterimage_demo.generate import DemoData, generate
 from tests.functional.comparing import assert_same, last_commits
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import plain, read_log, read_rows

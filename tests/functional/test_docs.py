@@ -29,6 +29,6 @@ def test_rows_are_those_that_a_query_finds(
 def test_lineage_begins_with_the_sources_of_the_demo_that_is_there(
     make_dbt_project: Callable[..., DbtProject],
 ) -> None:
-    project = make_dbt_project(demos=["soliddb"])
+    project = make_dbt_project(demos="soliddb")
     sources = project("list", "--resource-type", "source")
     assert {name.split(":")[1].split(".")[1] for name in sources} == {"demo_soliddb"}

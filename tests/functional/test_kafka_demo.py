@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.demo.kafka.generate import ShopData, generate_shop
-from dbt_afterimage.demo.kafka.messages import schema_id_of
-from dbt_afterimage.demo.kafka.tables import TABLES, ShopTable
+from afterimage_demo.kafka.generate import ShopData, generate_shop
+from afterimage_demo.kafka.messages import schema_id_of
+from afterimage_demo.kafka.tables import TABLES, ShopTable
 from tests.functional.comparing import assert_same, last_commits
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import plain, read_log, read_rows

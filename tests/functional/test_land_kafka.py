@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.demo.broker import Broker, producer_options
+from afterimage_demo.broker import Broker, producer_options
 from tests.functional.dbt_project import DbtProject
 from tests.functional.killed_landing import SCHEMA, arguments
 from tests.functional.messages_project import write_project

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.demo.kafka.forms import json_envelope
+from afterimage_demo.kafka.forms import json_envelope
 from tests.functional.dbt_project import DbtProject
 from tests.functional.messages_project import (
     Message,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.demo.kafka.avro import encode
-from dbt_afterimage.demo.kafka.forms import avro_registered
+from afterimage_demo.kafka.avro import encode
+from afterimage_demo.kafka.forms import avro_registered
 from tests.functional.dbt_project import DbtProject
 from tests.functional.messages_project import Message, MessagesProject, write_project
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from afterimage_demo.kafka.avro import encode
+from afterimage_demo.kafka.forms import avro_envelope, avro_registered, data_schema
 from dbt_afterimage.change_log.pairing import pair
-from dbt_afterimage.demo.kafka.avro import encode
-from dbt_afterimage.demo.kafka.forms import avro_envelope, avro_registered, data_schema
 from dbt_afterimage.settings import OPTIONAL_COLUMNS
 from tests.functional.messages_project import change
 from tests.macro_renderer import CompilationError

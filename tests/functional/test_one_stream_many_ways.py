@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
+from afterimage_demo.kafka.avro import encode
+from afterimage_demo.kafka.forms import avro_envelope, avro_registered
 from dbt_afterimage.change_log.contract import LOG_COLUMNS
 from dbt_afterimage.change_log.pairing import ACCEPTED, pair
-from dbt_afterimage.demo.kafka.avro import encode
-from dbt_afterimage.demo.kafka.forms import avro_envelope, avro_registered
 from dbt_afterimage.settings import OPTIONAL_COLUMNS, parse_settings
 from tests.functional.log_reader import read_rows
 from tests.macro_renderer import MacroRenderer

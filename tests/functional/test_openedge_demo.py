@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.demo.generate import DemoData, generate
-from dbt_afterimage.demo.openedge import DELIVERIES, OPERATORS, TABLES, PlantTable
+from afterimage_demo.generate import DemoData, generate
+from afterimage_demo.openedge import DELIVERIES, OPERATORS, TABLES, PlantTable
 from tests.functional.comparing import assert_same
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import plain, read_log, read_rows

@@ -86,7 +86,7 @@ def spark_conf(profiles: Path, warehouse: Path, table_format: str) -> dict[str, 
 @pytest.fixture
 def project(make_dbt_project: Callable[..., DbtProject], spark: SparkSession) -> DbtProject:
     """Orders after the first batch, with the second one landed."""
-    project = make_dbt_project(schema=SCHEMA, demo_raw_schema="readers_source")
+    project = make_dbt_project(schema=SCHEMA, demos="qlik", demo_raw_schema="readers_source")
     project("run-operation", "land_demo", "--args", "{batch: 1}")
     project("run", "--select", "+orders_current")
     project("run-operation", "land_demo", "--args", "{batch: 2}")

@@ -1,4 +1,4 @@
-"""What the documents tell a user to write: their files, as they stand there, beside the demos."""
+"""The files that the documents tell a user to write, copied from the documents."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from afterimage_demo.systems import SYSTEMS
 from tests.functional.dbt_project import DbtProject
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ PROJECT = (
     "tests/singular",
 )
 OWN_TABLE = "## Add your own table"
-DEMO_OUT = "+enabled: &qlik false"
 
 # Two commits of 1 March 2026 and the full load before them; 35 digits, the task's number last.
 POSITION = "20260301{time}00" + "0" * 12 + "{number:07d}"
@@ -95,12 +95,13 @@ def project(
     spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> DbtProject:
-    """A copy of this project with the files of the README, built as its steps 1 to 4 say."""
+    """A copy of this project with the files of the README, built as its steps say."""
     folder = tmp_path_factory.mktemp("own_table")
-    files = files_of("README.md", OWN_TABLE)
-    project_with(folder, {name: text for name, text in files.items() if "monitoring" not in name})
+    project_with(folder, files_of("README.md", OWN_TABLE))
     land(spark)
     project = make_dbt_project(folder, schema="own_table")
+    # it depends on no model, so dbt may as well run it before the change logs are there
+    project("run", "--select", "activity")
     assert "dbt build --select stg_qlik__invoices+`" in section_of("README.md", OWN_TABLE)
     project("build", "--select", "stg_qlik__invoices+")
     return project
@@ -141,38 +142,31 @@ def test_field_changes(spark: SparkSession, project: DbtProject) -> None:
     assert [tuple(row) for row in rows] == [(1, "status", "open", "paid", "before_image")]
 
 
-def test_the_demo_is_taken_out(
-    spark: SparkSession,
-    make_dbt_project: Callable[..., DbtProject],
-    project: DbtProject,
-    tmp_path: Path,
+def test_a_plain_build_builds_what_the_user_added_and_counts_it(
+    spark: SparkSession, project: DbtProject
 ) -> None:
-    """Step 5: then a plain build builds what is one's own, and nothing else."""
-    step = section_of("README.md", OWN_TABLE)
-    assert DEMO_OUT in step
-    assert "delete `_monitoring__unit_tests.yml`" in step
-    project_with(tmp_path, files_of("README.md", OWN_TABLE))
-    (tmp_path / "models/marts/monitoring/_monitoring__unit_tests.yml").unlink()
-    settings = tmp_path / "dbt_project.yml"
-    changed, times = re.subn(r"\+enabled: &qlik .*", DEMO_OUT, settings.read_text(encoding="utf-8"))
-    assert times == 1
-    settings.write_text(changed, encoding="utf-8")
-
-    own = make_dbt_project(tmp_path, schema=project.schema)
-    own("build")
-    shown = spark.sql(f"show tables in {own.schema}").filter("not isTemporary").collect()
+    project("build")
+    shown = spark.sql(f"show tables in {project.schema}").filter("not isTemporary").collect()
     tables = {row["tableName"] for row in shown}
     made_of_invoices = {name for name in tables if "invoices" in name}
-    assert tables - made_of_invoices == {"change_activity", "afterimage_progress"}
-    activity = spark.sql(
+    assert tables - made_of_invoices == {"activity", "afterimage_progress"}
+    activity = (
         "select table_name, hour(activity_hour), inserts, updates, deletes "
-        f"from {own.schema}.change_activity order by activity_hour"
-    ).collect()
-    assert [tuple(row) for row in activity] == [
-        ("invoices", 8, 0, 1, 0),
-        ("invoices", 9, 0, 0, 1),
-        ("invoices", 10, 1, 0, 0),
-    ]
+        f"from {project.schema}.activity order by activity_hour"
+    )
+    counted = [("invoices", 8, 0, 1, 0), ("invoices", 9, 0, 0, 1), ("invoices", 10, 1, 0, 0)]
+    assert [tuple(row) for row in spark.sql(activity).collect()] == counted
+    project("run", "--full-refresh", "--select", "activity")
+    assert [tuple(row) for row in spark.sql(activity).collect()] == counted
+
+
+def test_a_build_of_a_clone_to_which_nothing_was_added_succeeds(
+    make_dbt_project: Callable[..., DbtProject],
+) -> None:
+    clone = make_dbt_project(schema="clone")
+    assert list(clone("build").results) == []
+    nodes = clone("parse").nodes.values()
+    assert [node.name for node in nodes if node.resource_type != "operation"] == []
 
 
 @pytest.mark.parametrize(
@@ -197,7 +191,7 @@ def test_files_of_other_systems_go_beside_the_demos(
     """They parse, with all demos there, and are made of the sources that they declare."""
     files = files_of(document, heading)
     project_with(tmp_path, files)
-    manifest = make_dbt_project(tmp_path, demos=["qlik", "openedge", "soliddb", "kafka"])("parse")
+    manifest = make_dbt_project(tmp_path, demos=",".join(SYSTEMS))("parse")
     own = [node for node in manifest.nodes.values() if node.original_file_path in files]
     models = [name for name in files if not name.endswith(".yml")]
     assert len(own) == len(models) > 0

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.demo.soliddb.encoding import Value, encode_value, frame_length_prefixed
-from dbt_afterimage.demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
-from dbt_afterimage.demo.soliddb.tables import BankColumn, BankTable
+from afterimage_demo.soliddb.encoding import Value, encode_value, frame_length_prefixed
+from afterimage_demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
+from afterimage_demo.soliddb.tables import BankColumn, BankTable
 from tests.functional.dbt_project import DbtProject
 from tests.functional.soliddb_project import SolidDbProject, write_project
 

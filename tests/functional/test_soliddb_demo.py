@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.demo.soliddb.generate import BankData, generate_bank
-from dbt_afterimage.demo.soliddb.tables import TABLES
+from afterimage_demo.soliddb.generate import BankData, generate_bank
+from afterimage_demo.soliddb.tables import TABLES
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import read_rows
 

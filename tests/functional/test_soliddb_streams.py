@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.demo.soliddb.encoding import frame_engine
-from dbt_afterimage.demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
-from dbt_afterimage.demo.soliddb.tables import BankColumn, BankTable
+from afterimage_demo.soliddb.encoding import frame_engine
+from afterimage_demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
+from afterimage_demo.soliddb.tables import BankColumn, BankTable
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import read_rows
 from tests.functional.soliddb_project import SolidDbProject, write_project

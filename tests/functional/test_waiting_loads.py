@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.demo.kafka.forms import data_schema, json_envelope, metadata_message
+from afterimage_demo.kafka.forms import data_schema, json_envelope, metadata_message
 from dbt_afterimage.sources.qlik_messages import offset_gaps as gaps
 from tests.functional.dbt_project import DbtProject
 from tests.functional.messages_project import (

@@ -73,7 +73,7 @@ def test_demo_lands_and_builds_in_turn_and_says_which_step_failed(
     given = ["demo", "--system", "openedge", "--seed", "11", "--target", "delta"]
     result = CliRunner().invoke(app, given)
     assert result.exit_code == 1
-    assert "`dbt build --vars {demos: [openedge]} --target delta` failed" in result.output
+    assert "`AFTERIMAGE_DEMOS=openedge dbt build --target delta` failed" in result.output
     assert [call[0] for call in calls] == ["run-operation", "build", "run-operation", "build"]
     assert [call[3] for call in calls[::2]] == [
         '{"batch": 1, "scale": 1, "seed": 11, "system": "openedge"}',

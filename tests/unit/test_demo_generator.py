@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from dbt_afterimage.demo import masks
-from dbt_afterimage.demo.database import Event
-from dbt_afterimage.demo.generate import DemoData, generate
-from dbt_afterimage.demo.tables import TABLES, Key, Row, Table
-from dbt_afterimage.demo.values import AWKWARD_TEXTS, line_amount
+from afterimage_demo import masks
+from afterimage_demo.database import Event
+from afterimage_demo.generate import DemoData, generate
+from afterimage_demo.tables import TABLES, Key, Row, Table
+from afterimage_demo.values import AWKWARD_TEXTS, line_amount
 
 RawRow = dict[str, Any]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
-from dbt_afterimage.demo.kafka.generate import ShopData, generate_shop
-from dbt_afterimage.demo.kafka.messages import Message, avro_schema
-from dbt_afterimage.demo.kafka.tables import ARTICLES, CART_LINES, METADATA_TOPIC, SHOPPERS, TABLES
-from dbt_afterimage.demo.kafka.transport import TOPICS
-from dbt_afterimage.demo.systems import SYSTEMS
+from afterimage_demo.kafka.generate import ShopData, generate_shop
+from afterimage_demo.kafka.messages import Message, avro_schema
+from afterimage_demo.kafka.tables import ARTICLES, CART_LINES, METADATA_TOPIC, SHOPPERS, TABLES
+from afterimage_demo.kafka.transport import TOPICS
+from afterimage_demo.systems import SYSTEMS
 from dbt_afterimage.settings import parse_settings
 
 ROOT = Path(__file__).parents[2]

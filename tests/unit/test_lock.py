@@ -38,9 +38,12 @@ def test_lock_holds_no_address_and_no_path(name: str) -> None:
 def test_lock_satisfies_what_the_package_declares() -> None:
     # Python 3.10 has no reader for TOML; the files are the same on every version.
     tomllib = pytest.importorskip("tomllib")
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    project = declared["project"]
-    wanted = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    product, demo = (
+        tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        for path in (ROOT / "pyproject.toml", ROOT / "demo" / "pyproject.toml")
+    )
+    wanted = [*product["dependencies"], *chain(*product["optional-dependencies"].values())]
+    wanted += [name for name in demo["dependencies"] if name != product["name"]]
     versions: dict[str, list[str]] = {}
     for requirement, _ in locked("requirements.txt"):
         (clause,) = requirement.specifier

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from dbt_afterimage.demo.generate import DemoBatch
-from dbt_afterimage.demo.openedge import CHANGE_TYPES, TABLES, TRACKING, TRACKING_TYPES, deliveries
-from dbt_afterimage.demo.systems import SYSTEMS
+from afterimage_demo.generate import DemoBatch
+from afterimage_demo.openedge import CHANGE_TYPES, TABLES, TRACKING, TRACKING_TYPES, deliveries
+from afterimage_demo.systems import SYSTEMS
 from dbt_afterimage.settings import parse_settings
 
 SOURCES = Path(__file__).parents[2] / "models/staging/openedge/_openedge__sources.yml"

@@ -19,10 +19,10 @@ import pytest
 from dbt.adapters.spark import impl
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_afterimage.dbt_spark import catalog as readable_catalog
 from dbt_afterimage.dbt_spark import patches as extension
 from dbt_afterimage.dbt_spark import python_submission
-from dbt_afterimage.dbt_spark.macro_api import METHODS
+from dbt_afterimage.dbt_spark.catalog import readable_columns
+from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
 
 ROOT = Path(__file__).parents[2]
@@ -56,11 +56,32 @@ def python(code: str, folder: Path, **environment: str) -> str:
     return done.stdout
 
 
-class BareAdapter:
-    """What of dbt-spark's adapter the plugin wraps."""
+def credentials(method: str = "session", **parameters: str) -> Any:
+    from dbt.adapters.spark.connections import SparkConnectionMethod
 
-    def _get_columns_for_catalog(self, relation: Any) -> Iterator[dict[str, Any]]:
-        yield from ()
+    return SimpleNamespace(server_side_parameters=parameters, method=SparkConnectionMethod(method))
+
+
+@pytest.fixture
+def adapter_class(monkeypatch: pytest.MonkeyPatch) -> type[Any]:
+    """A class with what of dbt-spark's adapter the plugin changes, extended by the plugin."""
+
+    class Adapter:
+        _available_: frozenset[str] = frozenset({"get_relation"})
+        _parse_replacements_: dict[str, Any] = {"get_relation": None}  # noqa: RUF012  # as dbt has it
+        default_python_submission_method = property(lambda self: "other")
+        python_submission_helpers = property(lambda self: {"other": object})
+
+        def __init__(self, credentials: Any) -> None:
+            self.config = SimpleNamespace(credentials=credentials)
+
+        def _get_columns_for_catalog(self, relation: Any) -> Iterator[dict[str, Any]]:
+            yield {"column_type": "decimal(9,2)"}
+
+    monkeypatch.setattr(impl, "SparkAdapter", Adapter)
+    monkeypatch.setattr(extension, "start_sessions_quietly", lambda: None)
+    extension.extend_spark_adapter()
+    return Adapter
 
 
 @pytest.fixture
@@ -178,14 +199,14 @@ def test_extending_twice_changes_nothing(tmp_path: Path) -> None:
         first = state()
         AfterimagePlugin("one")
         AfterimagePlugin("other")
-        print(first != before, state() == first, "afterimage_settings" in first[3])
+        print(first != before, state() == first, "afterimage" in first[3])
         """,
         tmp_path,
     )
     assert printed.split() == ["True", "True", "True"]
 
 
-def test_threads_extend_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_extend_once(monkeypatch: pytest.MonkeyPatch, adapter_class: type[Any]) -> None:
     calls: list[int] = []
     entered = threading.Event()
 
@@ -193,13 +214,10 @@ def test_threads_extend_once(monkeypatch: pytest.MonkeyPatch) -> None:
         entered.wait(0.2)
         calls.append(1)
 
-    class Adapter(BareAdapter):
-        _available_: frozenset[str] = frozenset()
-        _parse_replacements_: dict[str, Any] = {}  # noqa: RUF012  # as dbt has it
-        default_python_submission_method = property(lambda self: "other")
-        python_submission_helpers = property(lambda self: {"other": object})
+    class Fresh(adapter_class):  # type: ignore[misc]
+        """Not extended itself."""
 
-    monkeypatch.setattr(impl, "SparkAdapter", Adapter)
+    monkeypatch.setattr(impl, "SparkAdapter", Fresh)
     monkeypatch.setattr(extension, "start_sessions_quietly", slow)
     with ThreadPoolExecutor(8) as threads:
         for future in [threads.submit(extension.extend_spark_adapter) for _ in range(8)]:
@@ -207,53 +225,59 @@ def test_threads_extend_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls == [1]
 
 
-@pytest.mark.parametrize(("method", "submission"), [("session", "session"), ("thrift", "other")])
-def test_python_models_run_in_the_session_only_where_there_is_one(
-    monkeypatch: pytest.MonkeyPatch, method: str, submission: str
-) -> None:
-    from dbt.adapters.spark.connections import SparkConnectionMethod
-
-    class Adapter(BareAdapter):
-        _available_: frozenset[str] = frozenset()
-        _parse_replacements_: dict[str, Any] = {}  # noqa: RUF012  # as dbt has it
-        config = SimpleNamespace(credentials=SimpleNamespace(method=SparkConnectionMethod(method)))
-        default_python_submission_method = property(lambda self: "other")
-        python_submission_helpers = property(lambda self: {"other": object})
-
-    monkeypatch.setattr(impl, "SparkAdapter", Adapter)
-    monkeypatch.setattr(extension, "start_sessions_quietly", lambda: None)
-    extension.extend_spark_adapter()
-    adapter = Adapter()
-    assert adapter.default_python_submission_method == submission
+def test_python_models_run_in_the_session(adapter_class: type[Any]) -> None:
+    adapter = adapter_class(credentials("session"))
+    assert adapter.default_python_submission_method == "session"
     assert adapter.python_submission_helpers == {
         "other": object,
         "session": SessionPythonJobHelper,
     }
 
 
-def test_macros_get_an_answer_of_their_own_while_dbt_parses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Adapter(BareAdapter):
-        _available_: frozenset[str] = frozenset({"get_relation"})
-        _parse_replacements_: dict[str, Any] = {"get_relation": None}  # noqa: RUF012
-        default_python_submission_method = property(lambda self: "other")
-        python_submission_helpers = property(lambda self: {})
+def assert_unchanged(adapter: Any) -> None:
+    assert adapter.default_python_submission_method == "other"
+    assert adapter.python_submission_helpers == {"other": object}
+    assert list(adapter._get_columns_for_catalog("any")) == [{"column_type": "decimal(9,2)"}]
 
-    monkeypatch.setattr(impl, "SparkAdapter", Adapter)
-    monkeypatch.setattr(extension, "start_sessions_quietly", lambda: None)
-    extension.extend_spark_adapter()
-    assert Adapter._available_ == {"get_relation", *METHODS}
-    answer = Adapter._parse_replacements_["afterimage_settings"]
-    answer({"name": "a"})["leaves"] = "a trace"
-    assert answer({"name": "b"}) == {}
-    assert Adapter._parse_replacements_["afterimage_table_format"]() == "iceberg"
+
+@pytest.mark.parametrize("method", ["thrift", "http", "odbc"])
+def test_projects_with_another_method_behave_as_without_the_plugin(
+    adapter_class: type[Any], method: str
+) -> None:
+    """Rows of a table in the catalog, for one, were counted in a local JVM."""
+    assert_unchanged(adapter_class(credentials(method)))
+
+
+@pytest.mark.parametrize("given", [SimpleNamespace(), credentials("session")])
+def test_adapters_that_inherit_from_dbt_spark_behave_as_without_the_plugin(
+    adapter_class: type[Any], given: Any
+) -> None:
+    """Databricks' adapter inherits dbt-spark's properties, and its credentials have no method."""
+
+    class DatabricksAdapter(adapter_class):  # type: ignore[misc]
+        pass
+
+    assert_unchanged(DatabricksAdapter(given))
+
+
+def test_macros_get_an_answer_of_their_own_while_dbt_parses(adapter_class: type[Any]) -> None:
+    assert adapter_class._available_ == {"get_relation", "afterimage"}
+    assert adapter_class._parse_replacements_.keys() == {"get_relation", "afterimage"}
+    api = adapter_class._parse_replacements_["afterimage"]
+    api.settings({"name": "a"})["leaves"] = "a trace"
+    assert api.settings({"name": "b"}) == {}
+    assert api.table_format() == "iceberg"
+
+
+def test_a_macro_that_misspells_a_method_gets_the_error_of_an_attribute() -> None:
+    for api in (MacroApi(None), ParsingMacroApi()):
+        with pytest.raises(AttributeError, match="'setings'"):
+            _ = api.setings
 
 
 def test_a_wrong_setting_is_an_error_of_dbt() -> None:
-    method = METHODS["afterimage_settings"][0]
     with pytest.raises(DbtRuntimeError, match=r"Source table erp\.orders has no"):
-        method(None, {"source_name": "erp", "name": "orders"})
+        MacroApi(None).settings({"source_name": "erp", "name": "orders"})
 
 
 @pytest.mark.parametrize(
@@ -279,28 +303,23 @@ def test_a_wrong_setting_is_an_error_of_dbt() -> None:
 def test_the_table_format_follows_the_default_catalog(
     parameters: dict[str, str], table_format: str
 ) -> None:
-    assert METHODS["afterimage_table_format"][0](_adapter(parameters)) == table_format
+    assert MacroApi(_adapter(parameters)).table_format() == table_format
 
 
 @pytest.mark.parametrize("parameters", [{}, {"spark.sql.defaultCatalog": "hive"}])
 def test_a_catalog_without_merge_is_refused(parameters: dict[str, str]) -> None:
     with pytest.raises(DbtRuntimeError, match=r"cannot be merged into\..*Cure: "):
-        METHODS["afterimage_table_format"][0](_adapter(parameters))
+        MacroApi(_adapter(parameters)).table_format()
 
 
 def test_another_method_than_session_is_told_so_first() -> None:
     adapter = _adapter({"spark.sql.catalog.spark_catalog": "an.iceberg.Catalog"}, "thrift")
     with pytest.raises(DbtRuntimeError, match=r"`method` is thrift; allowed: session\..*Cure: "):
-        METHODS["afterimage_table_format"][0](adapter)
+        MacroApi(adapter).table_format()
 
 
 def _adapter(parameters: dict[str, str], method: str = "session") -> Any:
-    from dbt.adapters.spark.connections import SparkConnectionMethod
-
-    credentials = SimpleNamespace(
-        server_side_parameters=parameters, method=SparkConnectionMethod(method)
-    )
-    return SimpleNamespace(config=SimpleNamespace(credentials=credentials))
+    return SimpleNamespace(config=SimpleNamespace(credentials=credentials(method, **parameters)))
 
 
 # --- running a Python model
@@ -348,8 +367,8 @@ def run_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[RunMo
             "original_file_path": str(file),
             "raw_code": file.read_text(encoding="utf-8").strip(),
         }
-        credentials = SimpleNamespace(server_side_parameters={})
-        SessionPythonJobHelper(model, credentials).submit(compiled_code)
+        own = SimpleNamespace(server_side_parameters={})
+        SessionPythonJobHelper(model, own).submit(compiled_code)
         return session
 
     yield run
@@ -683,10 +702,6 @@ def test_a_jvm_that_does_not_start_shows_why(tmp_path: Path) -> None:
 
 
 def test_a_page_can_break_the_types_of_the_catalog() -> None:
-    class Adapter:
-        def _get_columns_for_catalog(self, relation: str) -> Iterator[dict[str, Any]]:
-            yield {"column_name": "before", "column_type": f"struct<{relation}:int,b:decimal(9,2)>"}
-
-    readable_catalog.make_catalog_readable(Adapter)
-    (column,) = Adapter()._get_columns_for_catalog("a")
+    given = {"column_name": "before", "column_type": "struct<a:int,b:decimal(9,2)>"}
+    (column,) = readable_columns("any", [given])
     assert column == {"column_name": "before", "column_type": "struct<a:int, b:decimal(9, 2)>"}

@@ -19,7 +19,7 @@
     {%- set tables = [] -%}
     {%- if _settings_of(node).system == 'qlik_messages' -%}
         {%- for entry in graph.sources.values() if entry.source_name == node.sources[0][0] and entry.name != node.sources[0][1] -%}
-            {%- set settings = adapter.afterimage_settings(entry) -%}
+            {%- set settings = adapter.afterimage.settings(entry) -%}
             {%- do tables.append({
                 'name': entry.name,
                 'message_table': settings.message_table or entry.identifier,

@@ -5,7 +5,7 @@
     'kafka': ['shoppers', 'carts', 'articles', 'cart_lines'],
 } -%}
 {%- set tables = [] -%}
-{%- for demo in var('demos', ['qlik']) -%}
+{%- for demo in env_var('AFTERIMAGE_DEMOS', '').split(',') if demo -%}
     {%- do tables.extend(tables_of_demos[demo]) -%}
 {%- endfor -%}
 {{ config(enabled=tables | length > 0) }}

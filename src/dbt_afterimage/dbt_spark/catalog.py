@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 _ROWS = "stats:rows:"
 
 
-def make_catalog_readable(adapter: type[Any]) -> None:
-    """Correct what ``SparkAdapter`` gives to the catalog, in place."""
-    of_catalog = adapter._get_columns_for_catalog
+def readable_columns(relation: Any, columns: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Corrects what dbt-spark's adapter gives to the catalog.
 
-    def _get_columns_for_catalog(self: Any, relation: Any) -> Iterator[dict[str, Any]]:
-        columns = list(of_catalog(self, relation))
-        # what dbt-spark knows of the table is repeated with each column
-        if columns and f"{_ROWS}value" in columns[0]:
-            rows = _rows(str(relation), columns[0][f"{_ROWS}value"])
-            columns = [_with_rows(column, rows) for column in columns]
-        for column in columns:
-            # The column `before` is a struct of the whole row. In one line it is so wide that the
-            # descriptions of the columns are beyond the edge of the page.
-            yield {**column, "column_type": re.sub(r",\s*", ", ", str(column["column_type"]))}
-
-    adapter._get_columns_for_catalog = _get_columns_for_catalog
+    Args:
+        relation: the table.
+        columns: the catalog's entry of each of its columns, which repeats the table's statistics.
+    """
+    entries = list(columns)
+    if entries and f"{_ROWS}value" in entries[0]:
+        rows = _rows(str(relation), entries[0][f"{_ROWS}value"])
+        entries = [_with_rows(entry, rows) for entry in entries]
+    for entry in entries:
+        # The column `before` is a struct of the whole row. In one line it is so wide that the
+        # descriptions of the columns are beyond the edge of the page.
+        yield {**entry, "column_type": re.sub(r",\s*", ", ", str(entry["column_type"]))}
 
 
 def _with_rows(column: dict[str, Any], rows: int | None) -> dict[str, Any]:

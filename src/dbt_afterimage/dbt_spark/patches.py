@@ -1,20 +1,21 @@
 """Adds to dbt-spark's adapter class: Python models, methods that macros call, a readable catalog.
 
-dbt-spark 1.11 can submit Python models to Databricks only. Under ``method: session`` Spark runs in
-the dbt process, so a Python model can run right there.
+docs/internals/plugin.md says what is changed, why, and what breaks when dbt changes it. Adapters
+that inherit from dbt-spark's, such as Databricks', keep the behaviour that they inherit, and so
+does dbt-spark's own under another `method` than `session`.
 """
 
 from __future__ import annotations
 
-import copy
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from dbt.adapters.spark import impl
 from dbt.adapters.spark.connections import SparkConnectionMethod
 
-from dbt_afterimage.dbt_spark.catalog import make_catalog_readable
-from dbt_afterimage.dbt_spark.macro_api import METHODS
+from dbt_afterimage.dbt_spark.catalog import readable_columns
+from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
 from dbt_afterimage.dbt_spark.session import start_sessions_quietly
 
@@ -27,13 +28,21 @@ def extend_spark_adapter() -> None:
     """Extend ``SparkAdapter`` in place. Calling it again changes nothing."""
     with _extending:
         adapter = impl.SparkAdapter
-        if getattr(adapter, _MARK, False):
+        # not inherited: the class, not one of its bases, was extended
+        if _MARK in vars(adapter):
             return
         _add_python_submission(adapter)
-        _add_methods(adapter)
-        make_catalog_readable(adapter)
+        _make_catalog_readable(adapter)
+        _add_macro_api(adapter)
         start_sessions_quietly()
         setattr(adapter, _MARK, True)
+
+
+def _runs_in_session(adapter: Any) -> bool:
+    """Whether this is dbt-spark's own adapter, and Spark runs in the dbt process."""
+    if type(adapter) is not impl.SparkAdapter:
+        return False
+    return bool(adapter.config.credentials.method == SparkConnectionMethod.SESSION)
 
 
 def _add_python_submission(adapter: type[Any]) -> None:
@@ -41,25 +50,33 @@ def _add_python_submission(adapter: type[Any]) -> None:
     helpers = adapter.python_submission_helpers.fget
 
     def default_python_submission_method(self: Any) -> str:
-        if self.config.credentials.method == SparkConnectionMethod.SESSION:
-            return SUBMISSION_METHOD
-        return str(default_method(self))
+        return SUBMISSION_METHOD if _runs_in_session(self) else str(default_method(self))
 
     def python_submission_helpers(self: Any) -> dict[str, Any]:
+        if not _runs_in_session(self):
+            return dict(helpers(self))
         return {**helpers(self), SUBMISSION_METHOD: SessionPythonJobHelper}
 
     adapter.default_python_submission_method = property(default_python_submission_method)
     adapter.python_submission_helpers = property(python_submission_helpers)
 
 
-def _add_methods(adapter: type[Any]) -> None:
-    # AdapterMeta collects what Jinja may call when the class is made; for methods that come later
-    # its two collections are extended by hand. Nothing is called while dbt parses.
-    for name, (method, while_parsing) in METHODS.items():
-        setattr(adapter, name, method)
-        adapter._available_ = adapter._available_ | {name}
-        adapter._parse_replacements_ = {
-            **adapter._parse_replacements_,
-            # a copy: what one macro puts into it is nothing to the next
-            name: lambda *args, _answer=while_parsing, **kwargs: copy.copy(_answer),
-        }
+def _make_catalog_readable(adapter: type[Any]) -> None:
+    columns_for_catalog = adapter._get_columns_for_catalog
+
+    def _get_columns_for_catalog(self: Any, relation: Any) -> Iterator[dict[str, Any]]:
+        columns = columns_for_catalog(self, relation)
+        return readable_columns(relation, columns) if _runs_in_session(self) else columns
+
+    adapter._get_columns_for_catalog = _get_columns_for_catalog
+
+
+def _add_macro_api(adapter: type[Any]) -> None:
+    # AdapterMeta collects what macros may call when the class is made; for what comes later its two
+    # collections are extended here. Under every method: check_session says which one is allowed.
+    adapter.afterimage = property(MacroApi)
+    adapter._available_ = adapter._available_ | {"afterimage"}
+    adapter._parse_replacements_ = {
+        **adapter._parse_replacements_,
+        "afterimage": ParsingMacroApi(),
+    }

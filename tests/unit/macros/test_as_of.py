@@ -18,7 +18,7 @@ ORDER = "valid_from_seq <= '{0}' and (valid_to_seq > '{0}' or valid_to_seq is nu
 
 def as_of(at: Any) -> str:
     render = MacroRenderer(
-        adapter=SimpleNamespace(afterimage_moment_kind=moment_kind),
+        adapter=SimpleNamespace(afterimage=SimpleNamespace(moment_kind=moment_kind)),
         _settings_of_relation=lambda relation: {
             "system": "qlik_change_table",
             "change_seq_form": "35 digits",

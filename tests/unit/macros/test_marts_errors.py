@@ -75,7 +75,7 @@ def test_the_guard_looks_at_keep_deleted_first(built: list[str], keep_deleted: b
     render = MacroRenderer(
         _raw_columns=lambda relation: [{"name": name} for name in columns[str(relation)]],
         _settings_of=lambda _: settings(keep_deleted=keep_deleted),
-        adapter=SimpleNamespace(afterimage_fit_mart=fit_mart),
+        adapter=SimpleNamespace(afterimage=SimpleNamespace(fit_mart=fit_mart)),
         model=SimpleNamespace(name="orders_current"),
     )
     with pytest.raises(CompilationError, match="was built with `keep_deleted"):
@@ -110,6 +110,6 @@ def test_change_activity_of_something_that_is_no_list(tables: Any) -> None:
     parts = [
         "`tables` of change_activity",
         f"got {tables}",
-        "change_activity(['orders', 'invoices'",
+        "Fix: write change_activity(['orders', 'invoices'",
     ]
     assert [part for part in parts if part not in message] == []

@@ -63,7 +63,9 @@ def stage(
         _raw_columns=lambda relation: [{"name": "id", "data_type": "int"}] if is_landed else [],
         _settings=settings_of,
         adapter=SimpleNamespace(
-            afterimage_describe_missing=lambda relation: f"{relation.identifier} does not exist."
+            afterimage=SimpleNamespace(
+                describe_missing=lambda relation: f"{relation.identifier} does not exist."
+            )
         ),
     )
     return normalised(str(render("stage_soliddb_table", "branch", "people", log="the_log")))

@@ -201,7 +201,9 @@ def test_a_table_that_does_not_exist_is_no_table_without_headers() -> None:
         _raw_columns=lambda relation: [],
         _settings=lambda source_name, name: parse_settings(entry),
         adapter=SimpleNamespace(
-            afterimage_describe_missing=lambda relation: f"{relation} does not exist: it is not."
+            afterimage=SimpleNamespace(
+                describe_missing=lambda relation: f"{relation} does not exist: it is not."
+            )
         ),
     )
     with pytest.raises(CompilationError) as caught:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_afterimage.demo.soliddb.generate import BankData, generate_bank
-from dbt_afterimage.demo.soliddb.tables import TABLES
+from afterimage_demo.soliddb.generate import BankData, generate_bank
+from afterimage_demo.soliddb.tables import TABLES
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt_afterimage.demo.soliddb.encoding import (
+from afterimage_demo.soliddb.encoding import (
     encode_value,
     frame_engine,
     frame_length_prefixed,

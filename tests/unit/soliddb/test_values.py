@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbt_afterimage.demo.soliddb.encoding import encode_value
+from afterimage_demo.soliddb.encoding import encode_value
 from dbt_afterimage.sources.soliddb import value_columns as types
 from dbt_afterimage.sources.soliddb.value_columns import Column
 from dbt_afterimage.sources.soliddb.values import UnsupportedTypeError, ValueFormatError, decoder_of

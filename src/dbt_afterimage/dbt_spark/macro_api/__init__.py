@@ -1,0 +1,5 @@
+"""What macros call on the adapter, by subject."""
+
+from dbt_afterimage.dbt_spark.macro_api import ingest, maintenance, progress, settings, tables
+
+__all__ = ["ingest", "maintenance", "progress", "settings", "tables"]

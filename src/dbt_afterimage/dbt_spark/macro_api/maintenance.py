@@ -1,0 +1,56 @@
+"""Storage maintenance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt.adapters.events.logging import AdapterLogger
+
+from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
+from dbt_afterimage.dbt_spark.macro_api.tables import table_format
+from dbt_afterimage.errors import ConcurrentRunError
+
+logger = AdapterLogger("afterimage")
+
+
+@macro_method(while_parsing="")
+def compact(adapter: Any, relation: Any, keep_days: int, max_files: int) -> str:
+    """Compact a table; returns what was done, in words.
+
+    Args:
+        adapter: dbt's adapter.
+        relation: the table.
+        keep_days: states of the table stay readable so long.
+        max_files: so many data files are rewritten at most.
+
+    Raises:
+        DbtRuntimeError: an argument cannot be, or another run wrote to the table.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.storage.compaction import CompactError, Limits
+    from dbt_afterimage.storage.compaction import compact as compact_table
+
+    session = SparkSession.builder.getOrCreate()
+    with dbt_errors(ConcurrentRunError, CompactError):
+        limits = Limits(max_files=max_files, keep_days=keep_days)
+        return compact_table(session, str(relation), table_format(adapter), limits)
+
+
+@macro_method()
+def tend(adapter: Any, relation: Any) -> None:
+    """Compact a small table that every run adds files to, once they are many.
+
+    Args:
+        adapter: dbt's adapter.
+        relation: the table.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.storage.compaction import compact_if_needed
+
+    session = SparkSession.builder.getOrCreate()
+    with dbt_errors():
+        told = compact_if_needed(session, str(relation), table_format(adapter))
+    if told:
+        logger.info(f"{relation.identifier}: {told}")

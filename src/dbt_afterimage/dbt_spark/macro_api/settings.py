@@ -1,0 +1,49 @@
+"""Settings of source tables, and what follows from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt_afterimage.dbt_spark.macro_api.registry import macro_method
+from dbt_afterimage.settings import SettingsError, parse_settings, positions
+from dbt_afterimage.settings import moment_kind as kind_of_moment
+
+
+@macro_method(while_parsing={})
+def settings(adapter: Any, source: Any) -> dict[str, Any]:
+    """Validated settings of one source table, all defaults filled in.
+
+    Args:
+        adapter: dbt's adapter.
+        source: the table's entry in dbt's graph (a source definition as a mapping).
+
+    Returns:
+        The settings by name, with ``declared_columns`` (name and data_type) of the entry's columns.
+
+    Raises:
+        DbtRuntimeError: a setting is missing, misspelt or not allowed; names table, key and cure.
+    """
+    try:
+        return parse_settings(source)
+    except SettingsError as error:
+        raise DbtRuntimeError(str(error)) from error
+
+
+@macro_method()
+def moment_kind(adapter: Any, text: str, system: str) -> str | None:
+    """What names a moment: `change_seq`, `timestamp`, or None for text that is neither.
+
+    Args:
+        adapter: dbt's adapter.
+        text: the moment.
+        system: the system whose positions are meant.
+    """
+    return kind_of_moment(text, system)
+
+
+@macro_method(while_parsing="")
+def before_look_back_sql(adapter: Any, settings: Any, seq: str) -> str:
+    """SQL: the greatest position that the look-back from a change_seq no longer covers, or ''."""
+    return positions(settings).before_look_back_sql(seq)

@@ -1,0 +1,294 @@
+"""Tables of the project: what they have, and how they are created and written to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
+from dbt_afterimage.errors import ConcurrentRunError, explained
+from dbt_afterimage.storage.descriptions import describe_columns
+from dbt_afterimage.storage.schema_contract import GuardError, Origin, Wanted
+from dbt_afterimage.storage.schema_evolution import alter_table, check_table, column_types
+
+
+@macro_method(while_parsing="iceberg")
+def table_format(adapter: Any) -> str:
+    """Table format of the target's default catalog: `iceberg` or `delta`.
+
+    The first thing that every command asks for, so it also says where Spark must be.
+
+    Raises:
+        DbtRuntimeError: Spark is elsewhere than in this process; or the catalog is neither, and
+            history needs MERGE, which plain Parquet lacks.
+    """
+    from pyspark.sql import SparkSession
+
+    method = str(adapter.config.credentials.method.value)
+    if method != "session":
+        raise DbtRuntimeError(
+            f"The target's `method` is {method}; allowed: session. This project works in the Spark "
+            "session of the dbt process, and under another method there is none. Cure: take a "
+            "target with `method: session`; profiles.yml.example has one for a cluster."
+        )
+    session = SparkSession.getActiveSession()
+    parameters = adapter.config.credentials.server_side_parameters
+
+    def setting(name: str, default: str) -> str:
+        value = session.conf.get(name, default) if session else parameters.get(name, default)
+        return str(value)
+
+    catalog = setting("spark.sql.defaultCatalog", "spark_catalog")
+    implementation = setting(f"spark.sql.catalog.{catalog}", "Spark's own session catalog")
+    for known in ("iceberg", "delta"):
+        if known in implementation.lower():
+            return known
+    raise DbtRuntimeError(
+        f"The target's default catalog `{catalog}` is {implementation}; its tables cannot be "
+        "merged into. Allowed: an Iceberg or a Delta catalog. Cure: take one from "
+        "profiles.yml.example."
+    )
+
+
+@macro_method(while_parsing="")
+def table_options(adapter: Any) -> str:
+    """What `create table` says of the format, for tables that a macro makes: `table_options`."""
+    from dbt_afterimage.storage import create
+
+    return create.table_options(table_format(adapter))
+
+
+@macro_method(while_parsing=[])
+def columns(adapter: Any, relation: Any) -> list[dict[str, str]]:
+    """Columns of a table or view, `name` and `data_type`; none where there is no such.
+
+    Args:
+        adapter: dbt's adapter.
+        relation: the table or view.
+    """
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.storage.missing_relation import is_missing
+
+    session = SparkSession.builder.getOrCreate()
+    try:
+        types = column_types(session.table(str(relation)).schema)
+    except AnalysisException as error:
+        if is_missing(error):
+            return []
+        raise DbtRuntimeError(explained(str(error))) from error
+    return [{"name": name, "data_type": kind} for name, kind in types.items()]
+
+
+@macro_method(while_parsing="")
+def describe_missing(adapter: Any, relation: Any) -> str:
+    """That a relation does not exist, where it was looked for, and similar names there.
+
+    Args:
+        adapter: dbt's adapter.
+        relation: the table or view.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.storage import missing_relation
+
+    return missing_relation.describe_missing(SparkSession.builder.getOrCreate(), str(relation))
+
+
+@macro_method()
+def create_table(
+    adapter: Any,
+    relation: Any,
+    select: str,
+    descriptions: dict[str, str],
+    partition_by: list[str],
+    properties: dict[str, str],
+) -> None:
+    """`create or replace table ... as select`, with a comment on each column, in one commit.
+
+    SQL has no place for column comments in such a statement, and one `alter` per column afterwards
+    is one commit each.
+
+    Args:
+        adapter: dbt's adapter.
+        relation: the table.
+        select: the statement that yields its rows.
+        descriptions: column name -> description.
+        partition_by: columns.
+        properties: table properties, the table's `comment` among them.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.storage.create import table_writer
+
+    session = SparkSession.builder.getOrCreate()
+    with dbt_errors():
+        rows = describe_columns(session.sql(select), descriptions)
+        format_of_table = table_format(adapter)
+        writer = table_writer(
+            rows, str(relation), format_of_table, partition_by, properties, gather=False
+        )
+        writer.createOrReplace()
+
+
+@macro_method()
+def append(adapter: Any, relation: Any, select: str, after: str | None) -> None:
+    """Append a batch to a mart, unless another run has done so; one commit.
+
+    Args:
+        adapter: dbt's adapter.
+        relation: the table.
+        select: the statement that yields the rows.
+        after: the greatest `recorded_at` of the table when the statement was planned, or None.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.storage.append import append_once
+
+    session = SparkSession.builder.getOrCreate()
+    with dbt_errors(ConcurrentRunError):
+        rows = session.sql(select)
+        append_once(session, str(relation), rows, table_format(adapter), after)
+
+
+@macro_method()
+def state(adapter: Any, relation: Any) -> str | None:
+    """What `publish` takes as `after`: names what a table holds now."""
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.storage.publish import current_version
+
+    session = SparkSession.builder.getOrCreate()
+    return current_version(session, str(relation), table_format(adapter))
+
+
+@macro_method(while_parsing="")
+def keep(adapter: Any, select: str) -> str:
+    """The name of a view of rows that are worked out now, once; `publish` frees them.
+
+    Args:
+        adapter: dbt's adapter.
+        select: the statement that yields the rows.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.storage.checkpoint import keep_by_name
+
+    with dbt_errors():
+        return keep_by_name(SparkSession.builder.getOrCreate().sql(select))
+
+
+@macro_method()
+def publish(
+    adapter: Any,
+    relation: Any,
+    select: str,
+    identity: list[str],
+    where: str,
+    after: str | None,
+    kept: list[str],
+) -> None:
+    """Take rows out of a mart and put rows in; readers see all of it or nothing.
+
+    Args:
+        adapter: dbt's adapter.
+        relation: the table.
+        select: the statement that yields the rows, with `_write_action`.
+        identity: columns that tell which row is meant.
+        where: condition on `target`, the table; "" for none.
+        after: of `state`, taken before the batch was looked at.
+        kept: of `keep`, what the statement reads; freed, whatever happens.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.storage.checkpoint import release_name
+    from dbt_afterimage.storage.mart_batch import MartBatch
+    from dbt_afterimage.storage.publish import publish as publish_batch
+
+    session = SparkSession.builder.getOrCreate()
+    try:
+        with dbt_errors(ConcurrentRunError):
+            batch = MartBatch(session.sql(select), identity, where, after)
+            publish_batch(session, str(relation), batch, table_format(adapter))
+    finally:
+        for name in kept:
+            release_name(name)
+
+
+@macro_method()
+def make_room_for_view(adapter: Any, statement: str) -> None:
+    """Let the metastore hold a view, however long its text is.
+
+    Args:
+        adapter: dbt's adapter.
+        statement: the view's `create` statement.
+
+    Raises:
+        DbtRuntimeError: the metastore is an embedded one that cannot be altered.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.dbt_spark import long_views
+
+    with dbt_errors(long_views.LongViewError):
+        long_views.make_room_for_view(SparkSession.builder.getOrCreate(), statement)
+
+
+@macro_method(while_parsing={})
+def mart_properties(adapter: Any, settings: Any, is_tracking: bool) -> dict[str, str]:
+    """Table properties of a mart, from which a later run tells whether it can go on with it.
+
+    Args:
+        adapter: dbt's adapter.
+        settings: the settings of its source table.
+        is_tracking: its rows depend on `track` and `ignore`.
+    """
+    return _origin(settings, is_tracking).properties()
+
+
+@macro_method()
+def fit_mart(adapter: Any, relation: Any, upstream: Any, expected: Any) -> None:
+    """Alter an existing mart to what a run wants to write; stops where that cannot be done.
+
+    Args:
+        adapter: dbt's adapter.
+        relation: the mart.
+        upstream: the relation that it is made from, which has its data columns.
+        expected: what `_mart_expectations` says of it.
+
+    Raises:
+        DbtRuntimeError: the mart cannot be written to; nothing was.
+    """
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.getOrCreate()
+    settings = expected["settings"]
+    data = {
+        name: kind
+        for name, kind in column_types(session.table(str(upstream)).schema).items()
+        if name not in expected["left_out"]
+        and (expected["only"] is None or name in expected["only"])
+    }
+    wanted = Wanted(
+        table=str(relation),
+        source_table=settings["source_table"],
+        upstream=str(upstream),
+        origin=_origin(settings, expected["is_tracking"]),
+        own=expected["own"],
+        data=data,
+        copies=expected["copies"],
+        anew=f"build the table anew: dbt run --full-refresh --select {expected['model']}+",
+        retype="restore the type upstream",
+    )
+    try:
+        changes = check_table(session, wanted)
+    except GuardError as error:
+        raise DbtRuntimeError(str(error)) from error
+    alter_table(session, str(relation), changes, table_format(adapter))
+
+
+def _origin(settings: Any, is_tracking: bool) -> Origin:
+    tracking = {"track": settings["track"], "ignore": settings["ignore"]}
+    return Origin(settings["key"], tracking if is_tracking else None)
