@@ -17,7 +17,7 @@
     {%- if built != settings.keep_deleted -%}
         {{ exceptions.raise_compiler_error(
             "`current`: " ~ target_relation ~ " was built with `keep_deleted: " ~ built | lower ~ "`, and the setting of its"
-            ~ " source table is now " ~ settings.keep_deleted | lower ~ ". Nothing was written. Cure: build it anew with"
+            ~ " source table is now " ~ settings.keep_deleted | lower ~ ". Nothing was written. Fix: build it anew with"
             ~ " dbt run --full-refresh --select " ~ model.name ~ ", or set `keep_deleted` back."
         ) }}
     {%- endif -%}

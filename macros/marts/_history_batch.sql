@@ -125,7 +125,7 @@ where {{ where }}
         {{ exceptions.raise_compiler_error(
             model.name ~ ": a truncate of " ~ table.log ~ " has a `truncate_scope` with the column `" ~ name
             ~ "`, which the table lacks, so which rows it ended cannot be told. Allowed: " ~ table.columns | join(', ')
-            ~ ". Cure: correct `truncate_scope` in the staging model."
+            ~ ". Fix: correct `truncate_scope` in the staging model."
         ) }}
     {%- endfor -%}
     {{ return(names | sort) }}

@@ -15,7 +15,7 @@
     {%- if may_replay and not later.loads -%}
         {%- set given = _history_given_by(table, later, none, []) -%}
         {#- worked out once: what is looked at here is what the batch is built from, and joins it several times -#}
-        {%- set keys = adapter.afterimage.keep(_history_replayed_keys(target_relation, table, found, later, given, is_new)) -%}
+        {%- set keys = adapter.afterimage.checkpoint(_history_replayed_keys(target_relation, table, found, later, given, is_new)) -%}
         {%- do decision.update({'kept': [keys]}) -%}
         {%- set look = run_query(
             "select count_if(_from_seq is null), count(*), to_json(array_distinct(flatten(collect_set(_unknown_columns)))) from "
@@ -51,7 +51,7 @@
     {%- endif -%}
     {%- if given.replays -%}
         {#- read once, with all its columns: what stood is among what may change -#}
-        {%- set stored = adapter.afterimage.keep(_history_stored_versions(target_relation, table, given)) -%}
+        {%- set stored = adapter.afterimage.checkpoint(_history_stored_versions(target_relation, table, given)) -%}
         {%- do decision.kept.append(stored) -%}
         {%- do given.update({'stored': stored, 'seeds': _history_standing_versions(stored)}) -%}
     {%- endif -%}

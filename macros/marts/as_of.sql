@@ -29,7 +29,7 @@
     {{ exceptions.raise_compiler_error(
         "`as_of` of " ~ relation ~ ": `at` is '" ~ at ~ "'. Allowed: a UTC timestamp such as '2026-03-02 12:00:00'; a"
         ~ " change_seq, " ~ settings.change_seq_form ~ " in quotes; or an SQL expression that yields a timestamp, such as"
-        ~ " \"current_timestamp() - interval 7 days\". Cure: correct it."
+        ~ " \"current_timestamp() - interval 7 days\". Fix: correct it."
     ) }}
 {% endmacro %}
 

@@ -40,7 +40,7 @@ where is_current
     {%- for name in settings.key + data if name | lower in _deletion_columns(settings) -%}
         {{ exceptions.raise_compiler_error(
             "`current`: the source table of " ~ model.name ~ " has a column `" ~ name ~ "`, a name that `keep_deleted: true`"
-            ~ " adds. Cure: leave the setting out, or rename the column in a view over the raw table, and declare that view"
+            ~ " adds. Fix: leave the setting out, or rename the column in a view over the raw table, and declare that view"
             ~ " as the source."
         ) }}
     {%- endfor -%}

@@ -9,7 +9,7 @@
         {%- do _check_keep_deleted(target_relation, inputs[0], _settings_of(model)) -%}
     {%- endif -%}
     {%- if _is_of_one_table(mart) -%}
-        {%- do adapter.afterimage.fit_mart(target_relation, inputs[0], _mart_expectations(mart, inputs)) -%}
+        {%- do adapter.afterimage.evolve_mart_schema(target_relation, inputs[0], _mart_expectations(mart, inputs)) -%}
     {%- endif -%}
 {% endmacro %}
 

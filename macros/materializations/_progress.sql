@@ -46,7 +46,7 @@
     {%- endset -%}
     {%- do run_query(statement) -%}
     {#- each model of a run adds a file, and each run reads them all -#}
-    {%- do adapter.afterimage.tend(_progress_relation()) -%}
+    {%- do adapter.afterimage.compact_if_needed(_progress_relation()) -%}
 {% endmacro %}
 
 
@@ -65,7 +65,7 @@
 
 {# What they had applied when the command began, and have not changed since: {recorded_at}, none where that is not known. #}
 {% macro _noted_at_start(mart, inputs) %}
-    {{ return(adapter.afterimage.noted_at_start(
+    {{ return(adapter.afterimage.cached_progress(
         _progress_relation(), _noted_names([mart] + inputs)
     )) }}
 {% endmacro %}
@@ -127,7 +127,7 @@
         "insert into " ~ _progress_relation() ~ " values ('" ~ noted_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
         ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp), " ~ texts[3] ~ ", null, null)"
     ) -%}
-    {%- do adapter.afterimage.forget_noted(noted_name) -%}
+    {%- do adapter.afterimage.drop_cached_progress(noted_name) -%}
 {% endmacro %}
 
 
@@ -142,5 +142,5 @@
             {%- do names.append(_noted_name(_relation_of(node))) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- do adapter.afterimage.forget_progress(_progress_relation(), names) -%}
+    {%- do adapter.afterimage.reset_progress(_progress_relation(), names) -%}
 {% endmacro %}

@@ -7,7 +7,7 @@
     - `rows` to append to a table whose last batch was `after`
     - `source`, rows that come and go, told by `identity`, where the table meets the condition `where`; `after` is the state
       of the table before anything was looked at, so what another run writes from there on is noticed; `kept` are names of
-      rows that `source` reads, if any, see `adapter.afterimage.keep`
+      rows that `source` reads, if any, see `adapter.afterimage.checkpoint`
     - a `statement`
     Why not dbt-spark's incremental: its MERGE has neither conditions nor deletes, and its source is a temporary
     view that is evaluated more than once.

@@ -39,7 +39,7 @@
     {%- for name in models or [] if name not in known -%}
         {{ exceptions.raise_compiler_error(
             "`compact`: no table of afterimage is the model `" ~ name ~ "`. Allowed: " ~ known | sort | join(', ')
-            ~ ". Nothing was done. Cure: correct `models`."
+            ~ ". Nothing was done. Fix: correct `models`."
         ) }}
     {%- endfor -%}
     {{ return(relations if models is not none else relations + [_progress_relation()]) }}

@@ -32,7 +32,7 @@
     {%- endfor -%}
     {%- if not tracking -%}
         {{ exceptions.raise_compiler_error(
-            "`land_openedge`: source " ~ source_name ~ " has no table `_Cdc-Change-Tracking`. Cure: declare it, with"
+            "`land_openedge`: source " ~ source_name ~ " has no table `_Cdc-Change-Tracking`. Fix: declare it, with"
             ~ " `identifier: cdc_change_tracking` to land it under another name."
         ) }}
     {%- endif -%}

@@ -17,7 +17,7 @@
         {%- if invocation_args_dict.get('empty') -%}
             {{ exceptions.raise_compiler_error(
                 "`check_session`: --empty is given. A run without rows would be noted as one that has read all there is."
-                ~ " Nothing was written. Cure: leave --empty out; a run on the raw tables of a test schema costs what they hold."
+                ~ " Nothing was written. Fix: leave --empty out; a run on the raw tables of a test schema costs what they hold."
             ) }}
         {%- endif -%}
         {%- do _check_letters() -%}
@@ -39,7 +39,7 @@
         {%- if name != name | lower and node.config.materialized != 'ephemeral' -%}
             {{ exceptions.raise_compiler_error(
                 "`check_session`: " ~ node.unique_id ~ " is built as " ~ name ~ ", which has capital letters; the next run would not"
-                ~ " find it. Nothing was written. Cure: small letters in `schema` of the profile, and in the model's schema and name."
+                ~ " find it. Nothing was written. Fix: small letters in `schema` of the profile, and in the model's schema and name."
             ) }}
         {%- endif -%}
     {%- endfor -%}
@@ -57,7 +57,7 @@
                 "`check_session`: " ~ other.unique_id ~ " (" ~ other.schema ~ "." ~ other.alias ~ ") and " ~ node.unique_id
                 ~ " (" ~ node.schema ~ "." ~ node.alias ~ ") both have the alias `" ~ node.alias ~ "`, under which models note"
                 ~ " what they have applied: batches would be left out. Aliases of models with the materialization "
-                ~ kinds | join(', ') ~ " must differ, also between schemas. Nothing was written. Cure: give one of the two"
+                ~ kinds | join(', ') ~ " must differ, also between schemas. Nothing was written. Fix: give one of the two"
                 ~ " another `alias`, or another name."
             ) }}
         {%- endif -%}

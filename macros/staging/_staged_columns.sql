@@ -18,7 +18,7 @@
     {%- for name in names if name | lower in reserved -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ table ~ " has a data column `" ~ name ~ "`, and the change-event contract gives that"
-            ~ " name to a column of its own. Cure: put a view over the table that renames the column and keeps the order of"
+            ~ " name to a column of its own. Fix: put a view over the table that renames the column and keeps the order of"
             ~ " the columns, and declare the view as the source table."
         ) }}
     {%- endfor -%}

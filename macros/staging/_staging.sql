@@ -5,12 +5,12 @@
     {%- if base and not settings.base -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: `base='" ~ base ~ "'` is given, and the settings of table " ~ table ~ " have no `base`."
-            ~ " Cure: add `base: {kind: frozen}` (or `live`) to its `meta.afterimage`, or take the argument out."
+            ~ " Fix: add `base: {kind: frozen}` (or `live`) to its `meta.afterimage`, or take the argument out."
         ) }}
     {%- elif settings.base and not base -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: the settings of table " ~ table ~ " have a `base`, and the staging model names no base table."
-            ~ " Cure: add the argument, for example `base='orders'`, or take `base` out of its `meta.afterimage`."
+            ~ " Fix: add the argument, for example `base='orders'`, or take `base` out of its `meta.afterimage`."
         ) }}
     {%- endif -%}
 {% endmacro %}
@@ -127,7 +127,7 @@ xxhash64( /* of columns {{ local_md5(tojson(raw_columns)) }} */
     {%- if 'map<' in type or 'variant' in type -%}
         {{ exceptions.raise_compiler_error(
             "`_record_hash`: the raw column `" ~ name ~ "` is " ~ data_type ~ ". Spark can neither hash nor compare"
-            ~ " maps and variants. Cure: read the table through a view that makes it text, with to_json for example."
+            ~ " maps and variants. Fix: read the table through a view that makes it text, with to_json for example."
         ) }}
     {%- endif -%}
     {%- set decimal = modules.re.match('decimal\\(\\d+,(\\d+)\\)', type) -%}
@@ -201,7 +201,7 @@ select * from final
     {%- if not columns -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: base table " ~ source_name ~ "." ~ base ~ " has none of the data columns of its change table."
-            ~ " Its columns: " ~ raw_names | join(', ') ~ ". Cure: correct the argument `base`."
+            ~ " Its columns: " ~ raw_names | join(', ') ~ ". Fix: correct the argument `base`."
         ) }}
     {%- endif -%}
 select

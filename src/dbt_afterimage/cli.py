@@ -108,7 +108,7 @@ def land_kafka(
     try:
         if bool(topic) == bool(pattern):
             raise OptionError(
-                f"--topic is {topic!r} and --pattern is {pattern!r}. Cure: give one of the two."
+                f"--topic is {topic!r} and --pattern is {pattern!r}. Fix: give one of the two."
             )
         if starting not in ("earliest", "latest"):
             raise OptionError(f"--starting is {starting!r}. Allowed: earliest, latest.")

@@ -45,18 +45,18 @@ class ConcurrentRunError(RuntimeError):
         """The error for a table."""
         return cls(
             f"{table}: another run wrote to it while this one was working. Nothing of this run was "
-            "written to it, nothing is lost or doubled. Cure: wait until the other run has ended "
+            "written to it, nothing is lost or doubled. Fix: wait until the other run has ended "
             "and run again; see to it that only one run at a time builds a table, for example by a "
             "concurrency limit of one in your scheduler."
         )
 
     @classmethod
-    def while_made_anew(cls, table: str) -> ConcurrentRunError:
+    def while_replaced(cls, table: str) -> ConcurrentRunError:
         """The error for a table that was replaced, and what another run had added with it."""
         return cls(
             f"{table}: another run wrote to it while this one made it anew. It stands as this run "
             "made it; the next run reads again what the other one had recorded, so nothing is "
-            "lost. But what was built from it meanwhile does not know that it was made anew. Cure: "
+            "lost. But what was built from it meanwhile does not know that it was made anew. Fix: "
             "wait until the other run has ended and run once more with --vars "
             "'{rebuild_changes: true}'; see to it that only one run at a time builds a table."
         )

@@ -18,7 +18,7 @@ _DURATION = re.compile(r"([0-9]+)\s+(second|minute|hour|day)s?")
 
 
 @dataclass(frozen=True)
-class Positions(ABC):
+class ChangeSequence(ABC):
     """The positions of one table: their form, and the look-back from one of them.
 
     Attributes:
@@ -114,7 +114,7 @@ class Positions(ABC):
 
 
 @dataclass(frozen=True)
-class NumberedPositions(Positions):
+class NumberedChangeSequence(ChangeSequence):
     """Positions that count changes; the look-back is a number of them."""
 
     look_back: int
@@ -138,7 +138,7 @@ class NumberedPositions(Positions):
 
 
 @dataclass(frozen=True)
-class OpenEdgePositions(NumberedPositions):
+class OpenEdgeChangeSequence(NumberedChangeSequence):
     """OpenEdge: `_Change-Sequence`, an int64 within one source table, padded with zeros."""
 
     widths: ClassVar[tuple[int, ...]] = (19,)
@@ -146,7 +146,7 @@ class OpenEdgePositions(NumberedPositions):
 
 
 @dataclass(frozen=True)
-class SolidDbPositions(NumberedPositions):
+class SolidDbChangeSequence(NumberedChangeSequence):
     """solidDB: LOGADDR as hex text; 20 bytes by the manual, 28 on newer servers."""
 
     widths: ClassVar[tuple[int, ...]] = (40, 56)
@@ -156,7 +156,7 @@ class SolidDbPositions(NumberedPositions):
 
 
 @dataclass(frozen=True)
-class QlikPositions(Positions):
+class QlikChangeSequence(ChangeSequence):
     """Qlik: 35 digits, YYYYMMDDhhmmss, hundredths, then a 19-digit counter (Change Tables page).
 
     Attributes:

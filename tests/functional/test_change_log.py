@@ -391,7 +391,7 @@ def test_conserved_names_the_position_to_backfill_from(make_table: MakeTable) ->
     }
 
 
-GAP_CURES = ["backfill_from", "load_id", "accept_gap: true", "allowed: fail, warn, ignore"]
+GAP_FIXES = ["backfill_from", "load_id", "accept_gap: true", "allowed: fail, warn, ignore"]
 
 
 @pytest.mark.parametrize("few", [100, 2])
@@ -447,7 +447,7 @@ def test_a_raw_table_that_was_purged_before_it_was_read(
     assert table.commits()[0] == commits[0]
     message = str(error.value)
     expected = [f"gap_{len(landed)}_changes", "`on_gap` is 'fail'", "Nothing was written", *places]
-    assert [part for part in [*expected, *GAP_CURES] if part not in message] == []
+    assert [part for part in [*expected, *GAP_FIXES] if part not in message] == []
     assert warnings == []
     table.run()
     assert len(table.changes()) == len(before) + 1
@@ -690,7 +690,7 @@ def test_on_reject_fail_writes_nothing_and_a_repaired_feed_goes_on(make_table: M
     table.land("- 0910 I 2 Bob", "- 0920 D -")
     with pytest.raises(RejectedRecordsError) as error:
         table.run(strict)
-    expected = ["strict_changes", "`on_reject` is `fail`", "null_key (1)", "0920 D -", "Cure: "]
+    expected = ["strict_changes", "`on_reject` is `fail`", "null_key (1)", "0920 D -", "Fix: "]
     assert [part for part in expected if part not in str(error.value)] == []
     assert (table.commits(), table.changes()) == (commits, ["0900 I 1 Ann"])
     table.purge("- 0920")
@@ -767,7 +767,7 @@ def test_a_rebuild_refuses_what_it_would_lose(make_table: MakeTable) -> None:
         table.purge(gone)
         with pytest.raises(RebuildError) as error:
             table.run({"base": {**base, "load_id": load_id}}, rebuild_changes=True)
-        parts += ["lossy_changes", "`rebuild_changes` is set", "Nothing was written", "Cure: "]
+        parts += ["lossy_changes", "`rebuild_changes` is set", "Nothing was written", "Fix: "]
         assert [part for part in parts if part not in str(error.value)] == []
     assert (table.changes(), table.commits()) == (changes, commits)
 

@@ -22,8 +22,8 @@ from dbt_afterimage.storage.formats import delta, format_named, iceberg
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import (
     Progress,
-    forget_progress,
     read_progress,
+    reset_progress,
     write_progress,
 )
 
@@ -84,7 +84,7 @@ def test_a_batch_that_another_run_has_recorded_is_refused(
     with pytest.raises(ConcurrentRunError, match="another run wrote to it") as caught:
         append_once(spark, table, ours, table_format, FIRST)
     assert TABLE in str(caught.value)
-    assert "Cure:" in str(caught.value)
+    assert "Fix:" in str(caught.value)
     assert ids(spark) == [1, 2, 3]
 
 
@@ -207,7 +207,7 @@ def test_what_is_noted_is_forgotten_while_other_models_note_something(
     def forget() -> None:
         for _ in range(4):
             write_progress(spark, PROGRESS, "people", Progress(SECOND, "2"))
-            forget_progress(spark, PROGRESS, "people")
+            reset_progress(spark, PROGRESS, "people")
 
     with ThreadPoolExecutor(2) as threads:
         for run in [threads.submit(note), threads.submit(forget)]:

@@ -93,10 +93,10 @@ def test_a_run_without_rows_is_refused(make_people: Callable[..., People]) -> No
     people = make_people("no_rows")
     people.land(COLUMNS, [record("080000", 1, "Ann")])
     message = people.dbt.error_of("run", "--empty")
-    assert "--empty is given" in message and "Cure: " in message
+    assert "--empty is given" in message and "Fix: " in message
 
 
 def test_a_schema_with_capital_letters_is_refused(make_people: Callable[..., People]) -> None:
     people = make_people("Capitals")
     message = people.dbt.error_of("run")
-    assert "Capitals.people_" in message and "capital letters" in message and "Cure: " in message
+    assert "Capitals.people_" in message and "capital letters" in message and "Fix: " in message

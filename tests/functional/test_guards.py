@@ -24,12 +24,12 @@ def test_a_changed_key_stops_the_run(people: People) -> None:
     people.declare()
     assert (
         "people.people_changes: the `key` of source table raw.people__ct is [id, name], and the "
-        "table was built with [id]. Nothing was written. Cure: restore the setting, or record the "
+        "table was built with [id]. Nothing was written. Fix: restore the setting, or record the "
         "log anew: dbt run --vars '{rebuild_changes: true}' --select people_changes."
     ) in of_log
     assert (
         "people.people_current: the `key` of source table raw.people__ct is [id, name], and the "
-        "table was built with [id]. Nothing was written. Cure: restore the setting, or build the "
+        "table was built with [id]. Nothing was written. Fix: restore the setting, or build the "
         "table anew: dbt run --full-refresh --select people_current+."
     ) in of_mart
 
@@ -63,7 +63,7 @@ def test_a_type_that_cannot_be_widened_stops_the_run(people: People) -> None:
         "people.people_changes: the column `fee` is decimal(9,2) in the table and decimal(9,4) "
         "in staging."
     ) in message
-    assert "Cure: give the column its old type as `data_type` in the source's `columns`" in message
+    assert "Fix: give the column its old type as `data_type` in the source's `columns`" in message
 
 
 def test_a_key_column_that_is_gone_stops_the_run(people: People) -> None:
@@ -85,7 +85,7 @@ def test_a_setting_that_names_no_column_stops_the_run(people: People) -> None:
             f"people.people_changes: the `{setting}` of source table raw.people__ct names `{name}`,"
             " which is none of its data columns: id, name, score, fee, city"
         ) in message
-        assert f"Did you mean `{right}`? Nothing was written. Cure: correct the name" in message
+        assert f"Did you mean `{right}`? Nothing was written. Fix: correct the name" in message
     # the source has no such column any more, but the log has it
     people.declare(ignore=["note"])
     people.dbt("run", "--select", "people_changes")
@@ -100,7 +100,7 @@ def test_a_table_of_another_version_stops_the_run(people: People) -> None:
     people.spark.sql(f"alter table {name} set tblproperties ('afterimage.layout' = '1')")
     assert (
         f"{name} was made by another version of this project: its layout is 99, and this version "
-        "writes layout 1. Nothing was written. Cure: go back to the version that made it, or build "
+        "writes layout 1. Nothing was written. Fix: go back to the version that made it, or build "
         "the table anew: dbt run --full-refresh --select people_current+."
     ) in message
 

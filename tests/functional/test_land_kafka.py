@@ -222,7 +222,7 @@ def test_a_topic_that_was_made_anew_is_refused(
     given = arguments(broker.address, topics=["shop.wishes"])
     message = project.error_of("run-operation", "land_kafka", "--args", given)
     assert "shop.wishes-0 up to offset 1001, and Kafka's last one is 1" in message
-    assert "Cure: land it into another table" in message
+    assert "Fix: land it into another table" in message
     spark.sql("delete from raw_kafka.messages where topic = 'shop.wishes'")
 
 

@@ -240,7 +240,7 @@ def test_a_new_field_and_a_table_that_is_gone(
     before = landed(spark)
     message = project.error_of(*landing())
     plant.run(CREATE_ITEMS)
-    for part in ("table CDC_Item", "landed.cdc_item", "Cure: ", "landed.cdc_work_order: 1"):
+    for part in ("table CDC_Item", "landed.cdc_item", "Fix: ", "landed.cdc_work_order: 1"):
         assert part in message
     assert landed(spark) == {name: [*sequences, 33] for name, sequences in before.items()}
     notes = spark.table("landed.cdc_work_order").select("`_Change-Sequence`", "note").collect()
@@ -258,7 +258,7 @@ def test_a_policy_that_begins_anew(spark: SparkSession, plant: Plant, project: D
     # a run later too, when the new policy's rows are no longer new
     for _ in range(2):
         message = project.error_of(*landing())
-        for part in ("CDC_Work-Order", "begun anew", "come to 33", "second", "at 1", "Cure: "):
+        for part in ("CDC_Work-Order", "begun anew", "come to 33", "second", "at 1", "Fix: "):
             assert part in message
         # the tracking table is complete, also for the table at level 1, which has no other guard
         tracking = sorted([*before["change_tracking"], 1, 2, 3, 31])
@@ -269,7 +269,7 @@ def test_a_policy_that_begins_anew(spark: SparkSession, plant: Plant, project: D
 def test_both_policies_have_tables_of_their_own(
     spark: SparkSession, plant: Plant, project: DbtProject
 ) -> None:
-    """The cure of the error before: what the first policy had left is landed, and the second's."""
+    """The fix of the error before: what the first policy had left is landed, and the second's."""
     file = project.path / "models" / "sources.yml"
     declared = yaml.safe_load(file.read_text(encoding="utf-8"))
     (source,) = declared["sources"]
@@ -311,5 +311,5 @@ def test_a_database_that_cannot_be_read(project: DbtProject) -> None:
 def test_a_source_without_a_tracking_table(project: DbtProject) -> None:
     arguments = yaml.safe_dump({"source_name": "elsewhere", "options": {}})
     message = project.error_of("run-operation", "land_openedge", "--args", arguments)
-    for part in ("`land_openedge`", "elsewhere", "`_Cdc-Change-Tracking`", "Cure: "):
+    for part in ("`land_openedge`", "elsewhere", "`_Cdc-Change-Tracking`", "Fix: "):
         assert part in message

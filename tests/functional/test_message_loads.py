@@ -174,7 +174,7 @@ def test_messages_that_were_purged_unread_stop_the_run(story: Story) -> None:
     story.project.spark.sql(f"{gone} = 2")
     only = ("run", "--select", "raw_loads_messages+")
     message = story.project.dbt.error_of(*only)
-    for part in ("late-0 from 2 to 2", "`on_gap` is 'fail'", "Nothing was written", "Cure: "):
+    for part in ("late-0 from 2 to 2", "`on_gap` is 'fail'", "Nothing was written", "Fix: "):
         assert part in message
     assert 21 not in [version[0] for version in story.history("late")]
     story.project.dbt(*only, accept_gap=True)

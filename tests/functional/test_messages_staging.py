@@ -283,7 +283,7 @@ def test_an_update_without_before_data_is_accepted_at_once(spark: SparkSession) 
     ]
     assert found == [
         ("U", "1.00", "accepted", None),
-        ("B", "1.00", "folded", None),
+        ("B", "1.00", "merged", None),
         ("U", "2.00", "accepted", None),
         ("B", "2.01", "rejected", "uncastable_value:fee"),
         ("U", "3.00", "accepted", None),
@@ -439,7 +439,7 @@ def test_another_key_than_the_primary_key_stops_the_run(
         staged(spark, [old, KEYED], {**BY_METADATA, "key": key})
     assert str(refused.value) == (
         f"Source table erp.people: `key` is [{', '.join(key)}], and the primary key in its newest "
-        "metadata message is [region, id]. Cure: set `key: [region, id]`; or, where another key is "
+        "metadata message is [region, id]. Fix: set `key: [region, id]`; or, where another key is "
         "meant, set `on_key_mismatch: warn` or `on_key_mismatch: ignore` on the table."
     )
 

@@ -339,7 +339,7 @@ def _versions(
 def _log_rows(paired: DataFrame) -> DataFrame:
     """The change log that the pairing leads to; nothing may be rejected or left to wait."""
     outcomes = {row["outcome"] for row in paired.select("outcome").distinct().collect()}
-    assert outcomes - {"folded"} == {ACCEPTED}
+    assert outcomes - {"merged"} == {ACCEPTED}
     log = paired.filter(F.col("outcome") == ACCEPTED).withColumns(
         {"recorded_at": F.col("changed_at"), "load_rows": F.lit(None).cast("bigint")}
     )

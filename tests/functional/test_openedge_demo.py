@@ -211,6 +211,6 @@ def test_a_sequence_that_begins_anew_stops_the_run(
         message = demo.error_of("run", "--select", "stg_openedge__deliveries+1")
     finally:
         spark.sql("delete from demo_raw.cdc_change_tracking where `_Change-Sequence` = 5")
-    for part in ("demo_openedge.cdc_deliveries", "has begun anew", policy, " 5", "Cure: "):
+    for part in ("demo_openedge.cdc_deliveries", "has begun anew", policy, " 5", "Fix: "):
         assert part in message
     assert spark.table(f"{demo.schema}.deliveries_changes").count() == before

@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.contract import STAGED_COLUMNS, ReservedColumnError
 from dbt_afterimage.change_log.full_load import decide_load, marker
-from dbt_afterimage.change_log.pairing import is_waiting_too_long, pair
+from dbt_afterimage.change_log.pairing import is_pending_too_long, pair
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.oracle.pairing import StagedRow
 from tests.oracle.pairing import pair as expected_pair
@@ -734,7 +734,7 @@ def test_data_columns_may_have_any_name(spark: SparkSession) -> None:
 @pytest.mark.parametrize("name", ["outcome", "Outcome", "recorded_at", "before", "load_rows"])
 def test_a_data_column_with_a_name_of_the_log_is_refused(spark: SparkSession, name: str) -> None:
     staged = staged_frame(spark, [record(1, "5 I 1 Ann")]).withColumnRenamed("name", name)
-    with pytest.raises(ReservedColumnError, match=f"`{name}`.*Cure: "):
+    with pytest.raises(ReservedColumnError, match=f"`{name}`.*Fix: "):
         pair(staged, None, ["id"])
 
 
@@ -742,7 +742,7 @@ def test_who_has_waited_too_long(spark: SparkSession) -> None:
     records = [record(0, text) for text in ("4 U 1 Bob", "5 B 1 Ann", "6 U 1 Bob", "3 I 1 Ann")]
     records += [record(0, "- I 1 Ann", "null_change_seq")]
     rows = pair(staged_frame(spark, records), None, ["id"])
-    late = rows.select("change_seq", is_waiting_too_long("000005").alias("is_late")).collect()
+    late = rows.select("change_seq", is_pending_too_long("000005").alias("is_late")).collect()
     assert {row["change_seq"]: bool(row["is_late"]) for row in late} == {
         "000003": False,
         "000004": True,
@@ -794,7 +794,7 @@ def compared(records: Sequence[Record], recorded: Sequence[Record], **options: A
     for rejected, reason in result.rejected:
         found["rejected", rejected.record_hash, reason] += 1
     for pending in result.pending:
-        found["waiting", pending.record_hash] += 1
+        found["pending", pending.record_hash] += 1
     found["duplicate"] = result.duplicates
     assert by_hash
     return +found
@@ -824,7 +824,7 @@ def of_product(rows: Iterable[Row]) -> dict[int, Counter[Any]]:
             of_stream[outcome, row["change_seq"], row["change_oper"], data, before] += 1
         elif outcome == "rejected":
             of_stream[outcome, row["record_hash"], row["reject_reason"]] += 1
-        elif outcome == "waiting":
+        elif outcome == "pending":
             of_stream[outcome, row["record_hash"]] += 1
         elif outcome == "duplicate":
             of_stream[outcome] += 1

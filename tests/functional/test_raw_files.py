@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.gaps import check_gap
 from dbt_afterimage.change_log.read import read
-from dbt_afterimage.sequence import SolidDbPositions
+from dbt_afterimage.sequence import SolidDbChangeSequence
 from dbt_afterimage.settings import parse_settings, positions
 from dbt_afterimage.sources.soliddb.raw import is_at, is_newer
 from dbt_afterimage.storage.local_relation import local_rows
@@ -91,7 +91,7 @@ def test_a_record_that_was_read_tells_that_nothing_was_purged(spark: SparkSessio
     )
     context = run_context(settings={"on_gap": "fail"})
     done = Progress(change_seq=f"{150:040X}")
-    check_gap(context, SolidDbPositions(0), staged, staged, done, None, f"{151:040X}")
+    check_gap(context, SolidDbChangeSequence(0), staged, staged, done, None, f"{151:040X}")
 
 
 def rows_read(frame: DataFrame) -> int:

@@ -50,7 +50,7 @@ class PeopleLog:
         log = self.log = SysLog()
         self.deliveries: list[list[dict[str, Any]]] = []
         self.rejected: dict[str, str] = {}
-        self.history_while_waiting: list[tuple[Any, ...]] = []
+        self.history_while_pending: list[tuple[Any, ...]] = []
         log.heartbeat()
         self.first_transaction()
         log.begin(START + timedelta(minutes=2), capture_off=True)
@@ -169,7 +169,7 @@ def project(
             )
         project.dbt("run", "--select", LOG + "+")
         if number == 1:
-            people.history_while_waiting = project.rows("people_history", "id, name")
+            people.history_while_pending = project.rows("people_history", "id, name")
     return project
 
 
@@ -254,8 +254,8 @@ def test_an_open_tail_and_a_table_without_catalogue_wait(
     project: SolidDbProject, people: PeopleLog
 ) -> None:
     # of the second delivery: the transactions before the one that writes to the new table
-    assert (6, "Fay") in people.history_while_waiting
-    assert (6, "Gus") not in people.history_while_waiting
+    assert (6, "Fay") in people.history_while_pending
+    assert (6, "Gus") not in people.history_while_pending
     assert len(project.rows("stg_soliddb__log_of_people where relation_id = 501", "1")) == 3
 
 

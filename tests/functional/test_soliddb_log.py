@@ -124,7 +124,7 @@ def test_an_unknown_record_id_is_refused_by_name(spark: SparkSession) -> None:
     message = str(caught.value)
     assert "Source table raw.sys_log: RECID 2 at LOGADDR 0000000000000001FFFFFFFF" in message
     assert "Known: 0 no data, 1 insert, 3 after image, 4 delete" in message
-    assert "Nothing was written. Cure:" in message
+    assert "Nothing was written. Fix:" in message
 
 
 @pytest.mark.parametrize("address", [None, b"", b"\1" * 19])
@@ -283,7 +283,7 @@ def test_a_log_that_lacks_the_commit_it_was_read_to_stops(spark: SparkSession) -
     message = str(caught.value)
     assert "the_log: the raw table raw.sys_log seems to have been purged" in message
     assert f"It was read up to LOGADDR {FIRST}, which is gone." in message
-    assert "Nothing was written. Cure: land the missing records again" in message
+    assert "Nothing was written. Fix: land the missing records again" in message
     check_log_gap(gap_context(accept_gap=True), raw, FIRST)
 
 

@@ -72,7 +72,7 @@ def test_a_table_that_is_renamed_back_stops(server: Server) -> None:
     server.commit((PEOPLE, 3))
     server.snapshot(PEOPLE, at=server.log.address)
     server.run()
-    with pytest.raises(CompilationError, match=r"renamed back\. Cure: set `relation_id`"):
+    with pytest.raises(CompilationError, match=r"renamed back\. Fix: set `relation_id`"):
         server.staged("PEOPLE")
     staged = server.staged("PEOPLE", relation_id=500)
     assert [row for row in staged if row[0] != "N"] == [("I", 1), ("I", 3)]
@@ -117,7 +117,7 @@ def test_a_table_that_was_filled_under_another_name_stops(server: Server) -> Non
         server.staged("PEOPLE")
     message = str(caught.value)
     assert "table PEOPLE, which source table raw.PEOPLE names, with the ids 500, 600" in message
-    assert "it has records of 500 after the first one of 600. Cure: set `relation_id`" in message
+    assert "it has records of 500 after the first one of 600. Fix: set `relation_id`" in message
     assert server.staged("PEOPLE", relation_id=500) == [("I", 1), ("T", None)]
     assert server.staged("PEOPLE", relation_id=600) == [("N", None), ("I", 2), ("N", None)]
 
@@ -169,7 +169,7 @@ def test_a_bare_name_that_two_schemas_have_stops(server: Server) -> None:
     message = str(caught.value)
     assert "(truncate table PEOPLE) has no RELID" in message
     assert "has a table of that name in the schemas A, B: which of them it concerns" in message
-    assert "Nothing was written. Cure: give the record the RELID of its table" in message
+    assert "Nothing was written. Fix: give the record the RELID of its table" in message
 
 
 def test_a_bare_name_means_the_table_that_is_left(server: Server) -> None:

@@ -10,7 +10,11 @@ from urllib.parse import urlparse
 
 import pytest
 
-from dbt_afterimage.storage.progress_cache import Noted, forget_noted, noted_at_start
+from dbt_afterimage.storage.progress_cache import (
+    CachedProgress,
+    cached_progress,
+    drop_cached_progress,
+)
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import LATER, MODELS, PEOPLE, PEOPLE_LATER, People, seq, start
 from tests.functional.project_files import write_files
@@ -130,8 +134,8 @@ def test_other_settings_read_the_raw_table_again(people: People) -> None:
 def test_what_models_had_noted_is_read_once_a_command(people: People) -> None:
     progress = f"{people.dbt.schema}.afterimage_progress"
 
-    def noted() -> Noted | None:
-        return noted_at_start(people.spark, progress, "people_history")
+    def noted() -> CachedProgress | None:
+        return cached_progress(people.spark, progress, "people_history")
 
     people.dbt("run")
     last = people.spark.sql(
@@ -145,5 +149,5 @@ def test_what_models_had_noted_is_read_once_a_command(people: People) -> None:
         "values ('people_history', timestamp '2999-01-01 00:00:00')"
     )
     assert noted() == found
-    forget_noted("people_history")
+    drop_cached_progress("people_history")
     assert noted() is None

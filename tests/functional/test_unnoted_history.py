@@ -21,7 +21,7 @@ def test_a_late_change_that_history_has_not_noted_does_not_replace_the_last_row(
     tmp_path: Path,
     table_format: str,
 ) -> None:
-    dbt = make_dbt_project(tmp_path, schema="unnoted")
+    dbt = make_dbt_project(tmp_path, schema="rows_after_progress")
     people = start(dbt, spark, table_format, MODELS)
     people.declare(keep_deleted=True)
     ann = [record(1, "I", 1, "Ann"), record(10, "B", 1, "Ann"), record(10, "U", 1, "Bea")]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_afterimage.change_log.gaps import check_gap
-from dbt_afterimage.sequence import QlikPositions
+from dbt_afterimage.sequence import QlikChangeSequence
 from dbt_afterimage.storage.progress import Progress
 from tests.run_contexts import run_context
 
@@ -26,7 +26,7 @@ from tests.run_contexts import run_context
 def test_a_gap_that_is_accepted_is_not_looked_for(changed: dict[str, Any]) -> None:
     context = run_context(settings={"on_gap": "fail"})
     tables: Any = None  # not touched
-    where = QlikPositions("15 minutes")
+    where = QlikChangeSequence("15 minutes")
     done = Progress("2026-03-02T10:00:00.000000", "2".ljust(35, "0"))
     with pytest.raises(AttributeError):
         check_gap(context, where, tables, tables, done, None, None)

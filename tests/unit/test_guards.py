@@ -10,9 +10,9 @@ import pytest
 
 from dbt_afterimage.storage.schema_contract import (
     Alterations,
-    GuardError,
     Origin,
-    Wanted,
+    SchemaContractError,
+    TargetSchema,
     alterations,
     holds,
     statements,
@@ -24,7 +24,7 @@ DATA = {"id": "int", "name": "string", "amount": "decimal(9,2)"}
 TRACK_ALL: Mapping[str, Sequence[str]] = {"track": [], "ignore": []}
 
 
-def wanted(**others: Any) -> Wanted:
+def wanted(**others: Any) -> TargetSchema:
     given: dict[str, Any] = {
         "table": "shop.people_history",
         "source_table": "erp.people__ct",
@@ -37,7 +37,7 @@ def wanted(**others: Any) -> Wanted:
         "retype": "restore the type upstream",
         **others,
     }
-    return Wanted(**given)
+    return TargetSchema(**given)
 
 
 def made_from(**others: Any) -> dict[str, str]:
@@ -62,11 +62,11 @@ def test_a_table_without_properties_is_taken_over() -> None:
 
 
 def test_what_a_table_that_is_taken_over_lacks_is_named() -> None:
-    with pytest.raises(GuardError) as error:
+    with pytest.raises(SchemaContractError) as error:
         alterations(wanted(), DATA, {})
     assert str(error.value) == (
         "shop.people_history has no column `valid_from`, which this version of the project writes. "
-        "Something else made the table, or altered it. Nothing was written. Cure: give the table "
+        "Something else made the table, or altered it. Nothing was written. Fix: give the table "
         "another name, or build the table anew."
     )
 
@@ -78,18 +78,18 @@ def test_spelling_in_capitals_is_the_same_column() -> None:
 
 @pytest.mark.parametrize("key", [[], ["id", "name"], ["name"]])
 def test_another_key(key: list[str]) -> None:
-    with pytest.raises(GuardError) as error:
+    with pytest.raises(SchemaContractError) as error:
         alterations(wanted(), COLUMNS, made_from(key=key))
     assert str(error.value) == (
         "shop.people_history: the `key` of source table erp.people__ct is [id], and the table was "
-        f"built with [{', '.join(key)}]. Nothing was written. Cure: restore the setting, or build "
+        f"built with [{', '.join(key)}]. Nothing was written. Fix: restore the setting, or build "
         "the table anew."
     )
 
 
 def test_the_order_of_a_key_matters() -> None:
     with pytest.raises(
-        GuardError, match=r"is \[id, name\], and the table was built with \[name, id"
+        SchemaContractError, match=r"is \[id, name\], and the table was built with \[name, id"
     ):
         alterations(
             wanted(origin=Origin(["id", "name"], TRACK_ALL)),
@@ -118,7 +118,7 @@ def test_the_order_of_a_key_matters() -> None:
 def test_other_tracked_columns(
     was: dict[str, list[str]], tracking: dict[str, list[str]], message: str
 ) -> None:
-    with pytest.raises(GuardError) as error:
+    with pytest.raises(SchemaContractError) as error:
         alterations(wanted(origin=Origin(["id"], tracking)), COLUMNS, made_from(tracked=was))
     assert message in str(error.value)
     assert "Source table erp.people__ct says" in str(error.value)
@@ -170,11 +170,11 @@ def test_a_struct_repeats_only_its_own_columns() -> None:
 
 
 def test_another_layout() -> None:
-    with pytest.raises(GuardError) as error:
+    with pytest.raises(SchemaContractError) as error:
         alterations(wanted(), COLUMNS, made_from(layout=2))
     assert str(error.value) == (
         "shop.people_history was made by another version of this project: its layout is 2, and "
-        "this version writes layout 1. Nothing was written. Cure: go back to the version that made "
+        "this version writes layout 1. Nothing was written. Fix: go back to the version that made "
         "it, or build the table anew."
     )
 
@@ -216,17 +216,19 @@ def test_what_is_widened_and_what_fits_as_it_is(narrow: str, wide: str) -> None:
 @pytest.mark.parametrize(("stored", "given"), OTHER)
 def test_other_types_stop_the_run(stored: str, given: str) -> None:
     columns = COLUMNS | {"amount": stored}
-    with pytest.raises(GuardError) as error:
+    with pytest.raises(SchemaContractError) as error:
         alterations(wanted(data=DATA | {"amount": given}), columns, made_from())
     assert str(error.value) == (
         f"shop.people_history: the column `amount` is {stored} in the table and {given} in "
         "shop.people_changes. Allowed: a wider integer, double for float (but for a key), a "
-        "decimal with more digits before the point. Nothing was written. Cure: restore the type "
+        "decimal with more digits before the point. Nothing was written. Fix: restore the type "
         "upstream, or build the table anew."
     )
 
 
 def test_a_key_whose_text_would_change_is_not_widened() -> None:
     """0.1 as a float is 0.10000000149011612 as a double, and the surrogate key is made of it."""
-    with pytest.raises(GuardError, match="the column `id` is float in the table and double"):
+    with pytest.raises(
+        SchemaContractError, match="the column `id` is float in the table and double"
+    ):
         alterations(wanted(data=DATA | {"id": "double"}), COLUMNS | {"id": "float"}, made_from())

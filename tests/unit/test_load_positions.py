@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from dbt_afterimage.change_log.full_load import LoadPositionError, new_loads, read_up_to
-from dbt_afterimage.sequence import OpenEdgePositions, QlikPositions
+from dbt_afterimage.sequence import OpenEdgeChangeSequence, QlikChangeSequence
 from dbt_afterimage.storage.progress import Progress
 
-WHERE = QlikPositions("15 minutes")
+WHERE = QlikChangeSequence("15 minutes")
 NO_TABLE: Any = None
 
 
@@ -48,11 +48,11 @@ def test_a_position_in_the_future_is_refused() -> None:
     place = seq("20620302")
     with pytest.raises(LoadPositionError) as error:
         new_loads(settings(place), NO_TABLE, None, WHERE, Progress())
-    parts = ["raw.things__ct", "`base.position`", "'first'", place, "Allowed: ", "Cure: "]
+    parts = ["raw.things__ct", "`base.position`", "'first'", place, "Allowed: ", "Fix: "]
     assert [part for part in parts if part not in str(error.value)] == []
 
 
 def test_positions_that_tell_no_time_are_taken() -> None:
-    where = OpenEdgePositions(10_000)
+    where = OpenEdgeChangeSequence(10_000)
     (load,) = new_loads(settings("9" * 19), NO_TABLE, None, where, Progress())
     assert load.position == "9" * 19

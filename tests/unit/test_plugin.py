@@ -308,13 +308,13 @@ def test_the_table_format_follows_the_default_catalog(
 
 @pytest.mark.parametrize("parameters", [{}, {"spark.sql.defaultCatalog": "hive"}])
 def test_a_catalog_without_merge_is_refused(parameters: dict[str, str]) -> None:
-    with pytest.raises(DbtRuntimeError, match=r"cannot be merged into\..*Cure: "):
+    with pytest.raises(DbtRuntimeError, match=r"cannot be merged into\..*Fix: "):
         MacroApi(_adapter(parameters)).table_format()
 
 
 def test_another_method_than_session_is_told_so_first() -> None:
     adapter = _adapter({"spark.sql.catalog.spark_catalog": "an.iceberg.Catalog"}, "thrift")
-    with pytest.raises(DbtRuntimeError, match=r"`method` is thrift; allowed: session\..*Cure: "):
+    with pytest.raises(DbtRuntimeError, match=r"`method` is thrift; allowed: session\..*Fix: "):
         MacroApi(adapter).table_format()
 
 

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dbt_afterimage.sequence import (
-    NumberedPositions,
-    OpenEdgePositions,
-    QlikPositions,
-    SolidDbPositions,
+    NumberedChangeSequence,
+    OpenEdgeChangeSequence,
+    QlikChangeSequence,
+    SolidDbChangeSequence,
     duration_seconds,
 )
 from dbt_afterimage.settings import positions
@@ -59,12 +59,12 @@ def test_a_valid_position_of_qlik_begins_with_a_time(
     year, *rest = parts
     text = seq(f"{year:04d}" + "".join(f"{part:02d}" for part in rest))
     assert len(text) == WIDTH
-    assert (re.fullmatch(QlikPositions.valid_pattern(), text) is not None) == is_time
+    assert (re.fullmatch(QlikChangeSequence.valid_pattern(), text) is not None) == is_time
 
 
 def test_the_look_back_comes_from_the_settings() -> None:
     where = positions({"system": "qlik_change_table", "look_back": "2 hours", "key": ["id"]})
-    assert where == QlikPositions(look_back="2 hours")
+    assert where == QlikChangeSequence(look_back="2 hours")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_look_back_comes_from_the_settings() -> None:
     ],
 )
 def test_look_back(look_back: str, time: str, earlier: str) -> None:
-    assert QlikPositions(look_back).before_look_back(seq(time)) == seq(earlier)
+    assert QlikChangeSequence(look_back).before_look_back(seq(time)) == seq(earlier)
 
 
 @given(look_back=durations, time=times, counter=st.integers(0, 10**19 - 1))
@@ -90,7 +90,7 @@ def test_look_back_moves_the_time_and_keeps_the_rest(
     look_back: str, time: datetime, counter: int
 ) -> None:
     given_seq = seq(f"{time:%Y-%m-%d %H:%M:%S}", "99", f"{counter:019d}")
-    earlier = QlikPositions(look_back).before_look_back(given_seq)
+    earlier = QlikChangeSequence(look_back).before_look_back(given_seq)
     assert len(earlier) == WIDTH
     assert earlier <= given_seq
     assert earlier[14:] == given_seq[14:]
@@ -102,23 +102,23 @@ def test_look_back_moves_the_time_and_keeps_the_rest(
 
 @pytest.mark.parametrize("look_back", ["999999 days", "99999999999 days"])
 def test_a_look_back_beyond_the_calendar_covers_everything(look_back: str) -> None:
-    assert QlikPositions(look_back).before_look_back(seq("2026-03-02 08:00:00")) == ""
+    assert QlikChangeSequence(look_back).before_look_back(seq("2026-03-02 08:00:00")) == ""
 
 
 def test_a_look_back_into_the_first_centuries_still_compares_as_text() -> None:
-    earlier = QlikPositions("739000 days").before_look_back(seq("2026-03-02 08:00:00"))
+    earlier = QlikChangeSequence("739000 days").before_look_back(seq("2026-03-02 08:00:00"))
     assert len(earlier) == WIDTH
     assert earlier.startswith("000")
 
 
 def test_the_look_back_of_a_first_load_covers_everything() -> None:
-    where = QlikPositions("15 minutes")
+    where = QlikChangeSequence("15 minutes")
     assert where.before_look_back(where.first) == ""
     assert where.before_look_back(where.after(where.first)) == ""
 
 
 def test_the_first_position_sorts_before_every_change() -> None:
-    where = QlikPositions("15 minutes")
+    where = QlikChangeSequence("15 minutes")
     assert where.first == "0" * WIDTH
     assert where.first < seq("1970-01-01 00:00:00", "00", "0" * 19)
 
@@ -132,13 +132,13 @@ def test_the_first_position_sorts_before_every_change() -> None:
     ],
 )
 def test_after(before: str, after: str) -> None:
-    assert QlikPositions("15 minutes").after(before) == after
+    assert QlikChangeSequence("15 minutes").after(before) == after
 
 
 @given(number=st.integers(0, 10**35 - 2))
 def test_nothing_lies_between_a_position_and_the_one_after(number: int) -> None:
     given_seq = f"{number:035d}"
-    after = QlikPositions("15 minutes").after(given_seq)
+    after = QlikChangeSequence("15 minutes").after(given_seq)
     assert len(after) == WIDTH
     assert given_seq < after
     assert int(after) - int(given_seq) == 1
@@ -160,14 +160,14 @@ def test_nothing_lies_between_a_position_and_the_one_after(number: int) -> None:
     ],
 )
 def test_of_time(time: datetime, digits: str) -> None:
-    assert QlikPositions("15 minutes").of_time(time) == digits + "0" * 19
+    assert QlikChangeSequence("15 minutes").of_time(time) == digits + "0" * 19
 
 
 @given(earlier=times, later=times)
 def test_positions_of_times_are_in_the_order_of_the_times(
     earlier: datetime, later: datetime
 ) -> None:
-    where = QlikPositions("15 minutes")
+    where = QlikChangeSequence("15 minutes")
     low, high = sorted((earlier, later))
     assert where.of_time(low) <= where.of_time(high)
     assert len(where.of_time(low)) == WIDTH
@@ -176,7 +176,7 @@ def test_positions_of_times_are_in_the_order_of_the_times(
 # --- positions that count changes
 
 
-class HexPositions(NumberedPositions):
+class HexPositions(NumberedChangeSequence):
     """Addresses of a log, in one of two widths."""
 
     widths = (4, 6)
@@ -196,8 +196,8 @@ class HexPositions(NumberedPositions):
     ],
 )
 def test_the_form_of_numbered_positions(text: str, is_form: bool) -> None:
-    assert OpenEdgePositions.form() == "19 digits"
-    assert OpenEdgePositions.is_form_of(text) is is_form
+    assert OpenEdgeChangeSequence.form() == "19 digits"
+    assert OpenEdgeChangeSequence.is_form_of(text) is is_form
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_the_form_of_numbered_positions(text: str, is_form: bool) -> None:
     ],
 )
 def test_the_look_back_is_a_number_of_changes(seq: str, look_back: int, earlier: str) -> None:
-    assert OpenEdgePositions(look_back).before_look_back(seq) == earlier
+    assert OpenEdgeChangeSequence(look_back).before_look_back(seq) == earlier
 
 
 def test_positions_keep_the_width_that_their_table_has() -> None:
@@ -232,16 +232,16 @@ def test_positions_keep_the_width_that_their_table_has() -> None:
 
 
 def test_no_time_of_qlik_lies_before_the_lowest_position() -> None:
-    where = QlikPositions("15 minutes")
+    where = QlikChangeSequence("15 minutes")
     assert where.first < where.lowest < where.of_time(datetime.min)
 
 
 def test_numbered_positions_do_not_tell_the_time() -> None:
-    assert OpenEdgePositions(10).of_time(datetime(2026, 3, 2)) is None
+    assert OpenEdgeChangeSequence(10).of_time(datetime(2026, 3, 2)) is None
 
 
 def test_soliddb_positions_are_addresses_as_hex_text() -> None:
-    where = SolidDbPositions(look_back=0)
+    where = SolidDbChangeSequence(look_back=0)
     address = "0000000000000001FFFFFFFF0000029500000295"
     assert where.is_form_of(address)
     assert where.is_form_of("000000000000015FFFFFFFFF00000000000006DD00000000000006DD")

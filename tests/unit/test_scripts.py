@@ -96,8 +96,8 @@ def test_without_python_the_message_says_what_to_install(tmp_path: Path) -> None
     assert found.returncode == 1
     assert found.stdout == ""
     assert "python3 is Python 3.9.2" in found.stderr
-    for cure in ("apt-get install python3", "brew install python", "WSL", "PYTHON="):
-        assert cure in found.stderr
+    for fix in ("apt-get install python3", "brew install python", "WSL", "PYTHON="):
+        assert fix in found.stderr
 
 
 def test_scratch_folder_is_used_and_removed(tmp_path: Path) -> None:

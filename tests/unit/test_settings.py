@@ -288,7 +288,7 @@ def test_moments(text: str, kind: str | None) -> None:
     assert moment_kind(text, "qlik_change_table") == kind
 
 
-# --- errors: each names the table, the setting, what it got, what is allowed, and the cure
+# --- errors: each names the table, the setting, what it got, what is allowed, and the fix
 
 
 def has_all(message: str, *parts: str) -> None:
@@ -299,55 +299,55 @@ def has_all(message: str, *parts: str) -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("key: order_id", ["`key`", "'order_id'", "a list of column names", "Cure: "]),
-        ("key: [order_id, 7]", ["`key`", "7", "a list of column names", "Cure: "]),
-        ("key: [order_id, order_id]", ["`key`", "'order_id' twice", "Cure: "]),
-        ("before_images: perhaps", ["`before_images`", "'perhaps'", "true, false", "Cure: "]),
-        ("look_back: 15", ["`look_back`", "15", "days, such as `15 minutes`", "Cure: "]),
-        ("look_back: 15 parsecs", ["`look_back`", "15 parsecs", "such as `15 minutes`", "Cure: "]),
-        ("look_back: ", ["`look_back`", "None", "Cure: "]),
-        ("arrival_look_back: -1", ["`arrival_look_back`", "-1", "a whole number", "Cure: "]),
-        ("arrival_look_back: x", ["`arrival_look_back`", "'x'", "a whole number", "Cure: "]),
-        ("on_reject: ignore", ["`on_reject`", "'ignore'", "Allowed: quarantine, fail", "Cure: "]),
-        ("on_gap: stop", ["`on_gap`", "'stop'", "Allowed: fail, warn, ignore", "Cure: "]),
+        ("key: order_id", ["`key`", "'order_id'", "a list of column names", "Fix: "]),
+        ("key: [order_id, 7]", ["`key`", "7", "a list of column names", "Fix: "]),
+        ("key: [order_id, order_id]", ["`key`", "'order_id' twice", "Fix: "]),
+        ("before_images: perhaps", ["`before_images`", "'perhaps'", "true, false", "Fix: "]),
+        ("look_back: 15", ["`look_back`", "15", "days, such as `15 minutes`", "Fix: "]),
+        ("look_back: 15 parsecs", ["`look_back`", "15 parsecs", "such as `15 minutes`", "Fix: "]),
+        ("look_back: ", ["`look_back`", "None", "Fix: "]),
+        ("arrival_look_back: -1", ["`arrival_look_back`", "-1", "a whole number", "Fix: "]),
+        ("arrival_look_back: x", ["`arrival_look_back`", "'x'", "a whole number", "Fix: "]),
+        ("on_reject: ignore", ["`on_reject`", "'ignore'", "Allowed: quarantine, fail", "Fix: "]),
+        ("on_gap: stop", ["`on_gap`", "'stop'", "Allowed: fail, warn, ignore", "Fix: "]),
         (
             "history_metadata: [transaction_last_event]",
             [
                 "`history_metadata`",
                 "names 'transaction_last_event'",
                 "Allowed: stream_position",
-                "Cure: ",
+                "Fix: ",
             ],
         ),
-        ("keep_deleted: perhaps", ["`keep_deleted`", "'perhaps'", "true, false", "Cure: "]),
-        ("header_prefix: 7", ["`header_prefix`", "7", "Allowed: text", "Cure: "]),
+        ("keep_deleted: perhaps", ["`keep_deleted`", "'perhaps'", "true, false", "Fix: "]),
+        ("header_prefix: 7", ["`header_prefix`", "7", "Allowed: text", "Fix: "]),
         (
             "mask_byte_order: big",
-            ["`mask_byte_order`", "'big'", "Allowed: auto, msb_first, lsb_first", "Cure: "],
+            ["`mask_byte_order`", "'big'", "Allowed: auto, msb_first, lsb_first", "Fix: "],
         ),
         (
             "mask_first_data_bit: seven",
-            ["`mask_first_data_bit`", "'seven'", "Allowed: auto, a whole number", "Cure: "],
+            ["`mask_first_data_bit`", "'seven'", "Allowed: auto, a whole number", "Fix: "],
         ),
         (
             "mask_first_data_bit: -1",
-            ["`mask_first_data_bit`", "-1", "Allowed: auto, a whole number", "Cure: "],
+            ["`mask_first_data_bit`", "-1", "Allowed: auto, a whole number", "Fix: "],
         ),
         (
             "base: live",
-            ["`base`", "'live'", "Allowed: a mapping, such as {kind: frozen}", "Cure: "],
+            ["`base`", "'live'", "Allowed: a mapping, such as {kind: frozen}", "Fix: "],
         ),
-        ("base: {load_id: a}", ["`base.kind`", "missing", "Allowed: frozen, live", "Cure: "]),
-        ("base: {kind: hot}", ["`base.kind`", "'hot'", "Allowed: frozen, live", "Cure: "]),
+        ("base: {load_id: a}", ["`base.kind`", "missing", "Allowed: frozen, live", "Fix: "]),
+        ("base: {kind: hot}", ["`base.kind`", "'hot'", "Allowed: frozen, live", "Fix: "]),
         (
             "base: {kind: live, position: 12}",
-            ["`base.position`", "12", "Allowed: 35 digits", "in quotes", "Cure: "],
+            ["`base.position`", "12", "Allowed: 35 digits", "in quotes", "Fix: "],
         ),
         (
             "base: {kind: live, loaded_at: yesterday}",
-            ["`base.loaded_at`", "'yesterday'", "such as 2026-03-02 07:30:00", "Cure: "],
+            ["`base.loaded_at`", "'yesterday'", "such as 2026-03-02 07:30:00", "Fix: "],
         ),
-        ("base: {kind: live, load_id: }", ["`base.load_id`", "None", "Allowed: text", "Cure: "]),
+        ("base: {kind: live, load_id: }", ["`base.load_id`", "None", "Allowed: text", "Fix: "]),
     ],
 )
 def test_a_value_that_is_not_allowed(text: str, parts: list[str]) -> None:
@@ -358,9 +358,7 @@ def test_a_value_that_is_not_allowed(text: str, parts: list[str]) -> None:
 
 def test_an_unknown_setting_comes_with_a_suggestion() -> None:
     message = error_of("look_bak: 15 minutes")
-    has_all(
-        message, "unknown setting `look_bak`", "Did you mean `look_back`?", "Allowed: ", "Cure:"
-    )
+    has_all(message, "unknown setting `look_bak`", "Did you mean `look_back`?", "Allowed: ", "Fix:")
     assert "mask_byte_order" in message
 
 
@@ -390,7 +388,7 @@ def test_every_mistake_is_told_at_once() -> None:
 
 def test_track_and_ignore_exclude_each_other() -> None:
     message = error_of("track: [status]\nignore: [replicated_at]")
-    has_all(message, "`track`", "`ignore`", "['status']", "['replicated_at']", "Cure: ")
+    has_all(message, "`track`", "`ignore`", "['status']", "['replicated_at']", "Fix: ")
 
 
 def test_track_of_the_source_and_ignore_of_the_table_exclude_each_other_too() -> None:
@@ -401,7 +399,7 @@ def test_track_of_the_source_and_ignore_of_the_table_exclude_each_other_too() ->
 
 def test_a_live_base_needs_before_images() -> None:
     message = error_of("before_images: false\nbase: {kind: live}")
-    has_all(message, "`base.kind`", "live", "`before_images`", "Cure: ")
+    has_all(message, "`base.kind`", "live", "`before_images`", "Fix: ")
 
 
 def test_a_frozen_base_needs_no_before_images() -> None:
@@ -416,7 +414,7 @@ def test_a_column_that_is_not_declared(setting: str) -> None:
         "status": "string",
     }
     message = error_of(f"{setting}: [statsu]", columns)
-    has_all(message, f"`{setting}`", "'statsu'", "Did you mean `status`?", "Cure: ")
+    has_all(message, f"`{setting}`", "'statsu'", "Did you mean `status`?", "Fix: ")
 
 
 def test_mask_columns_may_name_a_column_that_is_gone() -> None:
@@ -442,14 +440,14 @@ def test_openedge_a_column_whose_type_is_declared_may_be_the_only_one() -> None:
 
 @pytest.mark.parametrize("columns", [{"order_id": "bigint", "status": "string"}, {}])
 def test_a_key_column_cannot_be_ignored(columns: dict[str, str | None]) -> None:
-    has_all(error_of("ignore: [order_id]", columns), "`ignore`", "'order_id'", "Cure: ")
+    has_all(error_of("ignore: [order_id]", columns), "`ignore`", "'order_id'", "Fix: ")
 
 
 @pytest.mark.parametrize("own", [None, {}])
 def test_a_table_without_settings(own: Any) -> None:
     with pytest.raises(SettingsError) as caught:
         parse_settings(source(own))
-    has_all(str(caught.value), "`meta.afterimage`", "Cure: ", "qlik_change_table")
+    has_all(str(caught.value), "`meta.afterimage`", "Fix: ", "qlik_change_table")
 
 
 @pytest.mark.parametrize("own", ["qlik_change_table", ["order_id"], 7, True])
@@ -459,7 +457,7 @@ def test_settings_that_are_no_mapping(own: Any, level: str) -> None:
     entry = source(own, whole) if level == "table" else source(whole, own)
     with pytest.raises(SettingsError) as caught:
         parse_settings(entry)
-    has_all(str(caught.value), "`meta.afterimage`", repr(own), "a mapping", level, "Cure: ")
+    has_all(str(caught.value), "`meta.afterimage`", repr(own), "a mapping", level, "Fix: ")
 
 
 @pytest.mark.parametrize(
@@ -469,7 +467,7 @@ def test_settings_that_are_no_mapping(own: Any, level: str) -> None:
 def test_a_system_that_is_missing_or_unknown(given: dict[str, Any], got: str) -> None:
     with pytest.raises(SettingsError) as caught:
         parse_settings(source(given))
-    has_all(str(caught.value), "`system`", got, "allowed: qlik_change_table", "Cure: ")
+    has_all(str(caught.value), "`system`", got, "allowed: qlik_change_table", "Fix: ")
 
 
 def test_a_misspelt_system_comes_with_a_suggestion() -> None:
@@ -576,7 +574,7 @@ def test_dense_updates_carry_nothing_forward() -> None:
 def test_openedge_values_that_are_not_allowed(text: str, parts: list[str]) -> None:
     with pytest.raises(SettingsError) as caught:
         openedge(text)
-    has_all(str(caught.value), *parts, "Cure: ")
+    has_all(str(caught.value), *parts, "Fix: ")
 
 
 def test_an_array_that_is_not_declared() -> None:

@@ -43,7 +43,7 @@ def land(
         # Spark would read the text timestamps of order_items, and show all others, in that zone.
         raise LandingError(
             f"The Spark session's time zone is {zone}; the demo's times are UTC. "
-            "Cure: set spark.sql.session.timeZone to UTC in the profile."
+            "Fix: set spark.sql.session.timeZone to UTC in the profile."
         )
     spark.sql(f"create schema if not exists {schema}")
     for name, rows in batch.tables.items():

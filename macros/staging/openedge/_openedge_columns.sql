@@ -60,7 +60,7 @@
     {%- for name in needed if name not in own -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ table ~ " has no column `" ~ spelling[name] ~ "`. Its columns: "
-            ~ raw_columns | map(attribute='name') | join(', ') ~ ". Cure: extract the column; its name may have underscores"
+            ~ raw_columns | map(attribute='name') | join(', ') ~ ". Fix: extract the column; its name may have underscores"
             ~ " for hyphens."
         ) }}
     {%- endfor -%}
@@ -96,7 +96,7 @@
     {%- if type not in ['binary', 'string'] -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: `" ~ own.field_map.name ~ "` of table " ~ table ~ " is of type " ~ own.field_map.data_type
-            ~ "; allowed: binary, string (hex text). Cure: let the extract hold the raw bytes, or their hex digits."
+            ~ "; allowed: binary, string (hex text). Fix: let the extract hold the raw bytes, or their hex digits."
         ) }}
     {%- endif -%}
     {{ return({'sql': _quoted(own.field_map.name), 'type': type, 'is_stored': true}) }}

@@ -37,7 +37,7 @@
         order by min(_time_stamp), 2
     {%- endset -%}
     {%- set policies = run_query(statement).rows -%}
-    {%- set cure = " Nothing was written. Cure: name the new policy in `other_policies` in the table's `meta.afterimage`; declare"
+    {%- set cure = " Nothing was written. Fix: name the new policy in `other_policies` in the table's `meta.afterimage`; declare"
         ~ " the extract of the new policy's changes as a source table of its own, with the old policy in `other_policies` and a"
         ~ " `base` that was loaded when the new one began; and give it its own staging model, change log and marts."
         ~ " docs/openedge.md shows it." -%}

@@ -16,7 +16,7 @@
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: `policy_level` of table " ~ table ~ " is " ~ settings.policy_level ~ ". Level "
             ~ settings.policy_level ~ " records that a row changed, and no values: there is no history of it. Allowed: 2, 3."
-            ~ " Cure: read the table with openedge_activity, which shows who changed what when; or let the database's"
+            ~ " Fix: read the table with openedge_activity, which shows who changed what when; or let the database's"
             ~ " administrator raise the level of the policy, and set `policy_level`."
         ) }}
     {%- endif -%}
@@ -53,7 +53,7 @@
     {%- if not data -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ table ~ " has columns of OpenEdge's only, whose names begin with `_`. Its columns: "
-            ~ raw_columns | map(attribute='name') | join(', ') ~ ". Cure: extract the fields of the policy as well."
+            ~ raw_columns | map(attribute='name') | join(', ') ~ ". Fix: extract the fields of the policy as well."
         ) }}
     {%- endif -%}
     {%- do _columns_of_setting(macro, table, 'arrays', settings.arrays, data) -%}
@@ -67,7 +67,7 @@
         {%- for name in names if name not in mask -%}
             {{ exceptions.raise_compiler_error(
                 "`" ~ macro ~ "`: `mask_columns` of table " ~ table ~ " leaves out `" ~ name ~ "`; it must list every field of"
-                ~ " the change table, in the order of the field map's bits. Cure: add the column."
+                ~ " the change table, in the order of the field map's bits. Fix: add the column."
             ) }}
         {%- endfor -%}
     {%- endif -%}
@@ -107,7 +107,7 @@
         {%- if chosen is none -%}
             {{ exceptions.raise_compiler_error(
                 "`" ~ macro ~ "`: `operation_column` of table " ~ table ~ " is `" ~ settings.operation_column ~ "`, which the"
-                ~ " table does not have. Its columns: " ~ names | join(', ') ~ ". Cure: name the column with the change row's"
+                ~ " table does not have. Its columns: " ~ names | join(', ') ~ ". Fix: name the column with the change row's"
                 ~ " own operation."
             ) }}
         {%- endif -%}
@@ -122,7 +122,7 @@
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ table ~ " has the columns " ~ operations | join(', ') ~ ", and `policy_level` is 3: of an"
             ~ " update the tracking row says 4, and its change rows say 3 and 4. Which column is the change row's cannot be"
-            ~ " told. Cure: set `operation_column` in the table's `meta.afterimage` to the one that comes from the change"
+            ~ " told. Fix: set `operation_column` in the table's `meta.afterimage` to the one that comes from the change"
             ~ " table, in which 3 occurs."
         ) }}
     {%- endif -%}
@@ -157,14 +157,14 @@
     {%- if tracking and 'table_number' in own and settings.table_number is none -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ settings.source_table ~ " has no `table_number`, and " ~ table ~ " holds the changes of"
-            ~ " all tables. Cure: set `table_number` in its `meta.afterimage` to the source table's number, which is"
+            ~ " all tables. Fix: set `table_number` in its `meta.afterimage` to the source table's number, which is"
             ~ " `_File._File-Number` in the database."
         ) }}
     {%- endif -%}
     {%- if settings.other_policies and not tracking -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ table ~ " has `other_policies`, and no `tracking`: its extract is joined already."
-            ~ " Cure: remove the setting, and let the extract leave out the rows of those policies."
+            ~ " Fix: remove the setting, and let the extract leave out the rows of those policies."
         ) }}
     {%- endif -%}
     {%- set conditions = [] -%}

@@ -20,7 +20,7 @@
         {%- set settings = _settings(source_name, name) -%}
         {%- if settings.table_number is none -%}
             {{ exceptions.raise_compiler_error(
-                "`" ~ macro ~ "`: table " ~ source_name ~ "." ~ name ~ " has no `table_number`. Cure: set it in its"
+                "`" ~ macro ~ "`: table " ~ source_name ~ "." ~ name ~ " has no `table_number`. Fix: set it in its"
                 ~ " `meta.afterimage` to the source table's number, which is `_File._File-Number` in the database."
             ) }}
         {%- endif -%}

@@ -51,7 +51,7 @@
             {{ exceptions.raise_compiler_error(
                 "The change masks of source table " ~ table ~ " no longer fit its columns: " ~ was.first_data_bit
                 ~ " header columns stood before the first data column, and now it is " ~ is.first_data_bit
-                ~ ". Each of them has a bit, so that every mask would be read anew. Nothing was written. Cure: set"
+                ~ ". Each of them has a bit, so that every mask would be read anew. Nothing was written. Fix: set"
                 ~ " `mask_first_data_bit: " ~ was.first_data_bit ~ "` in the table's `meta.afterimage` if the masks stayed as they"
                 ~ " were, else `" ~ is.first_data_bit ~ "`; the test change_mask_fits shows which is right."
             ) }}
@@ -68,7 +68,7 @@
             {%- endfor -%}
             {{ exceptions.raise_compiler_error(
                 "The change masks of source table " ~ table ~ " no longer fit its columns: " ~ changes | join('; ')
-                ~ ". A mask knows columns by their place only. Nothing was written. Cure: set `mask_columns` in the table's"
+                ~ ". A mask knows columns by their place only. Nothing was written. Fix: set `mask_columns` in the table's"
                 ~ " `meta.afterimage` to the columns in the order of the mask's bits; a renamed column stands there under its new"
                 ~ " name, one that is gone keeps its place. If the bits stayed where they were: [" ~ suggested | join(', ')
                 ~ "]. The test change_mask_fits shows whether it is right."

@@ -29,7 +29,7 @@
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ table ~ " has no column `" ~ settings.header_prefix ~ name ~ "`. Of the header columns"
             ~ " change_seq and change_oper must be stored. Its columns: " ~ raw_columns | map(attribute='name') | join(', ')
-            ~ ". Cure: let the replication task store the column, or set `header_prefix` (now '" ~ settings.header_prefix
+            ~ ". Fix: let the replication task store the column, or set `header_prefix` (now '" ~ settings.header_prefix
             ~ "') in the table's `meta.afterimage`."
         ) }}
     {%- endfor -%}
@@ -41,7 +41,7 @@
     {%- endfor -%}
     {%- if not data -%}
         {{ exceptions.raise_compiler_error(
-            "`" ~ macro ~ "`: table " ~ table ~ " has header columns only. Cure: check `header_prefix` (now '"
+            "`" ~ macro ~ "`: table " ~ table ~ " has header columns only. Fix: check `header_prefix` (now '"
             ~ settings.header_prefix ~ "') in its `meta.afterimage`."
         ) }}
     {%- endif -%}
@@ -52,7 +52,7 @@
         {%- if _normal_type(headers.change_mask.data_type) not in ['string', 'binary'] -%}
             {{ exceptions.raise_compiler_error(
                 "`" ~ macro ~ "`: `" ~ headers.change_mask.name ~ "` of table " ~ table ~ " is of type "
-                ~ headers.change_mask.data_type ~ "; allowed: string (hex text), binary. Cure: let the loader store the mask"
+                ~ headers.change_mask.data_type ~ "; allowed: string (hex text), binary. Fix: let the loader store the mask"
                 ~ " so, or put a view over the table that casts it, and declare the view as the source table."
             ) }}
         {%- endif -%}
@@ -128,7 +128,7 @@
     {%- for name in names if name not in columns and name not in lobs -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: `mask_columns` of table " ~ table ~ " leaves out `" ~ name ~ "`; it must list every data"
-            ~ " column that is not in `lob_columns`, in the order of the mask's bits. Cure: add the column."
+            ~ " column that is not in `lob_columns`, in the order of the mask's bits. Fix: add the column."
         ) }}
     {%- endfor -%}
     {{ return(columns) }}
@@ -144,7 +144,7 @@
         {%- if column is none -%}
             {{ exceptions.raise_compiler_error(
                 "`" ~ macro ~ "`: `" ~ setting ~ "` of table " ~ table ~ " names `" ~ name ~ "`, which is none of its data"
-                ~ " columns: " ~ names | join(', ') ~ ". Cure: correct the name."
+                ~ " columns: " ~ names | join(', ') ~ ". Fix: correct the name."
             ) }}
         {%- endif -%}
         {%- do found.append(column) -%}

@@ -91,7 +91,7 @@
     {%- if not found -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: source table " ~ table ~ " declares no columns, and no metadata message tells those of "
-            ~ source_table ~ ". Cure: declare the `columns` with their data_type, or set `schemas_from: metadata` and land the"
+            ~ source_table ~ ". Fix: declare the `columns` with their data_type, or set `schemas_from: metadata` and land the"
             ~ " metadata messages."
         ) }}
     {%- endif -%}
@@ -120,7 +120,7 @@
             {%- do exceptions.warn(text) -%}
         {%- else -%}
             {{ exceptions.raise_compiler_error(
-                text ~ " Cure: set `key: [" ~ of_source | join(', ') ~ "]`; or, where another key is meant, set"
+                text ~ " Fix: set `key: [" ~ of_source | join(', ') ~ "]`; or, where another key is meant, set"
                 ~ " `on_key_mismatch: warn` or `on_key_mismatch: ignore` on the table."
             ) }}
         {%- endif -%}

@@ -51,18 +51,18 @@
             "`" ~ macro ~ "`: the landed SYS_TABLES has no table " ~ name
             ~ (" with the id " ~ settings.relation_id if settings.relation_id) ~ ", which source table " ~ table ~ " names."
             ~ (" It is called " ~ renamed | join(', ') ~ " now." if renamed)
-            ~ " Cure: set the `identifier` of the source table to the table's present name, or land the catalogue anew."
+            ~ " Fix: set the `identifier` of the source table to the table's present name, or land the catalogue anew."
         ) }}
     {%- elif order != order | sort -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: of the ids " ~ ids | join(', ') ~ " that the table " ~ name ~ " has had, which source table " ~ table
-            ~ " names, an older one has the name again: it was renamed back. Cure: set `relation_id` of the source table to the"
+            ~ " names, an older one has the name again: it was renamed back. Fix: set `relation_id` of the source table to the"
             ~ " id that it has now, and record its changes anew: --vars '{rebuild_changes: true}'."
         ) }}
     {%- elif schemas | unique | list | length > 1 -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: several schemas have a table " ~ name ~ ", which source table " ~ table ~ " names: "
-            ~ schemas | unique | join(', ') ~ ". Cure: say which one with the setting `table_schema`."
+            ~ schemas | unique | join(', ') ~ ". Fix: say which one with the setting `table_schema`."
         ) }}
     {%- endif -%}
     {{ return(ids) }}
@@ -121,7 +121,7 @@
                 {{ exceptions.raise_compiler_error(
                     "`" ~ macro ~ "`: the landed SYS_TABLES has the table " ~ name ~ ", which source table " ~ table
                     ~ " names, with the ids " ~ listed ~ ", and the log does not tell where " ~ ids[place] ~ " took over"
-                    ~ " the name: it has records of " ~ older ~ " after the first one of " ~ ids[place] ~ ". Cure: set"
+                    ~ " the name: it has records of " ~ older ~ " after the first one of " ~ ids[place] ~ ". Fix: set"
                     ~ " `relation_id` of the source table to one id; give the other a source table of its own, with"
                     ~ " `identifier: " ~ name ~ "`, its `relation_id`, and marts of its own."
                 ) }}
@@ -170,7 +170,7 @@
     {%- elif not found -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: the landed SYS_COLUMNS has no columns of source table " ~ table ~ " (REL_ID " ~ ids | join(', ')
-            ~ "), and its entry declares none. Cure: land SYS_COLUMNS, or declare the `columns` with their data_type."
+            ~ "), and its entry declares none. Fix: land SYS_COLUMNS, or declare the `columns` with their data_type."
         ) }}
     {%- endif -%}
     {{ return(found) }}

@@ -82,7 +82,7 @@ def data_columns(columns: list[str], optional: Collection[str] = ()) -> list[str
     if taken:
         raise ReservedColumnError(
             f"A change log cannot hold the data column `{'`, `'.join(taken)}`: it has a column of "
-            "that name itself. Cure: read the change table through a view that renames the column."
+            "that name itself. Fix: read the change table through a view that renames the column."
         )
     return data
 

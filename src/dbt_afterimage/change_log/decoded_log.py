@@ -16,15 +16,15 @@ from pyspark.sql import functions as F
 from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.append import append_once
-from dbt_afterimage.storage.checkpoint import release
+from dbt_afterimage.storage.checkpoint import unpersist
 from dbt_afterimage.storage.concurrency import check_unchanged
 from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.progress import (
     Progress,
-    forget_since,
     next_recorded_at,
     read_progress,
-    really_done,
+    recover_progress,
+    reset_progress_after,
     write_progress,
 )
 
@@ -91,7 +91,7 @@ def start_log(session: SparkSession, context: RunContext, position: Column | Non
     noted = Progress()
     if stored is not None:
         noted = read_progress(session, context.progress, context.model)
-    done = really_done(stored, noted, position)
+    done = recover_progress(stored, noted, position)
     is_rebuild = stored is not None and bool(context.rebuild_changes)
     return LogRun(stored, noted, done, is_rebuild, next_recorded_at(done))
 
@@ -113,7 +113,7 @@ def write_log(session: SparkSession, context: RunContext, batch: LogBatch) -> No
         _write(session, context, batch)
     finally:
         if batch.kept is not None:
-            release(batch.kept)
+            unpersist(batch.kept)
 
 
 def _write(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
@@ -127,7 +127,7 @@ def _write(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
             if run.is_rebuild:
                 writer.createOrReplace()
                 # what another run has recorded and noted meanwhile is not in the log any more
-                others_wrote = forget_since(
+                others_wrote = reset_progress_after(
                     session, context.progress, context.model, run.done.recorded_at
                 )
             else:
@@ -140,7 +140,7 @@ def _write(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
         progress = Progress(recorded_at, batch.change_seq, arrival=batch.arrival)
         write_progress(session, context.progress, context.model, progress)
     if others_wrote:
-        raise ConcurrentRunError.while_made_anew(log)
+        raise ConcurrentRunError.while_replaced(log)
     if not batch.is_empty:
         at = F.lit(run.recorded_at).cast("timestamp")
         count = session.table(log).filter(F.col("recorded_at") == at).count()

@@ -17,7 +17,7 @@ from dbt_afterimage.change_log.pairing import (
     quoted,
     with_null_key_first,
 )
-from dbt_afterimage.sequence import Positions
+from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings import has_own_loads
 from dbt_afterimage.storage.progress import Progress, greatest
 
@@ -114,7 +114,7 @@ def new_loads(
     settings: dict[str, Any],
     staged: DataFrame,
     log: DataFrame | None,
-    where: Positions,
+    where: ChangeSequence,
     done: Progress,
 ) -> list[Load]:
     """The full loads that are there and not in the log yet, in their order.
@@ -154,7 +154,7 @@ def new_loads(
     return [Load(base["load_id"], position, base["loaded_at"])]
 
 
-def _check_not_in_future(settings: dict[str, Any], where: Positions) -> None:
+def _check_not_in_future(settings: dict[str, Any], where: ChangeSequence) -> None:
     """A position of another century would stand above every change that ever comes."""
     base = settings["base"]
     limit = where.of_time(datetime.now(timezone.utc) + timedelta(days=1))
@@ -163,12 +163,12 @@ def _check_not_in_future(settings: dict[str, Any], where: Positions) -> None:
             f"Source table {settings['source_table']}: `base.position` of the load "
             f"{base['load_id']!r} is {base['position']}, more than a day in the future. Allowed: "
             f"the change_seq up to which the load holds the changes, at most {limit}. Nothing was "
-            "written. Cure: correct the position, or leave it out: a first load comes before all "
+            "written. Fix: correct the position, or leave it out: a first load comes before all "
             "changes, a later one behind those that are there."
         )
 
 
-def read_up_to(where: Positions, changes: str | None, loads: Iterable[str]) -> str | None:
+def read_up_to(where: ChangeSequence, changes: str | None, loads: Iterable[str]) -> str | None:
     """Up to which position the log has read when it holds these changes and loads.
 
     A load stands behind the changes that are there, and no further: its position may be declared,

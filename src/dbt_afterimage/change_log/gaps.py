@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.read import Marks, is_position
 from dbt_afterimage.run_context import RunContext
-from dbt_afterimage.sequence import Positions
+from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.storage.progress import Progress
 
 logger = AdapterLogger("afterimage")
@@ -43,7 +43,7 @@ class Gap:
 
 def check_gap(
     context: RunContext,
-    where: Positions,
+    where: ChangeSequence,
     staged: DataFrame,
     log: DataFrame,
     done: Progress,
@@ -78,7 +78,7 @@ def check_gap(
 
 
 def _gap(
-    where: Positions,
+    where: ChangeSequence,
     staged: DataFrame,
     done: Progress,
     marks: Marks | None,
@@ -119,7 +119,7 @@ def _describe(model: str, gap: Gap, on_gap: str, done: Progress) -> str:
         f"{model}: the raw table seems to have been purged before it was read. The log has read it "
         f"up to {gap.column} {gap.last}, which is gone; the oldest after it is {gap.oldest}. "
         "Changes between the two may be lost, unless the table was quiet for longer than its "
-        f"records are kept. `on_gap` is {on_gap!r}; allowed: fail, warn, ignore.{stopped} Cure: "
+        f"records are kept. `on_gap` is {on_gap!r}; allowed: fail, warn, ignore.{stopped} Fix: "
         "where changes are missing, land them again from a copy and run once with --vars "
         f"'{{backfill_from: \"{done.change_seq}\"}}', or load the table anew and give its `base` "
         "another `load_id`; where none are, run once with --vars '{accept_gap: true}'."

@@ -14,7 +14,12 @@ from dbt_afterimage.change_log.pairing import quoted
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import did_you_mean
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP
-from dbt_afterimage.storage.schema_contract import Alterations, GuardError, Origin, Wanted
+from dbt_afterimage.storage.schema_contract import (
+    Alterations,
+    Origin,
+    SchemaContractError,
+    TargetSchema,
+)
 from dbt_afterimage.storage.schema_evolution import (
     alter_table,
     check_table,
@@ -41,7 +46,7 @@ def log_properties(context: RunContext) -> dict[str, str]:
     return {**log_origin(context).properties(), HASHED_AFTER: ""}
 
 
-def fit_log(session: SparkSession, context: RunContext, staged: DataFrame) -> str | None:
+def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFrame) -> str | None:
     """Alter an existing log so that rows of ``staged`` can be appended; metadata only.
 
     It comes before anything reads the log: Spark refuses a plan whose table was altered meanwhile.
@@ -56,7 +61,7 @@ def fit_log(session: SparkSession, context: RunContext, staged: DataFrame) -> st
         which says nothing about their content. None where no row has.
 
     Raises:
-        GuardError: the log cannot take them. Nothing was altered.
+        SchemaContractError: the log cannot take them. Nothing was altered.
     """
     settings = context.settings
     types = column_types(staged.schema)
@@ -74,7 +79,7 @@ def fit_log(session: SparkSession, context: RunContext, staged: DataFrame) -> st
         return None
     changes = check_table(
         session,
-        Wanted(
+        TargetSchema(
             table=context.log,
             source_table=settings["source_table"],
             upstream="staging",
@@ -117,16 +122,16 @@ def _check_names(context: RunContext, setting: str, allowed: list[str]) -> None:
     settings = context.settings
     for column in settings[setting]:
         if column not in allowed:
-            raise GuardError(
+            raise SchemaContractError(
                 f"{context.log}: the `{setting}` of source table {settings['source_table']} "
                 f"names `{column}`, which is none of its data columns: {', '.join(allowed)}."
-                f"{did_you_mean(column, allowed)} Nothing was written. Cure: correct the name; "
+                f"{did_you_mean(column, allowed)} Nothing was written. Fix: correct the name; "
                 "where the source renamed the column, put a view over the change table that gives "
                 "it its old name."
             )
 
 
-def fitted(rows: DataFrame, log: StructType, settings: dict[str, Any]) -> DataFrame:
+def conformed(rows: DataFrame, log: StructType, settings: dict[str, Any]) -> DataFrame:
     """The rows with the columns and types of the log.
 
     A data column that the source has no longer is unknown in them, so that its last value stays.
@@ -148,7 +153,7 @@ def fitted(rows: DataFrame, log: StructType, settings: dict[str, Any]) -> DataFr
                 ),
             }
         )
-    return rows.select(*_fitted_columns(rows.schema, log))
+    return rows.select(*_conformed_columns(rows.schema, log))
 
 
 def _with_names_of(log: StructType, rows: DataFrame) -> DataFrame:
@@ -166,18 +171,18 @@ def _with_names_of(log: StructType, rows: DataFrame) -> DataFrame:
     return rows.withColumns({column: translated(column) for column in _LISTS_OF_NAMES})
 
 
-def _fitted_columns(
+def _conformed_columns(
     given: StructType, wanted: StructType, of: Callable[[str], Column] = quoted
 ) -> list[Column]:
     """The columns of ``wanted``, taken from ``given``, whose columns ``of`` gives by name."""
     fields = {field.name.lower(): field for field in given.fields}
     return [
-        _fitted_column(fields.get(field.name.lower()), field, of).alias(field.name)
+        _conformed_column(fields.get(field.name.lower()), field, of).alias(field.name)
         for field in wanted.fields
     ]
 
 
-def _fitted_column(
+def _conformed_column(
     given: StructField | None, wanted: StructField, of: Callable[[str], Column]
 ) -> Column:
     if given is None:
@@ -186,6 +191,6 @@ def _fitted_column(
     if given.dataType.simpleString() == wanted.dataType.simpleString():
         return column
     if isinstance(given.dataType, StructType) and isinstance(wanted.dataType, StructType):
-        fields = _fitted_columns(given.dataType, wanted.dataType, column.__getitem__)
+        fields = _conformed_columns(given.dataType, wanted.dataType, column.__getitem__)
         return F.when(column.isNotNull(), F.struct(*fields))
     return column.cast(wanted.dataType)

@@ -18,14 +18,14 @@ from dbt_afterimage.change_log.contract import (
 )
 from dbt_afterimage.change_log.full_load import decide_load, marker, new_loads, read_up_to
 from dbt_afterimage.change_log.gaps import check_gap
-from dbt_afterimage.change_log.log_schema import fit_log
+from dbt_afterimage.change_log.log_schema import evolve_log_schema
 from dbt_afterimage.change_log.new_rows import late_records
 from dbt_afterimage.change_log.pairing import (
     ACCEPTED,
     DUPLICATE,
-    FOLDED,
+    MERGED,
     REJECTED,
-    is_waiting_too_long,
+    is_pending_too_long,
     pair,
     quoted,
 )
@@ -42,15 +42,15 @@ from dbt_afterimage.change_log.settled import count_settled
 from dbt_afterimage.change_log.summary import summarize
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import positions
-from dbt_afterimage.storage.checkpoint import keep
+from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import (
     Progress,
     greatest,
     next_recorded_at,
     read_progress,
-    really_done,
-    unnoted,
+    recover_progress,
+    rows_after_progress,
 )
 
 
@@ -71,13 +71,13 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         GapError: the raw table was purged before it was read, and `on_gap` is `fail`.
         RebuildError: `rebuild_changes` is set, and the raw tables lack what the log holds.
         LoadPositionError: `base.position` is in the future.
-        GuardError: the log cannot take what staging yields.
+        SchemaContractError: the log cannot take what staging yields.
     """
     context = RunContext(**dbt.config.get("afterimage"))
     settings = context.settings
     key = settings["key"]
     where = positions(settings)
-    hashed_after = fit_log(session, context, staged)
+    hashed_after = evolve_log_schema(session, context, staged)
     version = raw_version(session, context, staged)
     log = session.table(context.log) if session.catalog.tableExists(context.log) else None
     if log is not None and is_noted(session, context.progress, context.model, version):
@@ -85,9 +85,9 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     noted = read_progress(session, context.progress, context.model) if log else Progress()
     is_change = F.col("change_oper") != "L"
     seq, at = (F.when(is_change, F.col(name)) for name in ("change_seq", "changed_at"))
-    done = really_done(log, noted, seq, at)
+    done = recover_progress(log, noted, seq, at)
     if log is not None and done != noted:
-        loaded = unnoted(log, noted).filter(F.col("load_rows").isNotNull())
+        loaded = rows_after_progress(log, noted).filter(F.col("load_rows").isNotNull())
         positions_loaded = [row["change_seq"] for row in loaded.select("change_seq").collect()]
         done = replace(done, change_seq=read_up_to(where, done.change_seq, positions_loaded))
     is_rebuild = log is not None and context.rebuild_changes
@@ -122,7 +122,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         records = records.unionByName(staged.filter(is_of_load))
         rows = decide_load(staged.filter(is_of_load), key, load.position)
         decided = decided.unionByName(rows, allowMissingColumns=True)
-    decided = keep(_without_settled_values(decided, data))
+    decided = checkpoint(_without_settled_values(decided, data))
 
     found = summarize(decided, where)
     if log is not None and not loads:
@@ -192,12 +192,12 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
 
 def _without_settled_values(decided: DataFrame, data: list[str]) -> DataFrame:
     """Folded and duplicate records count, but their values are looked at no more: half the cost."""
-    is_settled = F.col("outcome").isin(FOLDED, DUPLICATE)
+    is_settled = F.col("outcome").isin(MERGED, DUPLICATE)
     return decided.withColumns({name: F.when(~is_settled, quoted(name)) for name in data})
 
 
 def _split(decided: DataFrame, horizon: str) -> tuple[DataFrame, DataFrame]:
-    late = is_waiting_too_long(horizon)
+    late = is_pending_too_long(horizon)
     accepted = decided.filter(
         (F.col("outcome") == ACCEPTED) | (late & (F.col("change_oper") == "U"))
     )

@@ -21,8 +21,8 @@ from dbt_afterimage.storage import schema_contract
 ACCEPTED = "accepted"
 REJECTED = "rejected"
 DUPLICATE = "duplicate"
-WAITING = "waiting"
-FOLDED = "folded"
+PENDING = "pending"
+MERGED = "merged"
 
 _ROW_CHANGES = ("I", "U", "B", "D")
 
@@ -275,15 +275,15 @@ def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
         may_wait = F.lit(True)
         if "partner_may_follow" in rows.columns:
             may_wait = F.coalesce("partner_may_follow", may_wait)
-    update_alone = F.when(may_wait, WAITING).otherwise(ACCEPTED)
-    image_alone = F.when(may_wait, WAITING).otherwise(REJECTED)
+    update_alone = F.when(may_wait, PENDING).otherwise(ACCEPTED)
+    image_alone = F.when(may_wait, PENDING).otherwise(REJECTED)
     of_image = F.lit(REJECTED)
     # the update to a NULL key is rejected: what it leaves without a partner waits in vain
     is_of_keyless = F.size(free_images) <= F.col(_KEYLESS_UPDATES)
     if before_images:
         of_image = (
-            F.when(one_pair, FOLDED)
-            .when(has_own_update | is_key_change, FOLDED)
+            F.when(one_pair, MERGED)
+            .when(has_own_update | is_key_change, MERGED)
             .when(is_ambiguous | is_of_keyless, REJECTED)
             .otherwise(image_alone)
         )
@@ -313,6 +313,6 @@ def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
     )
 
 
-def is_waiting_too_long(horizon: str) -> Column:
+def is_pending_too_long(horizon: str) -> Column:
     """True for a waiting record that the look-back has passed: no partner is expected any more."""
-    return (F.col("outcome") == WAITING) & (F.col("change_seq") <= horizon)
+    return (F.col("outcome") == PENDING) & (F.col("change_seq") <= horizon)

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.pairing import quoted
 from dbt_afterimage.run_context import RunContext
-from dbt_afterimage.storage.checkpoint import keep
+from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP, Progress, next_recorded_at
 
 
@@ -84,7 +84,7 @@ def new_rejects(
     if hashed_after is not None and session.catalog.tableExists(context.rejected):
         is_earlier = F.col("recorded_at") <= F.lit(hashed_after).cast("timestamp")
         earlier = session.table(context.rejected).filter(is_earlier).select("raw_record")
-        raw = keep(raw.join(earlier.distinct(), "raw_record", "left_anti"))
+        raw = checkpoint(raw.join(earlier.distinct(), "raw_record", "left_anti"))
         if raw.isEmpty():
             return None
         new = new.join(raw.select("record_hash"), "record_hash", "left_semi")
@@ -130,7 +130,7 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
     records = own.union(images).alias("accepted")
     waiting = F.broadcast(
         waiting.select("change_seq", "change_oper", "record_key", "record_hash")
-    ).alias("waiting")
+    ).alias("pending")
     same = F.col("accepted.change_seq") == F.col("waiting.change_seq")
     for name in ("change_oper", "record_key"):
         told = F.col(f"waiting.{name}")
@@ -138,7 +138,7 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
     found = records.join(waiting, same).select("waiting.record_hash").distinct()
     # Few rows, detached from the tables that they come from: Spark 4.1 cannot plan an Iceberg merge
     # from a view that reads the merge's own target.
-    found = keep(found)
+    found = checkpoint(found)
     return None if found.isEmpty() else found
 
 
@@ -160,6 +160,6 @@ def describe_rejects(context: RunContext, rejects: DataFrame) -> str:
     return (
         f"{context.model}: new records are rejected, and the table's `on_reject` is `fail`: "
         f"{reasons}. One of them: {example['raw_record'] if example else None}. "
-        "Nothing was written. Cure: repair the records, or set `on_reject: quarantine` to keep "
+        "Nothing was written. Fix: repair the records, or set `on_reject: quarantine` to keep "
         "them aside and go on."
     )

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.run_context import NOT_READ, RunContext
 from dbt_afterimage.storage.missing_relation import is_missing
-from dbt_afterimage.storage.progress_cache import noted_at_start
+from dbt_afterimage.storage.progress_cache import cached_progress
 
 Version = list[str]
 """Kind of a relation (`view`, `iceberg`, `delta`, `absent`), and what names its version."""
@@ -114,7 +114,7 @@ def is_noted(session: SparkSession, progress: str, model: str, version: RawVersi
     """Whether ``model`` has read this version, in whichever of its runs."""
     if version.digest is None:
         return False
-    noted = noted_at_start(session, progress, model)
+    noted = cached_progress(session, progress, model)
     if noted is not None and RawVersion.from_text(noted.raw_version).digest == version.digest:
         return True
     digest = F.get_json_object("raw_version", "$.digest")

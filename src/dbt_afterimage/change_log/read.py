@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.run_context import RunContext
-from dbt_afterimage.sequence import Positions
+from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings import has_own_loads, moment_kind
 from dbt_afterimage.storage.progress import Progress
 
@@ -61,7 +61,7 @@ class Reading:
 
 def read(
     context: RunContext,
-    where: Positions,
+    where: ChangeSequence,
     staged: DataFrame,
     log: DataFrame | None,
     done: Progress,
@@ -109,14 +109,14 @@ def read(
     return Reading(changes, recorded.filter(seq >= lowest), marks, floor)
 
 
-def is_position(where: Positions) -> Column:
+def is_position(where: ChangeSequence) -> Column:
     """True for a change_seq that can be compared: neither NULL nor malformed."""
     seq = F.col("change_seq")
     well_formed = seq.rlike(where.valid_pattern()) & (seq >= where.lowest)
     return F.coalesce(well_formed, F.lit(False))
 
 
-def _is_behind(floor: str, where: Positions, changes: DataFrame) -> Column:
+def _is_behind(floor: str, where: ChangeSequence, changes: DataFrame) -> Column:
     """True for records behind a position, and for those that have none.
 
     Formats skip files by the range of a column, but not by a pattern. So texts in the range of the
@@ -138,7 +138,9 @@ def _is_behind(floor: str, where: Positions, changes: DataFrame) -> Column:
     return (seq > floor) | others | seq.isin([row[0] for row in strange])
 
 
-def _floor(context: RunContext, where: Positions, changes: DataFrame, done: Progress) -> str | None:
+def _floor(
+    context: RunContext, where: ChangeSequence, changes: DataFrame, done: Progress
+) -> str | None:
     """Records up to this position were settled by earlier runs; None = read everything."""
     if done.change_seq is None:
         return None
@@ -150,7 +152,7 @@ def _floor(context: RunContext, where: Positions, changes: DataFrame, done: Prog
     return floor or None
 
 
-def _before_backfill(context: RunContext, where: Positions, changes: DataFrame) -> str | None:
+def _before_backfill(context: RunContext, where: ChangeSequence, changes: DataFrame) -> str | None:
     """The greatest position that `backfill_from` leaves out; None when it leaves nothing to read.
 
     "" where it leaves nothing out.
@@ -163,7 +165,7 @@ def _before_backfill(context: RunContext, where: Positions, changes: DataFrame) 
         raise BackfillError(
             f"{context.model}: `backfill_from` is {given!r}. Allowed: a date or a time in UTC, "
             f"such as 2026-03-02 07:30:00, or a change_seq, {where.form()}, in quotes. Nothing was "
-            "read. Cure: correct the var."
+            "read. Fix: correct the var."
         )
     if kind == "change_seq":
         return where.before(given)

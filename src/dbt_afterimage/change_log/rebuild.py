@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from dbt_afterimage.change_log.full_load import load_ids
 from dbt_afterimage.change_log.read import is_position
 from dbt_afterimage.run_context import RunContext
-from dbt_afterimage.sequence import Positions
+from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings import has_own_loads
 
 
@@ -18,7 +18,9 @@ class RebuildError(RuntimeError):
     """The raw tables lack what the change log holds: a rebuild would lose it."""
 
 
-def check_rebuild(context: RunContext, where: Positions, staged: DataFrame, log: DataFrame) -> None:
+def check_rebuild(
+    context: RunContext, where: ChangeSequence, staged: DataFrame, log: DataFrame
+) -> None:
     """Stop unless every change and every full load of the log can be read once more.
 
     Changes are compared by position and operation, not by content: a column that the raw table has
@@ -31,14 +33,14 @@ def check_rebuild(context: RunContext, where: Positions, staged: DataFrame, log:
     markers = log.filter(F.col("load_rows").isNotNull()).select("load_id").distinct().collect()
     gone = sorted(row["load_id"] for row in markers if row["load_id"] not in there)
     if gone:
-        cure = "or give `base` that load_id and its table the rows of that load"
+        fix = "or give `base` that load_id and its table the rows of that load"
         if has_own_loads(context.settings):
-            cure = "or, where the load was recorded by `complete_load`, name its table there again"
+            fix = "or, where the load was recorded by `complete_load`, name its table there again"
         raise RebuildError(
             f"{context.model}: `rebuild_changes` is set, and the log holds the full load "
             f"{', '.join(map(repr, gone))}, which cannot be read again: the raw tables have "
             f"the `load_id` {', '.join(map(repr, sorted(there))) or 'none'}. Nothing was "
-            f"written. Cure: run without `rebuild_changes`, {cure}."
+            f"written. Fix: run without `rebuild_changes`, {fix}."
         )
     place = ["change_seq", "change_oper"]
     changes = log.filter(F.col("change_oper") != "L")
@@ -54,7 +56,7 @@ def check_rebuild(context: RunContext, where: Positions, staged: DataFrame, log:
         f"{context.model}: `rebuild_changes` is set, and the raw table lacks "
         f"records that the log was made from, {found['records']:,} of them, the first at "
         f"change_seq {found['first']}; the oldest record of the raw table is at "
-        f"{oldest[0] if oldest else None}. Nothing was written. Cure: run without "
+        f"{oldest[0] if oldest else None}. Nothing was written. Fix: run without "
         "`rebuild_changes`, or land the missing records again from a copy."
     )
 
@@ -78,6 +80,6 @@ def check_still_there(model: str, held: DataFrame, raw: DataFrame, place: Sequen
     first = ", ".join(f"{name} {found[1][name]}" for name in place)
     raise RebuildError(
         f"{model}: `rebuild_changes` is set, and the raw table lacks {found[0]:,} records that "
-        f"were decoded from it, the first at {first}. Nothing was written. Cure: run without "
+        f"were decoded from it, the first at {first}. Nothing was written. Fix: run without "
         "`rebuild_changes`, or land the missing records again from a copy."
     )

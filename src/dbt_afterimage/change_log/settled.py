@@ -12,14 +12,14 @@ from pyspark.sql import functions as F
 from dbt_afterimage.change_log.raw_version import Settled
 from dbt_afterimage.change_log.read import Reading
 from dbt_afterimage.run_context import RunContext
-from dbt_afterimage.sequence import Positions
+from dbt_afterimage.sequence import ChangeSequence
 
 logger = AdapterLogger("afterimage")
 
 
 def count_settled(
     context: RunContext,
-    where: Positions,
+    where: ChangeSequence,
     staged: DataFrame,
     reading: Reading,
     before: Settled | None,
@@ -62,7 +62,7 @@ def count_settled(
     return Settled(floor, first_mark, rows[1]) if is_counted else None
 
 
-def _is_settled(where: Positions, floor: str, before_arrival: str | None) -> Column:
+def _is_settled(where: ChangeSequence, floor: str, before_arrival: str | None) -> Column:
     seq, arrival = F.col("change_seq"), F.col("arrival")
     settled = (seq >= where.lowest) & (seq <= floor)
     return settled if before_arrival is None else settled & (arrival < before_arrival)

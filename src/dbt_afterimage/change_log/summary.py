@@ -12,15 +12,15 @@ from dbt_afterimage.change_log.batch import BatchCounts
 from dbt_afterimage.change_log.pairing import (
     ACCEPTED,
     DUPLICATE,
+    PENDING,
     REJECTED,
-    WAITING,
-    is_waiting_too_long,
+    is_pending_too_long,
 )
 from dbt_afterimage.change_log.read import is_position
-from dbt_afterimage.sequence import Positions
+from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP
 
-_OUTCOMES = (ACCEPTED, REJECTED, DUPLICATE, WAITING)
+_OUTCOMES = (ACCEPTED, REJECTED, DUPLICATE, PENDING)
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class Summary:
             decided: the batch.
             horizon: up to here nothing waits any more.
         """
-        if not self.records[WAITING]:
+        if not self.records[PENDING]:
             return Late()
         is_update = F.col("change_oper") == "U"
         found = (
-            decided.filter(is_waiting_too_long(horizon))
+            decided.filter(is_pending_too_long(horizon))
             .agg(
                 F.count_if(is_update),
                 F.count_if(F.col("change_oper") == "B"),
@@ -100,13 +100,13 @@ class Summary:
             accepted=self.records[ACCEPTED] + late.updates,
             rejected=self.records[REJECTED] + late.images,
             duplicates=self.records[DUPLICATE],
-            pending=self.records[WAITING] - late.updates - late.images,
+            pending=self.records[PENDING] - late.updates - late.images,
             updates=self.updates + late.updates,
             without_before_image=without + late.updates,
         )
 
 
-def summarize(decided: DataFrame, where: Positions) -> Summary:
+def summarize(decided: DataFrame, where: ChangeSequence) -> Summary:
     """Look at a batch once.
 
     Args:
@@ -118,7 +118,7 @@ def summarize(decided: DataFrame, where: Positions) -> Summary:
     is_accepted = (outcome == ACCEPTED) & is_change
     # a copy of a rejected record is a duplicate, with the reason of the first
     is_sound = F.col("reject_reason").isNull()
-    is_seen = outcome.isin(ACCEPTED, WAITING, DUPLICATE) & is_change & is_sound
+    is_seen = outcome.isin(ACCEPTED, PENDING, DUPLICATE) & is_change & is_sound
     is_update = is_accepted & (F.col("change_oper") == "U")
     found = decided.agg(
         *[F.count_if(outcome == name).alias(name) for name in _OUTCOMES],

@@ -13,14 +13,14 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt_afterimage.change_log.batch import BatchCounts, ChangeBatch
-from dbt_afterimage.change_log.log_schema import fitted, log_properties
+from dbt_afterimage.change_log.log_schema import conformed, log_properties
 from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.append import append_once
-from dbt_afterimage.storage.checkpoint import release
+from dbt_afterimage.storage.checkpoint import unpersist
 from dbt_afterimage.storage.concurrency import check_unchanged
 from dbt_afterimage.storage.create import table_writer
-from dbt_afterimage.storage.progress import Progress, forget_since, write_progress
+from dbt_afterimage.storage.progress import Progress, reset_progress_after, write_progress
 from dbt_afterimage.storage.temp_view import temporary_view
 
 logger = AdapterLogger("afterimage")
@@ -45,7 +45,7 @@ def write_batch(session: SparkSession, context: RunContext, batch: ChangeBatch |
     try:
         _write(session, context, batch)
     finally:
-        release(batch.kept)
+        unpersist(batch.kept)
 
 
 def _write(session: SparkSession, context: RunContext, batch: ChangeBatch) -> None:
@@ -66,7 +66,9 @@ def _write(session: SparkSession, context: RunContext, batch: ChangeBatch) -> No
         with conflicts_explained(log):
             table_writer(rows, log, table_format, ["change_date"], origin).createOrReplace()
         # what another run has recorded and noted meanwhile is not in the log any more
-        others_wrote = forget_since(session, context.progress, context.model, batch.recorded_after)
+        others_wrote = reset_progress_after(
+            session, context.progress, context.model, batch.recorded_after
+        )
         wrote = True
     else:
         wrote = _append_to_log(session, context, batch, origin)
@@ -74,7 +76,7 @@ def _write(session: SparkSession, context: RunContext, batch: ChangeBatch) -> No
         progress = Progress(batch.recorded_at, batch.change_seq, batch.changed_at, batch.arrival)
         write_progress(session, context.progress, context.model, progress, batch.raw_version)
     if others_wrote:
-        raise ConcurrentRunError.while_made_anew(log)
+        raise ConcurrentRunError.while_replaced(log)
     if wrote or batch.rejected is not None:
         logger.info(f"{context.model}: {batch.counts}")
     if wrote and batch.counts.lacks_before_images:
@@ -97,7 +99,7 @@ def _append_to_log(
 ) -> bool:
     log, rows = context.log, batch.accepted
     if rows is not None and session.catalog.tableExists(log):
-        rows = fitted(rows, session.table(log).schema, context.settings)
+        rows = conformed(rows, session.table(log).schema, context.settings)
     return _append(
         session,
         log,

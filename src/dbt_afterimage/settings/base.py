@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from dbt_afterimage.sequence import Positions
+from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings.text import is_timestamp
 
 OPTIONAL_COLUMNS = {
@@ -54,7 +54,7 @@ class Base(BaseModel):
     @classmethod
     def _is_position(cls, value: str | None, info: ValidationInfo) -> str | None:
         # whose table it is comes with the validation: the form differs by system
-        form: type[Positions] = (info.context or {})["positions"]
+        form: type[ChangeSequence] = (info.context or {})["positions"]
         if value is not None and not form.is_form_of(value):
             raise ValueError(
                 f"Allowed: {form.form()}, a change_seq of the source, in quotes, "
@@ -82,7 +82,7 @@ class TableSettings(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid")
-    positions: ClassVar[type[Positions]]
+    positions: ClassVar[type[ChangeSequence]]
     column_settings: ClassVar[tuple[str, ...]] = ("key", "track", "ignore")
     optional_columns: ClassVar[tuple[str, ...]] = ()
     has_own_loads: ClassVar[bool] = False
@@ -145,18 +145,18 @@ class TableSettings(BaseModel):
         if self.track and self.ignore:
             raise ValueError(
                 f"`track` is {self.track!r} and `ignore` is {self.ignore!r}; the two exclude each "
-                "other. Cure: keep one of them"
+                "other. Fix: keep one of them"
             )
         for column in self.ignore:
             if column in self.key:
                 raise ValueError(
                     f"`ignore` names the key column {column!r}; a key is always tracked. "
-                    "Cure: take it out of `ignore`"
+                    "Fix: take it out of `ignore`"
                 )
         if self.base and self.base.kind == "live" and not self.before_images:
             raise ValueError(
                 "`base.kind` is 'live' and `before_images` is false; a live base needs before "
-                "images to be rewound to the time of the load. Cure: switch before images on at "
+                "images to be rewound to the time of the load. Fix: switch before images on at "
                 "the source, or use a frozen base"
             )
         return self

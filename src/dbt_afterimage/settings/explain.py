@@ -32,19 +32,19 @@ def _explain_one(model: type[BaseModel], problem: dict[str, Any]) -> str:
     if problem["type"] == "extra_forbidden":
         return (
             f"unknown setting `{name}`.{did_you_mean(setting, names)} "
-            f"Allowed: {', '.join(names)}. Cure: correct the name, or remove it."
+            f"Allowed: {', '.join(names)}. Fix: correct the name, or remove it."
         )
     field = owner.model_fields[setting]
     allowed = f"Allowed: {', '.join(_allowed_values(field.annotation))}."
     if problem["type"] == "missing":
-        return f"the setting `{name}` is missing. {allowed} Cure: add it."
+        return f"the setting `{name}` is missing. {allowed} Fix: add it."
     verb = "holds" if any(isinstance(part, int) for part in of_owner) else "is"
     reason = f"{own_words}." if problem["type"] == "value_error" else allowed
-    cure = "Cure: correct it."
+    fix = "Fix: correct it."
     if not field.is_required():
         default = field.get_default(call_default_factory=True)
-        cure = f"Cure: correct it, or leave it out (default: {default!r})."
-    return f"`{name}` {verb} {problem['input']!r}. {reason} {cure}"
+        fix = f"Fix: correct it, or leave it out (default: {default!r})."
+    return f"`{name}` {verb} {problem['input']!r}. {reason} {fix}"
 
 
 def _allowed_values(annotation: Any) -> list[str]:

@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from dbt_afterimage.sequence import OpenEdgePositions
+from dbt_afterimage.sequence import OpenEdgeChangeSequence
 from dbt_afterimage.settings.base import TableSettings
 
 
 class OpenEdgeSettings(TableSettings):
     """Settings of a Progress OpenEdge change table `CDC_<table>`."""
 
-    positions = OpenEdgePositions
+    positions = OpenEdgeChangeSequence
     optional_columns = ("source_user",)
     without_before_images = "policy_level: 2"
     column_settings = (*TableSettings.column_settings, "arrays")
@@ -49,7 +49,7 @@ class OpenEdgeSettings(TableSettings):
         if isinstance(stored, bool) and stored != (level == 3):
             raise ValueError(
                 f"`before_images` is {str(stored).lower()} and `policy_level` is {level}; level 3 "
-                "stores before images, and no other does. Cure: leave `before_images` out"
+                "stores before images, and no other does. Fix: leave `before_images` out"
             )
         return {**given, "before_images": stored}
 

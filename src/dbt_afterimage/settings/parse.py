@@ -42,7 +42,7 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
     given = _given(table, source)
     if not given:
         raise SettingsError(
-            f"Source table {table} has no `meta.afterimage`. Cure: add `config: {{meta: "
+            f"Source table {table} has no `meta.afterimage`. Fix: add `config: {{meta: "
             f"{{afterimage: {{system: ..., key: [...]}}}}}}` to the table or its source; allowed "
             f"systems: {', '.join(SYSTEMS)}."
         )
@@ -50,7 +50,7 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(system, str) or system not in SYSTEMS:
         raise SettingsError(
             f"Source table {table}: `system` is {system!r}; allowed: {', '.join(SYSTEMS)}."
-            f"{did_you_mean(str(system), list(SYSTEMS))} Cure: set it on the source, it holds for "
+            f"{did_you_mean(str(system), list(SYSTEMS))} Fix: set it on the source, it holds for "
             "all its tables."
         )
     model = SYSTEMS[system]
@@ -93,7 +93,7 @@ def _given(table: str, source: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(settings, Mapping):
             raise SettingsError(
                 f"Source table {table}: `meta.afterimage` of the {level} is {settings!r}; allowed: "
-                "a mapping of settings. Cure: write it as `afterimage: {system: ..., key: [...]}`."
+                "a mapping of settings. Fix: write it as `afterimage: {system: ..., key: [...]}`."
             )
         given.update({str(name): value for name, value in settings.items()})
     return given
@@ -107,6 +107,6 @@ def _check_columns(table: str, settings: dict[str, Any], column_settings: tuple[
             if column not in declared:
                 raise SettingsError(
                     f"Source table {table}: `{setting}` names the column {column!r}, which its "
-                    f"`columns` do not declare.{did_you_mean(column, declared)} Cure: correct the "
+                    f"`columns` do not declare.{did_you_mean(column, declared)} Fix: correct the "
                     "name, or declare the column with its data_type."
                 )

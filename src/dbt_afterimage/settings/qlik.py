@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from dbt_afterimage.sequence import QlikPositions, duration_seconds
+from dbt_afterimage.sequence import QlikChangeSequence, duration_seconds
 from dbt_afterimage.settings.base import TableSettings
 
 
 class QlikChangeTableSettings(TableSettings):
     """Settings of a Qlik change table `<table>__ct`."""
 
-    positions = QlikPositions
+    positions = QlikChangeSequence
     # not `mask_columns`: a column that the table has no longer keeps its place there
     column_settings = (*TableSettings.column_settings, "lob_columns")
     optional_columns = ("stream_position",)

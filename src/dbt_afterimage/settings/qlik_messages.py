@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from dbt_afterimage.sequence import QlikPositions, duration_seconds
+from dbt_afterimage.sequence import QlikChangeSequence, duration_seconds
 from dbt_afterimage.settings.base import TableSettings
 
 
@@ -18,7 +18,7 @@ class QlikMessagesSettings(TableSettings):
     are set on their source, which also sets them for all tables.
     """
 
-    positions = QlikPositions
+    positions = QlikChangeSequence
     column_settings = (*TableSettings.column_settings, "lob_columns")
     has_own_loads = True
     optional_columns = ("stream_position", "transaction_last_event")
@@ -55,31 +55,31 @@ class QlikMessagesSettings(TableSettings):
             raise ValueError(
                 f"`table_from` is {self.table_from!r} and `table_header` is "
                 f"{self.table_header!r}; `table_header` names the record header that holds a "
-                "table's name, and `table_from: header` reads it. Cure: set both, or neither"
+                "table's name, and `table_from: header` reads it. Fix: set both, or neither"
             )
         if self.schemas_from == "registry" and self.schema_registry is None:
             raise ValueError(
                 "`schemas_from` is 'registry' and `schema_registry` is missing. Allowed: the "
                 "registry's address, such as http://localhost:8081, or a folder of <id>.avsc "
-                "files. Cure: add it"
+                "files. Fix: add it"
             )
         if self.table_from == "schema_id" and self.schemas_from != "metadata":
             raise ValueError(
                 f"`table_from` is 'schema_id' and `schemas_from` is {self.schemas_from!r}; which "
-                "table a schema id belongs to is known from metadata messages alone. Cure: set "
+                "table a schema id belongs to is known from metadata messages alone. Fix: set "
                 "`schemas_from: metadata`, or take the table from the topic or from a header"
             )
         if self.mask_columns and self.schemas_from == "metadata":
             raise ValueError(
                 f"`mask_columns` is {self.mask_columns!r} and `schemas_from` is 'metadata'; "
                 "metadata messages tell the ordinals of each version of a table, and a list holds "
-                "for one version only. Cure: leave `mask_columns` out"
+                "for one version only. Fix: leave `mask_columns` out"
             )
         if self.table_schema is not None and self.table_from not in ("schema_id", "message"):
             raise ValueError(
                 f"`table_schema` is {self.table_schema!r} and `table_from` is "
                 f"{self.table_from!r}; only metadata messages and the messages themselves name "
-                "schemas of tables. Cure: leave `table_schema` out, or set `table_from: schema_id` "
+                "schemas of tables. Fix: leave `table_schema` out, or set `table_from: schema_id` "
                 "or `table_from: message`"
             )
         return self

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from dbt_afterimage.sequence import SolidDbPositions
+from dbt_afterimage.sequence import SolidDbChangeSequence
 from dbt_afterimage.settings.base import TableSettings
 
 
@@ -17,7 +17,7 @@ class SolidDbSettings(TableSettings):
     for all tables.
     """
 
-    positions = SolidDbPositions
+    positions = SolidDbChangeSequence
 
     system: Literal["soliddb"]
     # the log is in the order of commits: nothing comes late

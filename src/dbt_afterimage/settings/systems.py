@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from dbt_afterimage.sequence import Positions
+from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings.base import TableSettings
 from dbt_afterimage.settings.openedge import OpenEdgeSettings
 from dbt_afterimage.settings.qlik import QlikChangeTableSettings
@@ -21,7 +21,7 @@ SYSTEMS: dict[str, type[TableSettings]] = {
 }
 
 
-def positions(settings: Mapping[str, Any]) -> Positions:
+def positions(settings: Mapping[str, Any]) -> ChangeSequence:
     """The positions of a table, from its validated settings."""
     return SYSTEMS[settings["system"]].positions(settings["look_back"])
 

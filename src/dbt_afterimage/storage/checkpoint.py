@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 _NAMED: dict[str, DataFrame] = {}
 
 
-def keep(rows: DataFrame) -> DataFrame:
-    """The rows, worked out now, in memory and where that is full on disk, until `release`."""
+def checkpoint(rows: DataFrame) -> DataFrame:
+    """The rows, worked out now, in memory and where that is full on disk, until `unpersist`."""
     from pyspark.storagelevel import StorageLevel
 
     # as bytes: as objects, as many as rows, they would be in the way of Java's collector
     return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
 
 
-def release(kept: DataFrame) -> None:
-    """Free what `keep` holds: the rows cannot be read any more."""
+def unpersist(kept: DataFrame) -> None:
+    """Free what `checkpoint` holds: the rows cannot be read any more."""
     # Spark does so by itself only once Java has collected what refers to them; it has no
     # other name for it
     kept._jdf.logicalPlan().rdd().unpersist(False)
 
 
-def keep_by_name(rows: DataFrame) -> str:
+def checkpoint_by_name(rows: DataFrame) -> str:
     """The name of a view of the rows, worked out now, for statements of macros."""
-    kept = keep(rows)
+    kept = checkpoint(rows)
     name = named_view(kept)
     _NAMED[name] = kept
     return name
 
 
-def release_name(name: str) -> None:
+def unpersist_by_name(name: str) -> None:
     """Free what `keep_by_name` holds, and drop the view."""
     kept = _NAMED.pop(name)
     kept.sparkSession.catalog.dropTempView(name)
-    release(kept)
+    unpersist(kept)

@@ -42,7 +42,7 @@ class Limits:
             if type(value) is not int or value < least:
                 raise CompactError(
                     f"`compact`: `{name}` is {value!r}. Allowed: a whole number from {least}. "
-                    "Nothing was done. Cure: correct the argument."
+                    "Nothing was done. Fix: correct the argument."
                 )
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import is_conflict
-from dbt_afterimage.storage.progress_cache import forget_noted
+from dbt_afterimage.storage.progress_cache import drop_cached_progress
 
 _one_delete = Lock()
 _TRIES = 10
@@ -75,15 +75,15 @@ def write_progress(
         F.lit(progress.arrival).cast("string").alias("arrival"),
         F.lit(raw_version).cast("string").alias("raw_version"),
     ).writeTo(table).append()
-    forget_noted(model)
+    drop_cached_progress(model)
 
 
-def forget_progress(session: SparkSession, table: str, model: str) -> None:
+def reset_progress(session: SparkSession, table: str, model: str) -> None:
     """Remove all that is noted of ``model``, whose table is to begin anew."""
-    forget_since(session, table, model, None)
+    reset_progress_after(session, table, model, None)
 
 
-def forget_since(session: SparkSession, table: str, model: str, after: str | None) -> bool:
+def reset_progress_after(session: SparkSession, table: str, model: str, after: str | None) -> bool:
     """Remove what is noted of ``model`` and later than a batch; whether there was anything.
 
     Args:
@@ -99,7 +99,7 @@ def forget_since(session: SparkSession, table: str, model: str, after: str | Non
     if session.table(table).filter(later).isEmpty():
         return False
     _delete(session, table, later)
-    forget_noted(model)
+    drop_cached_progress(model)
     return True
 
 
@@ -117,14 +117,14 @@ def _delete(session: SparkSession, table: str, where: str) -> None:
                 return
 
 
-def unnoted(log: DataFrame, noted: Progress, mark: str = "recorded_at") -> DataFrame:
+def rows_after_progress(log: DataFrame, noted: Progress, mark: str = "recorded_at") -> DataFrame:
     """The rows of a log that a killed run wrote and did not note; `mark` is the time of a batch."""
     if noted.recorded_at is None:
         return log
     return log.filter(F.col(mark) > F.lit(noted.recorded_at).cast("timestamp"))
 
 
-def really_done(
+def recover_progress(
     log: DataFrame | None,
     noted: Progress,
     change_seq: Column | None = None,
@@ -145,7 +145,7 @@ def really_done(
         return noted
     nothing = F.lit(None)
     found = (
-        unnoted(log, noted, mark)
+        rows_after_progress(log, noted, mark)
         .agg(
             F.date_format(F.max(mark), ISO_TIMESTAMP),
             F.max(nothing.cast("string") if change_seq is None else change_seq),

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 
 @dataclass(frozen=True)
-class Noted:
+class CachedProgress:
     """Of a model's last publication.
 
     Attributes:
@@ -30,10 +30,10 @@ class Noted:
 
 _lock = Lock()
 _command = ("", "")
-_noted: dict[str, Noted] = {}
+_noted: dict[str, CachedProgress] = {}
 
 
-def noted_at_start(session: SparkSession, progress: str, model: str) -> Noted | None:
+def cached_progress(session: SparkSession, progress: str, model: str) -> CachedProgress | None:
     """What a model had noted, None where it had not, or has noted something since.
 
     Args:
@@ -51,13 +51,13 @@ def noted_at_start(session: SparkSession, progress: str, model: str) -> Noted | 
         return _noted.get(model)
 
 
-def forget_noted(model: str) -> None:
+def drop_cached_progress(model: str) -> None:
     """To be called whenever something is noted of a model, or taken back."""
     with _lock:
         _noted.pop(model, None)
 
 
-def _read(session: SparkSession, progress: str) -> dict[str, Noted]:
+def _read(session: SparkSession, progress: str) -> dict[str, CachedProgress]:
     rows = (
         session.table(progress)
         .groupBy("model")
@@ -67,4 +67,4 @@ def _read(session: SparkSession, progress: str) -> dict[str, Noted]:
         )
         .collect()
     )
-    return {row["model"]: Noted(row["recorded_at"], row["raw_version"]) for row in rows}
+    return {row["model"]: CachedProgress(row["recorded_at"], row["raw_version"]) for row in rows}

@@ -24,7 +24,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 
 
-class GuardError(RuntimeError):
+class SchemaContractError(RuntimeError):
     """A table does not fit to what a run would write into it; the text is meant for the user."""
 
 
@@ -50,7 +50,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TargetSchema:
     """The table that a run wants to write to.
 
     Attributes:
@@ -61,8 +61,8 @@ class Wanted:
         own: columns that every such table has.
         data: columns that it takes from upstream, with their types.
         copies: struct column -> the columns of `data` that it repeats.
-        anew: how a table like this is built anew, the end of `Cure: ..., or `.
-        retype: how a column gets its old type back, the beginning of such a cure.
+        anew: how a table like this is built anew, the end of `Fix: ..., or `.
+        retype: how a column gets its old type back, the beginning of such a fix.
     """
 
     table: str
@@ -86,7 +86,7 @@ class Alterations:
 
 
 def alterations(
-    wanted: Wanted, columns: Mapping[str, str], properties: Mapping[str, str]
+    wanted: TargetSchema, columns: Mapping[str, str], properties: Mapping[str, str]
 ) -> Alterations:
     """Compare a table with what a run would write to it.
 
@@ -97,7 +97,7 @@ def alterations(
             kept, and is taken over when its columns fit.
 
     Raises:
-        GuardError: the table cannot be written to. Nothing has been altered.
+        SchemaContractError: the table cannot be written to. Nothing has been altered.
     """
     stored = {name.lower(): kind for name, kind in columns.items()}
     _check_layout(wanted, stored, properties)
@@ -167,36 +167,38 @@ def _is_wider(wide: str, narrow: str) -> bool:
     return (wide, narrow) == ("double", "float")
 
 
-def _check_layout(wanted: Wanted, stored: Mapping[str, str], properties: Mapping[str, str]) -> None:
+def _check_layout(
+    wanted: TargetSchema, stored: Mapping[str, str], properties: Mapping[str, str]
+) -> None:
     layout = properties.get(LAYOUT_PROPERTY)
     if layout is not None and layout != str(LAYOUT):
-        raise GuardError(
+        raise SchemaContractError(
             f"{wanted.table} was made by another version of this project: its layout is {layout}, "
-            f"and this version writes layout {LAYOUT}. Nothing was written. Cure: go back to the "
+            f"and this version writes layout {LAYOUT}. Nothing was written. Fix: go back to the "
             f"version that made it, or {wanted.anew}."
         )
     missing = [name for name in wanted.own if name.lower() not in stored]
     if missing:
-        raise GuardError(
+        raise SchemaContractError(
             f"{wanted.table} has no column `{'`, `'.join(missing)}`, which this version of the "
             "project writes. Something else made the table, or altered it. Nothing was written. "
-            f"Cure: give the table another name, or {wanted.anew}."
+            f"Fix: give the table another name, or {wanted.anew}."
         )
 
 
-def _check_key(wanted: Wanted, properties: Mapping[str, str]) -> None:
+def _check_key(wanted: TargetSchema, properties: Mapping[str, str]) -> None:
     was = json.loads(properties.get(KEY_PROPERTY, "null"))
     key = list(wanted.origin.key)
     if was is not None and was != key:
-        raise GuardError(
+        raise SchemaContractError(
             f"{wanted.table}: the `key` of source table {wanted.source_table} is "
             f"[{', '.join(key)}], and the table was built with [{', '.join(was)}]. "
-            f"Nothing was written. Cure: restore the setting, or {wanted.anew}."
+            f"Nothing was written. Fix: restore the setting, or {wanted.anew}."
         )
 
 
 def _check_tracking(
-    wanted: Wanted, stored: Mapping[str, str], properties: Mapping[str, str]
+    wanted: TargetSchema, stored: Mapping[str, str], properties: Mapping[str, str]
 ) -> None:
     """The settings may change as long as the table's present columns stay what they are."""
     text = properties.get(TRACKED_PROPERTY)
@@ -207,11 +209,11 @@ def _check_tracking(
     was = _tracked(columns, wanted.origin.key, before)
     tracked = _tracked(columns, wanted.origin.key, wanted.origin.tracking)
     if was != tracked:
-        raise GuardError(
+        raise SchemaContractError(
             f"{wanted.table}: the columns that make a version changed. Source table "
             f"{wanted.source_table} says {_tracking_text(wanted.origin.tracking)}: "
             f"[{', '.join(tracked)}], and the table was built with {_tracking_text(before)}: "
-            f"[{', '.join(was)}]. Nothing was written. Cure: restore the setting, or {wanted.anew}."
+            f"[{', '.join(was)}]. Nothing was written. Fix: restore the setting, or {wanted.anew}."
         )
 
 
@@ -233,14 +235,14 @@ def _tracking_text(tracking: Mapping[str, Sequence[str]]) -> str:
     return "neither `track` nor `ignore`"
 
 
-def _check_type(wanted: Wanted, name: str, stored: str, given: str) -> None:
+def _check_type(wanted: TargetSchema, name: str, stored: str, given: str) -> None:
     # a float's text changes when it becomes a double, and with it the surrogate keys of history
     if _is_wider(given, stored) and not (stored == "float" and name in wanted.origin.key):
         return
-    raise GuardError(
+    raise SchemaContractError(
         f"{wanted.table}: the column `{name}` is {stored} in the table and {given} in "
         f"{wanted.upstream}. Allowed: a wider integer, double for float (but for a key), a decimal "
-        f"with more digits before the point. Nothing was written. Cure: {wanted.retype}, or "
+        f"with more digits before the point. Nothing was written. Fix: {wanted.retype}, or "
         f"{wanted.anew}."
     )
 

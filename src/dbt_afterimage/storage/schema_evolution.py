@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dbt_afterimage.storage.schema_contract import Alterations, Wanted, alterations, statements
+from dbt_afterimage.storage.schema_contract import (
+    Alterations,
+    TargetSchema,
+    alterations,
+    statements,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,11 +22,11 @@ def column_types(schema: StructType) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in schema.fields}
 
 
-def check_table(session: SparkSession, wanted: Wanted) -> Alterations:
+def check_table(session: SparkSession, wanted: TargetSchema) -> Alterations:
     """What must be altered in an existing table before a run writes to it; metadata only.
 
     Raises:
-        GuardError: the table cannot be written to.
+        SchemaContractError: the table cannot be written to.
     """
     properties = table_properties(session, wanted.table)
     return alterations(wanted, column_types(session.table(wanted.table).schema), properties)

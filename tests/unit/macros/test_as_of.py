@@ -58,5 +58,5 @@ def test_what_names_no_moment_is_an_error(at: Any) -> None:
         as_of(at)
     message = str(caught.value)
     assert message.startswith(f"`as_of` of people_history: `at` is '{at}'. Allowed: ")
-    parts = ("2026-03-02 12:00:00", "change_seq, 35 digits", "SQL expression", "Cure: ")
+    parts = ("2026-03-02 12:00:00", "change_seq, 35 digits", "SQL expression", "Fix: ")
     assert [part for part in parts if part not in message] == []

@@ -1,4 +1,4 @@
-"""What the macros of current and change activity say when they stop: table, setting, cure."""
+"""What the macros of current and change activity say when they stop: table, setting, fix."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_keep_deleted_that_changed_asks_for_a_new_table(
             settings(keep_deleted=keep_deleted),
         )
     message = str(caught.value)
-    parts = [*parts, "shop_orders_current", "--full-refresh --select orders_current", "Cure: "]
+    parts = [*parts, "shop_orders_current", "--full-refresh --select orders_current", "Fix: "]
     assert [part for part in parts if part not in message] == []
 
 
@@ -88,7 +88,7 @@ def test_a_source_with_a_column_that_keep_deleted_adds() -> None:
     with pytest.raises(CompilationError) as caught:
         render("_current_columns", relation, settings(keep_deleted=True))
     message = str(caught.value)
-    parts = ["orders_current", "`Is_Deleted`", "`keep_deleted: true`", "Cure: ", "rename"]
+    parts = ["orders_current", "`Is_Deleted`", "`keep_deleted: true`", "Fix: ", "rename"]
     assert [part for part in parts if part not in message] == []
     assert "Is_Deleted" in render("_current_columns", relation, settings(keep_deleted=False))
 

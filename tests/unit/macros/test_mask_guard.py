@@ -97,7 +97,7 @@ def test_columns_that_moved(
     assert f"masks of source table erp.orders__ct no longer fit its columns: {what}" in str(
         error.value
     )
-    assert "Nothing was written. Cure: set `mask_columns`" in str(error.value)
+    assert "Nothing was written. Fix: set `mask_columns`" in str(error.value)
     assert f"If the bits stayed where they were: [{suggested}]." in str(error.value)
     said = AUTO | {"mask_columns": suggested.split(", ")}
     assert render("_guard_mask_places", WAS, now, said) == ""
@@ -109,7 +109,7 @@ def test_another_number_of_headers(render: MacroRenderer) -> None:
         render("_guard_mask_places", WAS, now, AUTO | {"mask_columns": ["id", "status", "amount"]})
     assert (
         "3 header columns stood before the first data column, and now it is 4. Each of them has a "
-        "bit, so that every mask would be read anew. Nothing was written. Cure: set "
+        "bit, so that every mask would be read anew. Nothing was written. Fix: set "
         "`mask_first_data_bit: 3` in the table's `meta.afterimage` if the masks stayed as they "
         "were, else `4`"
     ) in str(error.value)

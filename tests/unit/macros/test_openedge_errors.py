@@ -1,4 +1,4 @@
-"""What the macros for OpenEdge say when they stop: macro, table, setting, what it got, the cure."""
+"""What the macros for OpenEdge say when they stop: macro, table, setting, what it got, the fix."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_table_that_cannot_be_staged(
 ) -> None:
     message = error_of(settings, extracts)
     assert message.startswith("`stage_openedge`: ")
-    assert [part for part in ["erp.", "Cure: ", *parts] if part not in message] == [], message
+    assert [part for part in ["erp.", "Fix: ", *parts] if part not in message] == [], message
 
 
 @pytest.mark.parametrize("second", ["_Operation_1", "_operation2", "_change-operation"])
@@ -82,7 +82,7 @@ def test_a_joined_extract_with_two_operations(second: str) -> None:
     joined = {"changes": {"_Time-Stamp": "timestamp", **EXTRACTS["changes"], second: "int"}}
     joined["changes"]["changed_fields"] = "string"
     message = error_of({"table_number": None}, joined)
-    parts = ["erp.changes", "`policy_level`", "`operation_column`", "_Operation", second, "Cure: "]
+    parts = ["erp.changes", "`policy_level`", "`operation_column`", "_Operation", second, "Fix: "]
     assert [part for part in parts if part not in message] == [], message
     for settings in ({"policy_level": 2}, {"operation_column": second.upper()}):
         given = {"key": ["id"], "table_number": None, **settings}
@@ -108,7 +108,7 @@ def test_policies_of_another_table() -> None:
     assert "`_Policy-Id`" in message
     joined = {"changes": {**TRACKING, **EXTRACTS["changes"]}}
     message = error_of({"policy_level": 2, **settings}, joined)
-    assert "`other_policies`" in message and "Cure: " in message
+    assert "`other_policies`" in message and "Fix: " in message
 
 
 def test_a_field_map_is_not_needed_where_updates_hold_every_value() -> None:
@@ -186,7 +186,7 @@ def test_documented_columns_are_known_in_every_spelling(file: str) -> None:
 def test_activity_needs_the_tables_numbers() -> None:
     with pytest.raises(CompilationError) as caught:
         activity_sql(table_number=None)
-    for part in ("`openedge_activity`", "erp.changes", "`table_number`", "Cure: "):
+    for part in ("`openedge_activity`", "erp.changes", "`table_number`", "Fix: "):
         assert part in str(caught.value)
 
 
@@ -241,7 +241,7 @@ def test_a_policy_that_starts_the_sequence_anew() -> None:
         "has begun anew",
         "come to 500 under policy a",
         "policy b",
-        "Cure: ",
+        "Fix: ",
     ):
         assert part in message
 
@@ -254,7 +254,7 @@ def test_a_sequence_far_behind_the_log() -> None:
         "Policy b",
         "up to 900",
         "look_back: 100",
-        "Cure: ",
+        "Fix: ",
     ):
         assert part in message
 

@@ -51,7 +51,7 @@ def test_staging_asks_for_its_log_by_the_name_that_is_noted(schema: str, noted: 
 @pytest.mark.parametrize("kind", ["map<string,string>", "array<map<int,int>>", "variant"])
 def test_a_raw_column_that_cannot_be_compared_is_named(kind: str) -> None:
     columns = [{"name": "id", "data_type": "int"}, {"name": "tags", "data_type": kind}]
-    with pytest.raises(CompilationError, match=r"raw column `tags` is .*Cure: "):
+    with pytest.raises(CompilationError, match=r"raw column `tags` is .*Fix: "):
         MacroRenderer()("_record_hash", columns)
 
 

@@ -1,4 +1,4 @@
-"""What stops a command before its first model: table, setting, cure."""
+"""What stops a command before its first model: table, setting, fix."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_two_models_with_one_alias(materialized: str) -> None:
         "model.shop.sales_orders (sales.orders)",
         "model.shop.crm_orders (crm.orders)",
         "`orders`",
-        "Cure: ",
+        "Fix: ",
     ]
     assert [part for part in parts if part not in message] == []
 

@@ -146,11 +146,11 @@ def test_a_table_made_anew_keeps_its_name_and_has_two_ids() -> None:
 def test_a_renamed_table_is_told_its_name() -> None:
     message = error_of(ID, tables=[known_as(500, "PERSONS")])
     assert "has no table people, which source table branch.people names" in message
-    assert "It is called PERSONS now. Cure: set the `identifier`" in message
+    assert "It is called PERSONS now. Fix: set the `identifier`" in message
 
 
 def test_a_table_that_the_catalogue_lacks_is_an_error() -> None:
-    assert "Cure: set the `identifier`" in error_of(ID, tables=[])
+    assert "Fix: set the `identifier`" in error_of(ID, tables=[])
 
 
 def test_a_name_in_two_schemas_needs_a_setting() -> None:

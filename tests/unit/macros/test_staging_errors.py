@@ -1,4 +1,4 @@
-"""What stage_qlik_change_table says when it stops: macro, table, setting, what it got, the cure."""
+"""What stage_qlik_change_table says when it stops: macro, table, setting, what it got, the fix."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def error_of(*arguments: Any, **keywords: Any) -> str:
 
 
 def check(error: str, parts: list[str]) -> None:
-    """Every error names the macro and the table, and ends in a cure."""
+    """Every error names the macro and the table, and ends in a fix."""
     assert error.startswith("`stage_qlik_change_table`: ")
-    missing = [part for part in ["sales.invoices", "Cure: ", *parts] if part not in error]
+    missing = [part for part in ["sales.invoices", "Fix: ", *parts] if part not in error]
     assert missing == [], error
 
 

@@ -47,7 +47,7 @@ def test_a_registry_is_asked_by_id(address: str) -> None:
 
 
 def test_a_registry_that_does_not_answer_stops_the_run(address: str) -> None:
-    with pytest.raises(RegistryError, match=r"schemas/ids/9: 500 .* Cure: "):
+    with pytest.raises(RegistryError, match=r"schemas/ids/9: 500 .* Fix: "):
         registered_schema(address, "9")
 
 

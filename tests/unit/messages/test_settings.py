@@ -56,4 +56,4 @@ def test_what_is_refused(settings: dict[str, Any], words: str) -> None:
         parse(**settings)
     assert words in str(refused.value)
     assert "shop.carts" in str(refused.value)
-    assert "Cure: " in str(refused.value)
+    assert "Fix: " in str(refused.value)

@@ -57,4 +57,4 @@ def test_errors_name_table_setting_and_what_is_allowed(wrong: dict[str, Any], me
     with pytest.raises(SettingsError, match=message) as caught:
         settings(**wrong)
     assert str(caught.value).startswith("Source table branch.accounts: ")
-    assert "Cure:" in str(caught.value)
+    assert "Fix:" in str(caught.value)

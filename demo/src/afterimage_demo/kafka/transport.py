@@ -13,7 +13,7 @@ from afterimage_demo.kafka.messages import PARTITIONS, Message
 from afterimage_demo.land import LandingError
 from afterimage_demo.transport import Destination, Operation, Transport
 from dbt_afterimage.dbt_spark.jars import avro_jars, give_to_spark, kafka_jars
-from dbt_afterimage.storage.progress import forget_progress
+from dbt_afterimage.storage.progress import reset_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ def _deliver(session: SparkSession, delivery: Any, destination: Destination) -> 
     number, messages = delivery
     if destination.brokers is None:
         raise LandingError(
-            "The messages of the demo of kafka go to a broker, and `brokers` names none. Cure: run "
+            "The messages of the demo of kafka go to a broker, and `brokers` names none. Fix: run "
             "`afterimage demo --system kafka`, which starts one."
         )
     if number == 1:
@@ -51,7 +51,7 @@ def _deliver(session: SparkSession, delivery: Any, destination: Destination) -> 
         for name in TOPICS:
             table = f"{destination.schema}.{name}_messages"
             session.sql(f"drop table if exists {table}")
-            forget_progress(session, destination.progress, table)
+            reset_progress(session, destination.progress, table)
     send(session, destination.brokers, messages)
 
 

@@ -38,7 +38,7 @@ def compact(adapter: Any, relation: Any, keep_days: int, max_files: int) -> str:
 
 
 @macro_method()
-def tend(adapter: Any, relation: Any) -> None:
+def compact_if_needed(adapter: Any, relation: Any) -> None:
     """Compact a small table that every run adds files to, once they are many.
 
     Args:

@@ -8,7 +8,7 @@ from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
 
 
 @macro_method(while_parsing={})
-def noted_at_start(adapter: Any, progress: Any, models: list[str]) -> dict[str, Any]:
+def cached_progress(adapter: Any, progress: Any, models: list[str]) -> dict[str, Any]:
     """The last batch that models had applied when the command began, as text; None where unknown.
 
     Args:
@@ -18,25 +18,25 @@ def noted_at_start(adapter: Any, progress: Any, models: list[str]) -> dict[str, 
     """
     from pyspark.sql import SparkSession
 
-    from dbt_afterimage.storage.progress_cache import noted_at_start as noted_when_started
+    from dbt_afterimage.storage.progress_cache import cached_progress as read_cached
 
     session = SparkSession.builder.getOrCreate()
     with dbt_errors():
-        found = {name: noted_when_started(session, str(progress), name) for name in models}
-    return {name: {"recorded_at": noted and noted.recorded_at} for name, noted in found.items()}
+        found = {name: read_cached(session, str(progress), name) for name in models}
+    return {name: {"recorded_at": each and each.recorded_at} for name, each in found.items()}
 
 
 @macro_method()
-def forget_noted(adapter: Any, model: str) -> None:
-    """Say that something was noted of a model: `noted_at_start` knows it no more."""
-    from dbt_afterimage.storage.progress_cache import forget_noted as forget
+def drop_cached_progress(adapter: Any, model: str) -> None:
+    """Drop a model from the progress cache, after its progress was written."""
+    from dbt_afterimage.storage.progress_cache import drop_cached_progress as drop
 
-    forget(model)
+    drop(model)
 
 
 @macro_method()
-def forget_progress(adapter: Any, progress: Any, models: list[str]) -> None:
-    """Remove all that is noted of models: whatever they make begins anew.
+def reset_progress(adapter: Any, progress: Any, models: list[str]) -> None:
+    """Remove the progress of models, so that their next run rebuilds them.
 
     Args:
         adapter: dbt's adapter.
@@ -45,9 +45,9 @@ def forget_progress(adapter: Any, progress: Any, models: list[str]) -> None:
     """
     from pyspark.sql import SparkSession
 
-    from dbt_afterimage.storage.progress import forget_progress as forget
+    from dbt_afterimage.storage.progress import reset_progress as reset
 
     session = SparkSession.builder.getOrCreate()
     with dbt_errors():
         for model in models:
-            forget(session, str(progress), model)
+            reset(session, str(progress), model)

@@ -23,7 +23,7 @@ def settings(adapter: Any, source: Any) -> dict[str, Any]:
         The settings by name, with ``declared_columns`` (name and data_type) of the entry's columns.
 
     Raises:
-        DbtRuntimeError: a setting is missing, misspelt or not allowed; names table, key and cure.
+        DbtRuntimeError: a setting is missing, misspelt or not allowed; names table, key and fix.
     """
     try:
         return parse_settings(source)

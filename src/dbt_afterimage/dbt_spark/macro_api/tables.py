@@ -9,7 +9,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
 from dbt_afterimage.errors import ConcurrentRunError, explained
 from dbt_afterimage.storage.descriptions import describe_columns
-from dbt_afterimage.storage.schema_contract import GuardError, Origin, Wanted
+from dbt_afterimage.storage.schema_contract import Origin, SchemaContractError, TargetSchema
 from dbt_afterimage.storage.schema_evolution import alter_table, check_table, column_types
 
 
@@ -29,7 +29,7 @@ def table_format(adapter: Any) -> str:
     if method != "session":
         raise DbtRuntimeError(
             f"The target's `method` is {method}; allowed: session. This project works in the Spark "
-            "session of the dbt process, and under another method there is none. Cure: take a "
+            "session of the dbt process, and under another method there is none. Fix: take a "
             "target with `method: session`; profiles.yml.example has one for a cluster."
         )
     session = SparkSession.getActiveSession()
@@ -46,7 +46,7 @@ def table_format(adapter: Any) -> str:
             return known
     raise DbtRuntimeError(
         f"The target's default catalog `{catalog}` is {implementation}; its tables cannot be "
-        "merged into. Allowed: an Iceberg or a Delta catalog. Cure: take one from "
+        "merged into. Allowed: an Iceberg or a Delta catalog. Fix: take one from "
         "profiles.yml.example."
     )
 
@@ -165,7 +165,7 @@ def state(adapter: Any, relation: Any) -> str | None:
 
 
 @macro_method(while_parsing="")
-def keep(adapter: Any, select: str) -> str:
+def checkpoint(adapter: Any, select: str) -> str:
     """The name of a view of rows that are worked out now, once; `publish` frees them.
 
     Args:
@@ -174,10 +174,10 @@ def keep(adapter: Any, select: str) -> str:
     """
     from pyspark.sql import SparkSession
 
-    from dbt_afterimage.storage.checkpoint import keep_by_name
+    from dbt_afterimage.storage.checkpoint import checkpoint_by_name
 
     with dbt_errors():
-        return keep_by_name(SparkSession.builder.getOrCreate().sql(select))
+        return checkpoint_by_name(SparkSession.builder.getOrCreate().sql(select))
 
 
 @macro_method()
@@ -199,11 +199,11 @@ def publish(
         identity: columns that tell which row is meant.
         where: condition on `target`, the table; "" for none.
         after: of `state`, taken before the batch was looked at.
-        kept: of `keep`, what the statement reads; freed, whatever happens.
+        kept: of `checkpoint`, what the statement reads; freed, whatever happens.
     """
     from pyspark.sql import SparkSession
 
-    from dbt_afterimage.storage.checkpoint import release_name
+    from dbt_afterimage.storage.checkpoint import unpersist_by_name
     from dbt_afterimage.storage.mart_batch import MartBatch
     from dbt_afterimage.storage.publish import publish as publish_batch
 
@@ -214,7 +214,7 @@ def publish(
             publish_batch(session, str(relation), batch, table_format(adapter))
     finally:
         for name in kept:
-            release_name(name)
+            unpersist_by_name(name)
 
 
 @macro_method()
@@ -249,7 +249,7 @@ def mart_properties(adapter: Any, settings: Any, is_tracking: bool) -> dict[str,
 
 
 @macro_method()
-def fit_mart(adapter: Any, relation: Any, upstream: Any, expected: Any) -> None:
+def evolve_mart_schema(adapter: Any, relation: Any, upstream: Any, expected: Any) -> None:
     """Alter an existing mart to what a run wants to write; stops where that cannot be done.
 
     Args:
@@ -271,7 +271,7 @@ def fit_mart(adapter: Any, relation: Any, upstream: Any, expected: Any) -> None:
         if name not in expected["left_out"]
         and (expected["only"] is None or name in expected["only"])
     }
-    wanted = Wanted(
+    wanted = TargetSchema(
         table=str(relation),
         source_table=settings["source_table"],
         upstream=str(upstream),
@@ -284,7 +284,7 @@ def fit_mart(adapter: Any, relation: Any, upstream: Any, expected: Any) -> None:
     )
     try:
         changes = check_table(session, wanted)
-    except GuardError as error:
+    except SchemaContractError as error:
         raise DbtRuntimeError(str(error)) from error
     alter_table(session, str(relation), changes, table_format(adapter))
 

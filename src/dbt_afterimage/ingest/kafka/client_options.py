@@ -30,7 +30,7 @@ def _parsed(text: str) -> tuple[str, str]:
     if not mark or not name.strip():
         # the text itself may be secret
         raise OptionError(
-            "an option is not of the form name=value, such as security.protocol=SSL. Cure: correct "
+            "an option is not of the form name=value, such as security.protocol=SSL. Fix: correct "
             "it, on the command line or in the file of --properties."
         )
     return name.strip(), value.strip()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from dbt_afterimage.ingest.kafka.batches import in_order
-from dbt_afterimage.ingest.kafka.landed import Landed, Topics, note_landed, read_landed
+from dbt_afterimage.ingest.kafka.landed import Landed, Topics, read_landed, record_landed
 from dbt_afterimage.sources.qlik_messages import offsets
 from dbt_afterimage.sources.qlik_messages.message_columns import RAW_COLUMNS
 from dbt_afterimage.sources.qlik_messages.offsets import Offsets
@@ -27,8 +27,8 @@ from dbt_afterimage.storage.progress import (
     Progress,
     next_recorded_at,
     read_progress,
-    really_done,
-    unnoted,
+    recover_progress,
+    rows_after_progress,
 )
 
 if TYPE_CHECKING:
@@ -114,17 +114,19 @@ def land(
     _create(session, table, table_format)
     noted = read_progress(session, progress, table)
     stored = session.table(table)
-    done = really_done(stored, noted, mark=_MARK)
+    done = recover_progress(stored, noted, mark=_MARK)
     known = read_landed(session, progress, table, noted.recorded_at)
     landed = known.offsets
     if done != noted:
-        landed = offsets.merged(landed, offsets.last_offsets(unnoted(stored, noted, _MARK)))
+        landed = offsets.merged(
+            landed, offsets.last_offsets(rows_after_progress(stored, noted, _MARK))
+        )
     ends = _ends(session, request)
     check_topics(request, ends, Landed(landed, known.topics), table)
     start = starting_offsets(request, ends, landed, table)
     begun = Landed(offsets.merged(landed, begun_offsets(ends, start)), known.topics | ends.topics)
     if begun != Landed(landed, known.topics):
-        note_landed(session, progress, table, done.recorded_at, begun)
+        record_landed(session, progress, table, done.recorded_at, begun)
     counts = {
         place: ends.latest[place] - (ends.earliest[place] if at == _EARLIEST else at)
         for place, at in start.items()
@@ -168,14 +170,14 @@ def starting_offsets(
             raise KafkaLandingError(
                 f"`land kafka`: {table} has {name} up to offset {landed[place]}, and Kafka's last "
                 f"one is {ends.latest[place] - 1}. The topic was made anew, or it is another "
-                "cluster's. Nothing was landed. Cure: land it into another table."
+                "cluster's. Nothing was landed. Fix: land it into another table."
             )
         if start[place] < earliest:
             if not request.accept_gap:
                 raise KafkaLandingError(
                     f"`land kafka`: {table} has {name} up to offset {landed[place]}, and Kafka "
                     f"begins at {earliest}: it has removed {earliest - start[place]:,} messages "
-                    "that were not landed. Nothing was landed. Cure: land them from a copy of the "
+                    "that were not landed. Nothing was landed. Fix: land them from a copy of the "
                     "topic, or go on without them: --accept-gap."
                 )
             start[place] = earliest
@@ -207,7 +209,7 @@ def check_topics(request: Request, ends: Ends, landed: Landed, table: str) -> No
             raise KafkaLandingError(
                 f"`land kafka`: the topic {topic} is not the one that {table} has up to offset "
                 f"{last}: its id is {number}. It was made anew, or it is another cluster's. "
-                "Nothing was landed. Cure: land it into another table; or, where it is a copy "
+                "Nothing was landed. Fix: land it into another table; or, where it is a copy "
                 "with the same offsets, go on behind the last one: --accept-gap."
             )
 
@@ -248,7 +250,7 @@ class _Writer:
         )
         reached = offsets.merged(self._landed.offsets, offsets.of_rows(last))
         self._landed, self._recorded_at = replace(self._landed, offsets=reached), at
-        note_landed(self._session, self._progress, self._table, at, self._landed)
+        record_landed(self._session, self._progress, self._table, at, self._landed)
         self.count += sum(row["messages"] for row in last)
         self.batches += 1
 
@@ -328,7 +330,7 @@ def _ends(session: SparkSession, request: Request) -> Ends:
         admin = kafka.clients.admin.Admin.create(properties)
     except TypeError as error:  # Py4J takes an unknown class for a package
         raise KafkaLandingError(
-            "`land kafka`: Spark's Kafka package is not there. Cure: run `afterimage land kafka`, "
+            "`land kafka`: Spark's Kafka package is not there. Fix: run `afterimage land kafka`, "
             f"which fetches it, or add {PACKAGE}:{session.version} to `spark.jars.packages` in "
             "profiles.yml."
         ) from error
@@ -341,7 +343,7 @@ def _ends(session: SparkSession, request: Request) -> Ends:
         if not topics:
             raise KafkaLandingError(
                 f"`land kafka`: no topic of {request.brokers} matches the pattern "
-                f"{request.pattern!r}. Nothing was landed. Cure: correct the pattern."
+                f"{request.pattern!r}. Nothing was landed. Fix: correct the pattern."
             )
         described = admin.describeTopics(topics).allTopicNames().get()
         places = [

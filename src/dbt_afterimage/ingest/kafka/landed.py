@@ -59,7 +59,7 @@ def read_landed(
     )
 
 
-def note_landed(
+def record_landed(
     session: SparkSession, progress: str, table: str, recorded_at: str | None, landed: Landed
 ) -> None:
     """Note what the raw table has with its last batch.

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.errors import without_plan
-from dbt_afterimage.storage.checkpoint import keep, release
+from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
 from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.schema_contract import Alterations, quoted
 from dbt_afterimage.storage.schema_evolution import alter_table, column_types
@@ -89,7 +89,7 @@ def land(
 
     if not tables:
         raise LandingError(
-            "`land openedge`: no table of the source has a `table_number`. Cure: set it in the "
+            "`land openedge`: no table of the source has a `table_number`. Fix: set it in the "
             "`meta.afterimage` of each change table's entry."
         )
     reader = _Reader(session, options, owner, table_format)
@@ -111,7 +111,7 @@ def land(
         except (PySparkException, Py4JJavaError) as error:
             problems.append(
                 f"`land openedge`: table {table.name} could not be landed in {table.landed}; no "
-                "row is lost while the database keeps it. Cure: mend what Spark or the database "
+                "row is lost while the database keeps it. Fix: mend what Spark or the database "
                 f"says, and land again. It says: {without_plan(str(error))}"
             )
     if problems:
@@ -178,7 +178,7 @@ def _check_restart(table: CapturedTable, places: Sequence[_Place]) -> None:
                 f"`land openedge`: the change sequence of table {table.name} has begun anew. It "
                 f"had come to {before.last} under policy {before.policy.strip()}, and under the "
                 f"later policy {place.policy.strip()} it starts at {place.first}. Its tracking "
-                "rows were landed, no row of the change table was. Cure: set `other_policies: "
+                "rows were landed, no row of the change table was. Fix: set `other_policies: "
                 f"['{place.policy.strip()}']` in the table's `meta.afterimage`, and declare the "
                 "change table once more in a source of its own, where it is the other way round; "
                 "docs/openedge.md shows it."
@@ -245,7 +245,7 @@ class _Reader:
             for column in [column for column in key if column in rows.columns]:
                 same = same & (rows[f"`{column}`"].eqNullSafe(known[f"`{column}`"]))
             rows = rows.join(known, same, "left_anti")
-        rows = keep(rows.withColumn("_landed_at", F.current_timestamp()))
+        rows = checkpoint(rows.withColumn("_landed_at", F.current_timestamp()))
         try:
             count = rows.count()
             if not exists:
@@ -253,7 +253,7 @@ class _Reader:
             elif count:
                 rows.writeTo(landed).append()
         finally:
-            release(rows)
+            unpersist(rows)
         return count
 
     def _add_columns(self, landed: str, rows: DataFrame) -> None:

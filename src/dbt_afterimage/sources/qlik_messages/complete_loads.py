@@ -57,7 +57,7 @@ _RUN_COLUMNS = {
 
 
 @dataclass(frozen=True)
-class WholeLoads:
+class CompleteLoads:
     """What is to be recorded of full loads.
 
     Attributes:
@@ -75,7 +75,7 @@ class WholeLoads:
         """Both."""
         return [*self.new, *self.late]
 
-    def without(self, loads: Collection[FullLoad]) -> WholeLoads:
+    def without(self, loads: Collection[FullLoad]) -> CompleteLoads:
         """All but these."""
         return replace(self, new=[load for load in self.new if load not in loads])
 
@@ -103,20 +103,20 @@ class WholeLoads:
                 )
 
 
-def find_whole_loads(
+def find_complete_loads(
     model: str,
     named: NamedTables,
     parts: DataFrame,
     positions: DataFrame,
     done: DataFrame | None,
     names: Mapping[Table, Mapping[str, Sequence[Range]]],
-) -> WholeLoads:
+) -> CompleteLoads:
     """Loads that are whole and not recorded yet.
 
     Args:
         model: its name, for messages to the user.
         named: tables whose last load is whole, whatever has come.
-        parts: runs of REFRESH messages, of all batches; this and the others: `notes.all_notes`.
+        parts: runs of REFRESH messages, of all batches: `run_records.all_run_records`.
         positions: per table and partition, its changes.
         done: notes of loads that were recorded.
         names: with `rebuild_changes`: `notes.recorded_names` of what is replaced; else empty.
@@ -134,7 +134,7 @@ def find_whole_loads(
                 new.append(load)
             else:
                 _report(model, load)
-    return WholeLoads(new, late, runs)
+    return CompleteLoads(new, late, runs)
 
 
 def _report(model: str, load: FullLoad) -> None:
@@ -147,7 +147,9 @@ def _report(model: str, load: FullLoad) -> None:
     )
 
 
-def loads_with_a_gap(rows: DataFrame, loads: WholeLoads, read: Offsets) -> dict[FullLoad, Counts]:
+def loads_with_a_gap(
+    rows: DataFrame, loads: CompleteLoads, read: Offsets
+) -> dict[FullLoad, Counts]:
     """New loads some of whose messages are gone, and how many of each of their runs are left.
 
     Only what earlier runs have read can be gone: a load that came in this run costs nothing.
@@ -183,7 +185,7 @@ def loads_with_a_gap(rows: DataFrame, loads: WholeLoads, read: Offsets) -> dict[
 
 
 def loaded_messages(
-    decoder: Decoder, raw: DataFrame, loads: WholeLoads, schemas: dict[str, Schema]
+    decoder: Decoder, raw: DataFrame, loads: CompleteLoads, schemas: dict[str, Schema]
 ) -> DataFrame:
     """The messages of loads, decoded, once per load, with _RUN_COLUMNS.
 

@@ -89,7 +89,7 @@ def check_avro(session: SparkSession, source: str) -> None:
     except (PySparkException, TypeError) as error:
         raise AvroUnavailableError(
             f"Source table {source} holds Avro messages, and Spark's Avro package is not there "
-            f"({type(error).__name__}). Cure: add {AVRO_PACKAGE}:{session.version} to "
+            f"({type(error).__name__}). Fix: add {AVRO_PACKAGE}:{session.version} to "
             "`spark.jars.packages` in profiles.yml, and run again."
         ) from error
 

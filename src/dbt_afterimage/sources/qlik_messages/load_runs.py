@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dbt_afterimage.sequence import QlikPositions
+from dbt_afterimage.sequence import QlikChangeSequence
 
 # Beyond every position: where a run ends that nothing has ended, but for the word of the user.
 OPEN_END = "~"
@@ -87,7 +87,7 @@ class FullLoad:
     @property
     def position(self) -> str:
         """Its change_seq: just behind the greatest one before it."""
-        where = QlikPositions("0 seconds")
+        where = QlikChangeSequence("0 seconds")
         return where.after(self.after) if self.after else where.first
 
 

@@ -88,7 +88,7 @@ def check_raw_columns(table: str, types: Mapping[str, str]) -> None:
         if types.get(name) != kind:
             raise RawMessagesError(
                 f"Source table {table}: the column `{name}` is {types.get(name, 'missing')}; it "
-                f"must be {kind}. Cure: land the messages with `afterimage land kafka`, or read "
+                f"must be {kind}. Fix: land the messages with `afterimage land kafka`, or read "
                 "them through a view that has the columns "
                 f"{', '.join(f'{column} {of}' for column, of in RAW_COLUMNS.items())}."
             )

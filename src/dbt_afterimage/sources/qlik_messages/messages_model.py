@@ -22,7 +22,7 @@ from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import duration_seconds
 from dbt_afterimage.sources.qlik_messages import offsets
 from dbt_afterimage.sources.qlik_messages.complete_loads import (
-    find_whole_loads,
+    find_complete_loads,
     load_rows,
     loaded_messages,
     loads_with_a_gap,
@@ -45,15 +45,15 @@ from dbt_afterimage.sources.qlik_messages.named_tables import named_tables
 from dbt_afterimage.sources.qlik_messages.offset_gaps import check_load_gap, check_offset_gap
 from dbt_afterimage.sources.qlik_messages.run_records import (
     DONE_COLUMNS,
-    all_notes,
+    all_run_records,
     done_rows,
     parts_of,
     positions_of,
     recorded_names,
 )
-from dbt_afterimage.storage.checkpoint import keep
+from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.local_relation import local_rows
-from dbt_afterimage.storage.progress import unnoted
+from dbt_afterimage.storage.progress import rows_after_progress
 from dbt_afterimage.storage.schema_evolution import column_types
 
 logger = AdapterLogger("afterimage")
@@ -97,7 +97,9 @@ class _Run:
         self._read = offsets.from_text(noted.arrival)
         self._names: dict[Table, dict[str, list[Range]]] = {}
         if stored is not None and self._run.is_progress_behind:
-            held = unnoted(stored, noted).filter(F.col("kind").isin(*_MESSAGES, LOAD_PART))
+            held = rows_after_progress(stored, noted).filter(
+                F.col("kind").isin(*_MESSAGES, LOAD_PART)
+            )
             last = offsets.last_offsets(held, F.coalesce("last_offset", "offset"))
             self._read = offsets.merged(self._read, last)
         if stored is not None and self._run.is_rebuild:
@@ -133,7 +135,7 @@ class _Run:
         # the same messages in all that follows, whatever is landed meanwhile
         new = self._raw.filter(offsets.is_after(self._read) & offsets.is_up_to(until))
         schemas = self._decoder.schemas(new, forms)
-        kept = keep(self._decoder.decoded(new, forms, schemas))
+        kept = checkpoint(self._decoder.decoded(new, forms, schemas))
         waiting, kinds = self._look(kept, look)
         until = {**until, **{place: first - 1 for place, first in waiting.items()}}
         messages = kept.filter(offsets.is_up_to(until))
@@ -190,7 +192,7 @@ class _Run:
         for row in waiting:
             logger.warning(
                 f"{self._context.model}: {row['topic']}-{row['partition']} waits from offset "
-                f"{row['offset']} on for the metadata message of schema id {row['schema']}. Cure: "
+                f"{row['offset']} on for the metadata message of schema id {row['schema']}. Fix: "
                 "land the topic with the metadata messages."
             )
         return offsets.of_rows(waiting), {kind for row in rows for kind in row["kinds"]}
@@ -207,10 +209,10 @@ class _Run:
         While messages wait for their schema none is: their rows may belong to any of them.
         """
         run = self._run
-        parts, positions, done = all_notes(self._stored, parts, positions, run.recorded_at)
+        parts, positions, done = all_run_records(self._stored, parts, positions, run.recorded_at)
         if parts is None:
             return []
-        loads = find_whole_loads(
+        loads = find_complete_loads(
             self._context.model, self._named, parts, positions, done, self._names
         )
         if waiting:
@@ -241,7 +243,7 @@ class _Run:
                 f"{self._context.model}: the message {first['topic']}-{first['partition']} at "
                 f"offset {first['offset']} belongs to no table: {first['reject_detail']}. "
                 f"`on_reject` of {self._settings['source_table']} is 'fail'. Nothing was written. "
-                "Cure: repair the source, or set `on_reject: quarantine`."
+                "Fix: repair the source, or set `on_reject: quarantine`."
             )
 
 

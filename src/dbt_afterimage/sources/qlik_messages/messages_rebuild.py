@@ -67,6 +67,6 @@ def check_loads_still_there(model: str, stored: DataFrame, raw: DataFrame) -> No
             raise RebuildError(
                 f"{model}: `rebuild_changes` is set, and the raw table lacks "
                 f"{wanted - there:,} messages that were decoded from it, {places}. Nothing was "
-                "written. Cure: run without `rebuild_changes`, or land the missing messages "
+                "written. Fix: run without `rebuild_changes`, or land the missing messages "
                 "again from a copy."
             )

@@ -44,7 +44,7 @@ def named_tables(context: RunContext) -> NamedTables:
         raise NamedTablesError(
             f"{context.model}: the var `complete_load` names {what}. Allowed: a list of tables, "
             f"of all sources of messages: {', '.join(sorted(set(every)))}. Nothing was written. "
-            "Cure: correct the var."
+            "Fix: correct the var."
         )
     return NamedTables(
         frozenset(

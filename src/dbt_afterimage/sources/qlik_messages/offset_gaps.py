@@ -44,7 +44,7 @@ def check_offset_gap(context: RunContext, read: Offsets, found: Sequence[Row]) -
     )
     if on_gap == "fail":
         raise GapError(
-            f"{text} Nothing was written. Cure: land them again from a copy, or, where none are "
+            f"{text} Nothing was written. Fix: land them again from a copy, or, where none are "
             "missing, run once with --vars '{accept_gap: true}'."
         )
     logger.warning(text)
@@ -75,13 +75,13 @@ def check_load_gap(context: RunContext, found: Mapping[FullLoad, Mapping[Run, in
     if context.accept_gap:
         logger.warning(f"{text} `accept_gap` is set: it is given up.")
         return
-    cure = (
-        "Cure: land them again from a copy; or load the table anew at the source, and give this "
+    fix = (
+        "Fix: land them again from a copy; or load the table anew at the source, and give this "
         "load up with --vars '{accept_gap: true}'."
     )
     if on_gap == "fail":
-        raise GapError(f"{text} Nothing was written. {cure}")
-    logger.warning(f"{text} It waits on. {cure}")
+        raise GapError(f"{text} Nothing was written. {fix}")
+    logger.warning(f"{text} It waits on. {fix}")
 
 
 def _describe(load: FullLoad, left: Mapping[Run, int]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from dbt_afterimage.sequence import QlikPositions
+from dbt_afterimage.sequence import QlikChangeSequence
 from dbt_afterimage.sources.qlik_messages.load_runs import (
     OPEN_END,
     FullLoad,
@@ -140,7 +140,7 @@ def runs_by_table(parts: DataFrame, positions: DataFrame) -> dict[Table, list[Ru
     return dict(runs)
 
 
-def all_notes(
+def all_run_records(
     stored: DataFrame | None, parts: DataFrame | None, positions: DataFrame, recorded_at: str
 ) -> tuple[DataFrame | None, DataFrame, DataFrame | None]:
     """Parts of loads and positions, of this run and before; and notes of loads that are whole.
@@ -259,7 +259,7 @@ def _is_position(seq: Column) -> Column:
     """A position that staging accepts: one in the future would let later loads look old."""
     time = F.try_to_timestamp(F.substring(seq, 1, 14), F.lit("yyyyMMddHHmmss"))
     is_past = time <= F.current_timestamp() + F.expr("interval 1 day")
-    return seq.rlike(QlikPositions.pattern()) & F.coalesce(is_past, F.lit(False))
+    return seq.rlike(QlikChangeSequence.pattern()) & F.coalesce(is_past, F.lit(False))
 
 
 def _joined(events: DataFrame, known: DataFrame) -> DataFrame:

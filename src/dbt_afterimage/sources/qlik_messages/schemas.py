@@ -33,7 +33,7 @@ def registered_schema(registry: str, schema_id: str) -> str | None:
         if not folder.is_dir():
             raise RegistryError(
                 f"`schema_registry` is {registry!r}, which is no folder. Allowed: the registry's "
-                "address, http://... or https://..., or a folder of <id>.avsc files. Cure: correct "
+                "address, http://... or https://..., or a folder of <id>.avsc files. Fix: correct "
                 "the setting."
             )
         file = folder / f"{schema_id}.avsc"
@@ -52,6 +52,6 @@ def registered_schema(registry: str, schema_id: str) -> str | None:
 
 def _no_answer(address: str, why: str) -> str:
     return (
-        f"The schema registry does not answer: GET {address}: {why}. Nothing was written. Cure: "
+        f"The schema registry does not answer: GET {address}: {why}. Nothing was written. Fix: "
         "correct `schema_registry` in the source's `meta.afterimage`, or run again when it is up."
     )

@@ -217,6 +217,6 @@ def _check_columns(frame: DataFrame, table: str, wanted: Sequence[str]) -> None:
         raise RawLogError(
             f"Source table {table} lacks the column `{'`, `'.join(missing)}`. It must have the "
             "columns of the system table and `snapshot_logaddr`, the log's address when the "
-            "snapshot was read (NULL: before the first landed record). Cure: land them, or put a "
+            "snapshot was read (NULL: before the first landed record). Fix: land them, or put a "
             "view over the table."
         )

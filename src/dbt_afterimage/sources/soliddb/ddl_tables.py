@@ -69,7 +69,7 @@ def check_names(ddl: DataFrame, table: str) -> None:
         f"Source table {table}: the DDL record at LOGADDR {log_address} ({DDL_KINDS[code]} {name}) "
         f"has no RELID, and the catalogue has a table of that name in the schemas "
         f"{', '.join(map(str, schemas))}: which of them it concerns is not known. Nothing was "
-        "written. Cure: give the record the RELID of its table by a view over the table."
+        "written. Fix: give the record the RELID of its table by a view over the table."
     )
 
 

@@ -127,6 +127,6 @@ def framing_of(name: str) -> Framing:
 def _unknown(name: str, why: str) -> str:
     return (
         f"`framing` is {name!r}: {why}. Allowed: {', '.join(FRAMINGS)}, decoded, or the dotted "
-        "name of a function (data, columns) that returns the bytes of each value. Cure: correct "
+        "name of a function (data, columns) that returns the bytes of each value. Fix: correct "
         "the name, or install its module where dbt and Spark's workers run."
     )

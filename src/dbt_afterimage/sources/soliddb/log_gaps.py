@@ -11,10 +11,10 @@ from dbt_afterimage.sources.soliddb.raw import is_at
 
 logger = AdapterLogger("afterimage")
 
-_CURES = {
-    "fail": "Nothing was written. Cure: land the missing records again from a copy; then, or where "
+_FIXES = {
+    "fail": "Nothing was written. Fix: land the missing records again from a copy; then, or where "
     "none are missing, run once with --vars '{accept_gap: true}'.",
-    "warn": "What is landed into the gap from now on is not read. Cure: where changes are missing, "
+    "warn": "What is landed into the gap from now on is not read. Fix: where changes are missing, "
     "land the log again from a copy and run once with --vars '{rebuild_changes: true}'; `on_gap: "
     "fail` stops before it comes to that.",
 }
@@ -38,7 +38,7 @@ def check_log_gap(context: RunContext, log: DataFrame, last: str) -> None:
         f"{context.model}: the raw table {context.settings['source_table']} seems to have "
         f"been purged before it was read. It was read up to LOGADDR {last}, which is gone. Changes "
         f"after it may be lost. `on_gap` is {on_gap!r}; allowed: fail, warn, ignore. "
-        f"{_CURES[on_gap]} Keep the last COMMIT that was read when you purge the raw table."
+        f"{_FIXES[on_gap]} Keep the last COMMIT that was read when you purge the raw table."
     )
     if on_gap == "fail":
         raise GapError(text)

@@ -35,7 +35,7 @@ from dbt_afterimage.sources.soliddb.record_ids import (
 )
 from dbt_afterimage.sources.soliddb.value_columns import DDL_COLUMNS, SQL_COLUMNS
 from dbt_afterimage.sources.soliddb.value_columns import Column as TableColumn
-from dbt_afterimage.storage.checkpoint import keep
+from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.progress import greatest
 
 logger = AdapterLogger("afterimage")
@@ -103,7 +103,7 @@ def build_log(
         check_still_there(context.model, run.stored, raw, ["log_address"])
         last = None
 
-    records = keep(in_frames(normal_log(log, table, is_decoded, last)))
+    records = checkpoint(in_frames(normal_log(log, table, is_decoded, last)))
     found = check_records(records, table, last)
     if run.stored is not None and not found.records and not run.is_rebuild:
         return LogBatch(run, run.stored.limit(0), is_empty=True, change_seq=last, kept=records)
@@ -113,14 +113,14 @@ def build_log(
     landed_to = greatest(found.last_commit, last)
     ddl = _ddl_records(records, tables, settings, landed_to)
     check_names(ddl, table)
-    waiting = [_first_waiting_ddl(ddl)]
+    waiting = [_first_pending_ddl(ddl)]
     if is_decoded:
         catalogue = Catalogue((), None)
         placed = records.withColumn("layout", F.lit(None).cast("int"))
     else:
         catalogue = read_catalogue(columns, _boundaries(run, ddl), table, landed_to)
         placed = _with_layout(session, records, catalogue)
-        waiting.append(_first_waiting_row(placed, catalogue))
+        waiting.append(_first_pending_row(placed, catalogue))
     horizon = _horizon(context, records, [first for first in waiting if first], found)
     return LogBatch(
         run,
@@ -207,7 +207,7 @@ def _with_layout(session: SparkSession, records: DataFrame, catalogue: Catalogue
     )
 
 
-class _Waiting(NamedTuple):
+class _Pending(NamedTuple):
     """A record that waits for a snapshot of the catalogue; the first of several compares least."""
 
     commit_address: str
@@ -216,7 +216,7 @@ class _Waiting(NamedTuple):
     newest: str | None
 
 
-def _first_waiting_row(placed: DataFrame, catalogue: Catalogue) -> _Waiting | None:
+def _first_pending_row(placed: DataFrame, catalogue: Catalogue) -> _Pending | None:
     """A row whose columns are not known waits when it is newer than the newest snapshot.
 
     A later one may tell them. An older row cannot be decoded any more, and is rejected.
@@ -237,10 +237,10 @@ def _first_waiting_row(placed: DataFrame, catalogue: Catalogue) -> _Waiting | No
         return None
     commit_address, log_address, relation = found["row"]
     wanted = f"the columns of the table with REL_ID {relation}"
-    return _Waiting(commit_address, log_address, wanted, catalogue.newest)
+    return _Pending(commit_address, log_address, wanted, catalogue.newest)
 
 
-def _first_waiting_ddl(ddl: DataFrame) -> _Waiting | None:
+def _first_pending_ddl(ddl: DataFrame) -> _Pending | None:
     """DDL of which the catalogue does not tell the table yet."""
     found = (
         ddl.filter("waits_for_tables")
@@ -255,11 +255,11 @@ def _first_waiting_ddl(ddl: DataFrame) -> _Waiting | None:
         return None
     commit_address, log_address, code, name, newest = found["row"]
     wanted = f"the id of the table {name} ({DDL_KINDS[code]})"
-    return _Waiting(commit_address, log_address, wanted, newest)
+    return _Pending(commit_address, log_address, wanted, newest)
 
 
 def _horizon(
-    context: RunContext, records: DataFrame, waiting: Sequence[_Waiting], found: Found
+    context: RunContext, records: DataFrame, waiting: Sequence[_Pending], found: Found
 ) -> str | None:
     """The last COMMIT that can be read; what follows waits.
 
@@ -271,7 +271,7 @@ def _horizon(
     logger.warning(
         f"{context.model}: the log waits from LOGADDR {first.log_address} on, for "
         f"{first.wanted}. The newest snapshot of the catalogue is of "
-        f"{first.newest or 'no address'}. Cure: land SYS_TABLES and SYS_COLUMNS anew, with the "
+        f"{first.newest or 'no address'}. Fix: land SYS_TABLES and SYS_COLUMNS anew, with the "
         "log's present address as `snapshot_logaddr`. A snapshot counts once the log is landed up "
         "to it."
     )

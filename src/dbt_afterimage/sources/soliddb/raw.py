@@ -64,7 +64,7 @@ def normal_log(log: DataFrame, table: str, is_decoded: bool, last: str | None = 
         raise RawLogError(
             f"Source table {table} lacks the column `{'`, `'.join(missing)}`. It must have the "
             "columns of SYS_LOG and `landed_at`, the time at which a record was landed: the log "
-            "itself holds no time. Cure: land them, or put a view over the table."
+            "itself holds no time. Fix: land them, or put a view over the table."
         )
     if last is not None:
         log = log.filter(is_newer(log, last))
@@ -148,7 +148,7 @@ def check_records(records: DataFrame, table: str, last: str | None) -> Found:
         raise RawLogError(
             f"Source table {table}: RECID {row['unknown']['record_id']} at LOGADDR "
             f"{row['unknown']['log_address']} is not a documented record id; it may be a change "
-            f"that would be lost. Known: {_listed_ids()}. Nothing was written. Cure: find out what "
+            f"that would be lost. Known: {_listed_ids()}. Nothing was written. Fix: find out what "
             "the record is; where it is no change of a row, leave it out by a view over the table."
         )
     if row["malformed"] is not None:
@@ -156,7 +156,7 @@ def check_records(records: DataFrame, table: str, last: str | None) -> Found:
             f"Source table {table}: {row['malformed_records']:,} records have no usable LOGADDR; "
             f"one of them, with RECID {row['malformed']['record_id']}, has "
             f"{row['malformed']['log_address']!r}. Allowed: 20 or 28 bytes, as binary or as hex "
-            "text. Nothing was written. Cure: land LOGADDR whole."
+            "text. Nothing was written. Fix: land LOGADDR whole."
         )
     digits = {length for length in (row["shortest"], row["longest"]) if length is not None}
     if last is not None and digits:
@@ -165,7 +165,7 @@ def check_records(records: DataFrame, table: str, last: str | None) -> Found:
         lengths = " and ".join(str(length // 2) for length in sorted(digits))
         raise RawLogError(
             f"Source table {table}: log addresses of {lengths} bytes; addresses of two lengths do "
-            "not compare, so that the order of changes is unknown. Nothing was written. Cure: land "
+            "not compare, so that the order of changes is unknown. Nothing was written. Fix: land "
             "the log of the upgraded server in a source of its own."
         )
     return Found(row["records"], row["last_commit"])
@@ -202,7 +202,7 @@ def _data(log: DataFrame, table: str, is_decoded: bool) -> Column:
         allowed = "binary or hex text; where columns are decoded already, set `framing: decoded`"
     raise RawLogError(
         f"Source table {table}: the column `data` is of type {kind}. Allowed: {allowed}. "
-        "Cure: land it so, or put a view over the table."
+        "Fix: land it so, or put a view over the table."
     )
 
 

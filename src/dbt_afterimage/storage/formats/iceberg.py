@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import ConcurrentRunError
-from dbt_afterimage.storage.checkpoint import keep, release
+from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
 from dbt_afterimage.storage.concurrency import check_unchanged, is_newer
 from dbt_afterimage.storage.formats.base import TableFormat
 from dbt_afterimage.storage.formats.merge import merge_batch
@@ -114,7 +114,7 @@ class Iceberg(TableFormat):
                 raise ConcurrentRunError.of(table)
             merge_batch(session, table, batch)
             return
-        rows = keep(batch.rows)
+        rows = checkpoint(batch.rows)
         is_deleted, is_inserted = F.col(ACTION) != "insert", F.col(ACTION) != "delete"
         try:
             counts = rows.agg(F.count_if(is_deleted), F.count_if(is_inserted)).collect()[0]
@@ -131,7 +131,7 @@ class Iceberg(TableFormat):
                     inserted if counts[1] else None,
                 )
         finally:
-            release(rows)
+            unpersist(rows)
 
     def file_count(self, session: SparkSession, table: str) -> int:
         """From the summary of the newest snapshot."""
