@@ -19,7 +19,8 @@ DEMO_SOURCES := dbt_project.yml profiles.yml.example \
 DELTA_TESTS := $(addprefix tests/functional/test_,concurrent_runs.py change_log.py::test_a_repaired_record_resolves_the_rejected_one \
 	files_stay.py::test_a_late_batch_leaves_files_without_its_keys_alone \
 	compact.py::test_the_same_rows_are_in_fewer_files compact.py::test_nothing_is_done_twice \
-	demo.py publication.py python_models.py raw_files.py readers.py readme.py source_changes.py unchanged.py)
+	demo.py late_records.py publication.py python_models.py raw_files.py readers.py readme.py source_changes.py unchanged.py \
+	wide_tables.py)
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
 # Each worker starts its own Spark: two cores and up to 4 GiB. `make test WORKERS=1` runs one test at a time.
