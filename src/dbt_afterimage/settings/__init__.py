@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dbt_afterimage.settings.base import OPTIONAL_COLUMNS
 from dbt_afterimage.settings.parse import SettingsError, parse_settings
+from dbt_afterimage.settings.suggestions import did_you_mean
 from dbt_afterimage.settings.systems import SYSTEMS, has_own_loads, moment_kind, positions
-from dbt_afterimage.settings.text import did_you_mean
 
 __all__ = [
     "OPTIONAL_COLUMNS",

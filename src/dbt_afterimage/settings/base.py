@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from dbt_afterimage.sequence import ChangeSequence
-from dbt_afterimage.settings.text import is_timestamp
+from dbt_afterimage.settings.timestamps import is_timestamp
 
 OPTIONAL_COLUMNS = {
     "stream_position": "string",

@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from dbt_afterimage.settings.base import OPTIONAL_COLUMNS
-from dbt_afterimage.settings.explain import explain
+from dbt_afterimage.settings.error_messages import explain
+from dbt_afterimage.settings.suggestions import did_you_mean
 from dbt_afterimage.settings.systems import SYSTEMS
-from dbt_afterimage.settings.text import did_you_mean
 
 
 class SettingsError(ValueError):

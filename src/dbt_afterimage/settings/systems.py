@@ -11,7 +11,7 @@ from dbt_afterimage.settings.openedge import OpenEdgeSettings
 from dbt_afterimage.settings.qlik import QlikChangeTableSettings
 from dbt_afterimage.settings.qlik_messages import QlikMessagesSettings
 from dbt_afterimage.settings.soliddb import SolidDbSettings
-from dbt_afterimage.settings.text import is_timestamp
+from dbt_afterimage.settings.timestamps import is_timestamp
 
 SYSTEMS: dict[str, type[TableSettings]] = {
     "qlik_change_table": QlikChangeTableSettings,

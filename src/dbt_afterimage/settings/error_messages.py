@@ -1,4 +1,4 @@
-"""What a setting that is not allowed is told about: its table, name, value, and what is allowed."""
+"""The text of an error: which setting of which table, what it got, what is allowed, the fix."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from dbt_afterimage.settings.base import Base
-from dbt_afterimage.settings.text import did_you_mean
+from dbt_afterimage.settings.suggestions import did_you_mean
 
 
 def explain(table: str, model: type[BaseModel], error: ValidationError) -> str:

@@ -1,10 +1,8 @@
-"""What a text is: a time, or the misspelling of a name."""
+"""Which texts are times."""
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Sequence
 from datetime import datetime
 
 # What Spark casts to a timestamp, of the many forms that Python's fromisoformat reads.
@@ -21,10 +19,3 @@ def is_timestamp(text: str) -> bool:
         return match is not None and bool(datetime.fromisoformat(text[:19].removesuffix("Z")))
     except ValueError:  # such as 30 February
         return False
-
-
-def did_you_mean(name: str, allowed: Sequence[str]) -> str:
-    """A sentence for a message: the allowed name that is most like this one, "" for none."""
-    by_letters = {value.lower(): value for value in allowed}
-    close = difflib.get_close_matches(name.lower(), by_letters, n=1)
-    return f" Did you mean `{by_letters[close[0]]}`?" if close else ""
