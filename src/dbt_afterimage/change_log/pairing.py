@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from dbt_afterimage.change_log.contract import data_columns
 from dbt_afterimage.storage import schema_contract
 
-# What becomes of a record. `waiting`: an update or before image whose partner has not come yet;
+# What becomes of a record. `pending`: an update or before image whose partner has not come yet;
 # `folded`: a before image that went into its update.
 ACCEPTED = "accepted"
 REJECTED = "rejected"
@@ -314,5 +314,5 @@ def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
 
 
 def is_pending_too_long(horizon: str) -> Column:
-    """True for a waiting record that the look-back has passed: no partner is expected any more."""
+    """True for a pending record that the look-back has passed: no partner is expected any more."""
     return (F.col("outcome") == PENDING) & (F.col("change_seq") <= horizon)

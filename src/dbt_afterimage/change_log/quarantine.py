@@ -111,14 +111,14 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
     """
     if not session.catalog.tableExists(context.rejected):
         return None
-    waiting = session.table(context.rejected).filter(
+    unresolved = session.table(context.rejected).filter(
         F.col("resolved_at").isNull()
         & F.col("change_seq").isNotNull()
         & (F.col("reject_reason") != "conflicting_duplicate")
         # all rows of a load share their position, so that only the key tells them apart
         & (F.col("record_key").isNotNull() | ~F.col("change_oper").eqNullSafe("L"))
     )
-    if waiting.isEmpty():
+    if unresolved.isEmpty():
         return None
     key = context.settings["key"]
     own = accepted.select("change_seq", "change_oper", _record_key(key).alias("record_key"))
@@ -128,14 +128,14 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
         _record_key(key, "before").alias("record_key"),
     )
     records = own.union(images).alias("accepted")
-    waiting = F.broadcast(
-        waiting.select("change_seq", "change_oper", "record_key", "record_hash")
-    ).alias("pending")
-    same = F.col("accepted.change_seq") == F.col("waiting.change_seq")
+    unresolved = F.broadcast(
+        unresolved.select("change_seq", "change_oper", "record_key", "record_hash")
+    ).alias("unresolved")
+    same = F.col("accepted.change_seq") == F.col("unresolved.change_seq")
     for name in ("change_oper", "record_key"):
-        told = F.col(f"waiting.{name}")
+        told = F.col(f"unresolved.{name}")
         same = same & (told.isNull() | (told == F.col(f"accepted.{name}")))
-    found = records.join(waiting, same).select("waiting.record_hash").distinct()
+    found = records.join(unresolved, same).select("unresolved.record_hash").distinct()
     # Few rows, detached from the tables that they come from: Spark 4.1 cannot plan an Iceberg merge
     # from a view that reads the merge's own target.
     found = checkpoint(found)
