@@ -17,7 +17,7 @@ from dbt_afterimage.change_log.contract import data_columns
 from dbt_afterimage.storage import schema_contract
 
 # What becomes of a record. `pending`: an update or before image whose partner has not come yet;
-# `folded`: a before image that went into its update.
+# `merged`: a before image that is part of its update.
 ACCEPTED = "accepted"
 REJECTED = "rejected"
 DUPLICATE = "duplicate"
