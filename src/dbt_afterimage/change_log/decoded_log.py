@@ -6,8 +6,9 @@ returned.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,6 +28,8 @@ from dbt_afterimage.storage.progress import (
     reset_progress_after,
     write_progress,
 )
+from dbt_afterimage.storage.schema_contract import Alterations, quoted
+from dbt_afterimage.storage.schema_evolution import alter_table
 
 logger = AdapterLogger("afterimage")
 
@@ -79,15 +82,26 @@ class LogBatch:
     kept: DataFrame | None = None
 
 
-def start_log(session: SparkSession, context: RunContext, position: Column | None = None) -> LogRun:
-    """Look at what earlier runs have done.
+def start_log(
+    session: SparkSession,
+    context: RunContext,
+    position: Column | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> LogRun:
+    """Read what earlier runs have done, and add columns that the table lacks.
 
     Args:
         session: the live Spark session.
         context: what the run is told of its tables and settings.
         position: of a row of the log; None where positions do not tell how far the log was read.
+        columns: the columns of this version, with their types: a table of an earlier version gains
+            those that are new.
     """
     stored = session.table(context.log) if session.catalog.tableExists(context.log) else None
+    if stored is not None:
+        added = {quoted(name): kind for name, kind in columns.items() if name not in stored.columns}
+        alter_table(session, context.log, Alterations(added=added), context.file_format)
+        stored = session.table(context.log)
     noted = Progress()
     if stored is not None:
         noted = read_progress(session, context.progress, context.model)

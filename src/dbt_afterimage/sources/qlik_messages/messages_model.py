@@ -92,7 +92,7 @@ class _Run:
         self._settings = context.settings
         self._named = named_tables(context)
         check_raw_columns(self._settings["source_table"], column_types(raw.schema))
-        self._run = start_log(session, context)
+        self._run = start_log(session, context, columns=MESSAGE_COLUMNS)
         stored, noted = self._run.stored, self._run.noted
         self._read = offsets.from_text(noted.arrival)
         self._names: dict[Table, dict[str, list[Range]]] = {}
