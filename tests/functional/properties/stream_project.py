@@ -27,6 +27,11 @@ def write_stream_project(
 
 
 def _source_table(shape: Shape) -> dict[str, Any]:
+    return {"name": shape.name, "config": {"meta": {"afterimage": table_settings(shape)}}}
+
+
+def table_settings(shape: Shape) -> dict[str, Any]:
+    """What the source table of a shape says of itself."""
     settings: dict[str, Any] = {
         "system": "qlik_change_table",
         "key": ["stream", "id"],
@@ -40,7 +45,7 @@ def _source_table(shape: Shape) -> dict[str, Any]:
         settings["track"] = list(shape.tracks)
     if shape.keep_deleted:
         settings["keep_deleted"] = True
-    return {"name": shape.name, "config": {"meta": {"afterimage": settings}}}
+    return settings
 
 
 def _models(shape: Shape) -> dict[str, str]:

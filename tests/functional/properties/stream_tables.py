@@ -107,7 +107,7 @@ class StreamTable:
         self._cuts = [quarter * EPOCH_LASTS // 4 + inside for quarter in quarters]
         # the batches with which columns come and go
         self.gained_with = chooser.choice([2, 3]) if shape.gains else 1
-        self._dropped_with = chooser.choice([2, 3]) if shape.drops else BATCHES + 1
+        self.dropped_with = chooser.choice([2, 3]) if shape.drops else BATCHES + 1
         self.streams = [self._stream(number, seed * 100_000 + number) for number in range(count)]
 
     def _stream(self, number: int, seed: int) -> Stream:
@@ -182,7 +182,7 @@ class StreamTable:
         # what comes late was written by a source that did not have the column
         is_older = int(row.change_seq) < ([0, *self._cuts])[self.gained_with - 1]
         unknown = self.shape.gains if not absent and is_older else ()
-        unknown += self.shape.drops if batch >= self._dropped_with else ()
+        unknown += self.shape.drops if batch >= self.dropped_with else ()
         return without_columns(row, absent, unknown)
 
     def _batch(self, row: LogRow, chooser: random.Random) -> int:
