@@ -13,6 +13,8 @@ import pytest
 from dbt_afterimage.change_log import new_rows
 from dbt_afterimage.change_log.new_rows import late_records
 from dbt_afterimage.change_log.raw_version import Version, raw_tables
+from dbt_afterimage.storage.append import append_once
+from dbt_afterimage.storage.formats import format_named
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import start
 from tests.functional.project_files import changes_model
@@ -305,3 +307,24 @@ def test_a_late_record_of_any_age_is_recorded(
     land((seq("20230101"), "I", 5, "Fay"))
     project("build")
     assert recorded()[0] == (seq("20230101"), 5, "Fay", None)
+
+
+def test_rows_that_the_package_appended_itself_are_known(
+    spark: SparkSession, table_format: str
+) -> None:
+    """Decoded messages and logs, whose staging views find late records by them."""
+    table = "late_records.decoded"
+    spark.sql("create schema if not exists late_records")
+    spark.sql(f"drop table if exists {table}")
+    spark.sql(f"create table {table} (seq string, recorded_at timestamp) using {table_format}")
+    batches = ["2026-03-01T08:00:00", "2026-03-01T09:00:00", "2026-03-01T10:00:00"]
+    versions = []
+    for number, (after, at) in enumerate(zip([None, *batches], batches, strict=False)):
+        rows = spark.sql(f"select '{number}' as seq, timestamp '{at}' as recorded_at")
+        append_once(spark, table, rows, table_format, after)
+        versions.append(format_named(table_format).version(spark, table))
+    first, _, last = (str(version) for version in versions)
+    added = format_named(table_format).added_rows(spark, table, first, last)
+    assert added is not None
+    assert sorted(row["seq"] for row in added.collect()) == ["1", "2"]
+    assert added.columns == ["seq", "recorded_at"]

@@ -62,22 +62,37 @@ class Iceberg(TableFormat):
     def added_rows(
         self, session: SparkSession, table: str, first: str, last: str
     ) -> DataFrame | None:
-        """The incremental read, which sees appends only."""
+        """The incremental read, which sees appends only; of our own appends the changelog.
+
+        `append_once` commits an overwrite of nothing, for its conflict check.
+        """
         snapshots = {
             str(row["snapshot_id"]): row
             for row in session.sql(
-                "select snapshot_id, parent_id, operation, summary['added-data-files'] as files "
+                "select snapshot_id, parent_id, operation, summary['added-data-files'] as files, "
+                "coalesce(summary['deleted-data-files'], summary['added-delete-files']) as removed "
                 f"from {table}.snapshots"
             ).collect()
         }
-        at = last
+        at, has_overwrites, has_removals = last, False, False
         while at != first:
             snapshot = snapshots.get(at)
-            if snapshot is None or (snapshot["operation"] not in _APPENDS and snapshot["files"]):
+            if snapshot is None:
                 return None
+            if snapshot["operation"] not in _APPENDS and snapshot["files"]:
+                has_overwrites = True
+            has_removals = has_removals or (
+                snapshot["operation"] != "replace" and snapshot["removed"] is not None
+            )
             at = str(snapshot["parent_id"])
         reader = session.read.option("start-snapshot-id", first).option("end-snapshot-id", last)
-        return reader.table(table)
+        if not has_overwrites:
+            return reader.table(table)
+        if has_removals:
+            return None
+        # every one of them is an insert: nothing was removed
+        changes = reader.table(f"{table}.changes")
+        return changes.drop("_change_type", "_change_ordinal", "_commit_snapshot_id")
 
     def append_once(
         self,
