@@ -290,8 +290,8 @@ def test_the_log_shows_when_the_server_shut_down(
     project.dbt("run", "--select", "soliddb_log_activity")
     rows = project.rows(
         "soliddb_log_activity",
-        "activity_hour, records, transactions, capture_off_transactions, heartbeats, shutdowns, "
-        "last_shutdown_at",
+        "activity_hour, records, committed_transactions, capture_off_transactions, heartbeats, "
+        "shutdowns, last_shutdown_at",
     )
     hours = sorted({row["landed_at"].hour for row in records})
     assert hours == [0, 9]

@@ -167,6 +167,7 @@ class Dbt:
                 ),
                 "log": "no_such_schema.stg_soliddb__log",
                 "progress": "no_such_schema.afterimage_progress",
+                "file_format": "iceberg",
                 "rebuild_changes": False,
                 "accept_gap": False,
             }

@@ -24,7 +24,7 @@ final as (
         date_trunc('hour', landed_at) as activity_hour,
         -- landed twice, a record has one address
         count(distinct if(record_id > 0, logaddr, null)) as records,
-        count(distinct if(record_id = 12, logaddr, null)) as transactions,
+        count(distinct if(record_id = 12, logaddr, null)) as committed_transactions,
         count(distinct if(record_id = 7 and (flags & 64) <> 0, logaddr, null)) as capture_off_transactions,
         count_if(coalesce(record_id, 0) = 0 and (flags & 3) = 0) as heartbeats,
         count_if((flags & 2) <> 0) as shutdowns,
