@@ -21,7 +21,7 @@ def test_a_late_change_that_history_has_not_noted_does_not_replace_the_last_row(
     tmp_path: Path,
     table_format: str,
 ) -> None:
-    dbt = make_dbt_project(tmp_path, schema="rows_after_progress")
+    dbt = make_dbt_project(tmp_path, schema="history_without_progress")
     people = start(dbt, spark, table_format, MODELS)
     people.declare(keep_deleted=True)
     ann = [record(1, "I", 1, "Ann"), record(10, "B", 1, "Ann"), record(10, "U", 1, "Bea")]
@@ -33,7 +33,7 @@ def test_a_late_change_that_history_has_not_noted_does_not_replace_the_last_row(
     late = [record(5, "B", 1, "Ann"), record(5, "U", 1, "Cleo")]
     people.land(PEOPLE, [*ann, newer, *late])
     dbt("run", "--select", *TO_HISTORY)
-    progress = "unnoted.afterimage_progress"
+    progress = "history_without_progress.afterimage_progress"
     spark.sql(f"refresh table {progress}")
     of_history = f"select max(recorded_at) from {progress} where model = 'people_history'"
     killed = spark.sql(of_history).collect()[0][0]

@@ -34,7 +34,7 @@
         'tenant_id': 'tenant_id',
         'user_misc': 'user_misc',
         'user_name': 'user_name',
-        'version': 'version',
+        'version': 'record_version',
         'misc': 'misc',
         'landed_at': 'landed_at',
     } -%}

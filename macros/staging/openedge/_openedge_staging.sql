@@ -210,7 +210,7 @@
         'tenant_id': _openedge_number(own, 'tenant_id'),
         'recid': _openedge_number(own, 'recid', 'bigint'),
         'user_name': _openedge_text(own, 'user_name'),
-        'version': _openedge_text(own, 'version'),
+        'record_version': _openedge_text(own, 'record_version'),
     }) }}
 {% endmacro %}
 
@@ -476,7 +476,7 @@ case
     when _sequence <= 0 then 'malformed_change_seq'
     when _change_oper is null then 'unknown_operation'
     -- a later format of the change table's records, which may hold values elsewhere
-    when trim(_version) not in ('', '0', '1') then concat('unknown_version:', trim(_version))
+    when trim(_record_version) not in ('', '0', '1') then concat('unknown_version:', trim(_record_version))
     {%- if found.splits and settings.extract == 'sql' %}
     -- SQL joins split records: an extract that holds them was made otherwise
     when _is_split {{ 'and (_is_half or _is_unsupported) ' if found.splits == 'joined' -}}

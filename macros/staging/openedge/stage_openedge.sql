@@ -108,7 +108,7 @@ records as (
         tracking_rows.tracked.tenant_id as _tenant_id,
         tracking_rows.tracked.recid as _recid,
         tracking_rows.tracked.user_name as _user_name,
-        tracking_rows.tracked.version as _version,
+        tracking_rows.tracked.record_version as _record_version,
         if(
             tracking_rows.tracked is null
             or (captured._hash is null and tracking_rows.tracked.operation between 1 and 4),
@@ -132,7 +132,7 @@ records as (
         captured._tenant_id,
         captured._recid,
         captured._user_name,
-        captured._version,
+        captured._record_version,
         {{ 'captured._is_half' if found.splits == 'joined' else 'false' }} as _is_half,
         captured._landed_at,
         captured._hash,
