@@ -131,17 +131,17 @@ STREAMS = {
     # --- pairs
     "an update takes its before image": Stream(
         ["5 U 1 Bob", "5 B 1 Ann"],
-        ["5 U 1 Bob <- 1 Ann: accepted", "5 B 1 Ann: folded"],
+        ["5 U 1 Bob <- 1 Ann: accepted", "5 B 1 Ann: merged"],
     ),
     "a key change": Stream(
         ["5 U 7 Ann", "5 B 1 Ann"],
-        ["5 U 7 Ann <- 1 Ann: accepted", "5 B 1 Ann: folded"],
+        ["5 U 7 Ann <- 1 Ann: accepted", "5 B 1 Ann: merged"],
     ),
     "a key change beside an insert and a delete of the same keys": Stream(
         ["5 U 7 Ann", "5 B 1 Ann", "5 I 1 Eve", "5 D 7 Old"],
         [
             "5 U 7 Ann <- 1 Ann: accepted",
-            "5 B 1 Ann: folded",
+            "5 B 1 Ann: merged",
             "5 I 1 Eve: accepted",
             "5 D 7 Old: accepted",
         ],
@@ -150,36 +150,36 @@ STREAMS = {
         ["5 U 1 Bob", "6 B 1 Bob", "5 B 1 Ann", "6 U 1 Cid"],
         [
             "5 U 1 Bob <- 1 Ann: accepted",
-            "5 B 1 Ann: folded",
+            "5 B 1 Ann: merged",
             "6 U 1 Cid <- 1 Bob: accepted",
-            "6 B 1 Bob: folded",
+            "6 B 1 Bob: merged",
         ],
     ),
     "several pairs of one change_seq": Stream(
         ["5 U 1 Bob", "5 B 1 Ann", "5 U 2 Eve", "5 B 2 Dan"],
         [
             "5 U 1 Bob <- 1 Ann: accepted",
-            "5 B 1 Ann: folded",
+            "5 B 1 Ann: merged",
             "5 U 2 Eve <- 2 Dan: accepted",
-            "5 B 2 Dan: folded",
+            "5 B 2 Dan: merged",
         ],
     ),
     "one pair and one key change of one change_seq": Stream(
         ["5 U 1 Bob", "5 B 1 Ann", "5 U 3 Dan", "5 B 2 Dan"],
         [
             "5 U 1 Bob <- 1 Ann: accepted",
-            "5 B 1 Ann: folded",
+            "5 B 1 Ann: merged",
             "5 U 3 Dan <- 2 Dan: accepted",
-            "5 B 2 Dan: folded",
+            "5 B 2 Dan: merged",
         ],
     ),
     "keys that swap are pairs of equal keys": Stream(
         ["5 U 1 Dan", "5 B 2 Dan", "5 U 2 Ann", "5 B 1 Ann"],
         [
             "5 U 1 Dan <- 1 Ann: accepted",
-            "5 B 1 Ann: folded",
+            "5 B 1 Ann: merged",
             "5 U 2 Ann <- 2 Dan: accepted",
-            "5 B 2 Dan: folded",
+            "5 B 2 Dan: merged",
         ],
     ),
     # --- ambiguous
@@ -212,25 +212,25 @@ STREAMS = {
         ["5 U 1 Bob", "5 B 1 Ann", "5 U 3 Ann", "5 U 4 Dan", "5 B 2 Dan"],
         [
             "5 U 1 Bob <- 1 Ann: accepted",
-            "5 B 1 Ann: folded",
+            "5 B 1 Ann: merged",
             "5 U 3 Ann: rejected ambiguous_pair",
             "5 U 4 Dan: rejected ambiguous_pair",
             "5 B 2 Dan: rejected ambiguous_pair",
         ],
     ),
-    # --- waiting
-    "an update alone waits": Stream(["5 U 1 Bob"], ["5 U 1 Bob: waiting"]),
-    "a before image alone waits": Stream(["5 B 1 Ann"], ["5 B 1 Ann: waiting"]),
+    # --- pending
+    "an update alone waits": Stream(["5 U 1 Bob"], ["5 U 1 Bob: pending"]),
+    "a before image alone waits": Stream(["5 B 1 Ann"], ["5 B 1 Ann: pending"]),
     "two updates of one change_seq wait": Stream(
-        ["5 U 1 Bob", "5 U 2 Eve"], ["5 U 1 Bob: waiting", "5 U 2 Eve: waiting"]
+        ["5 U 1 Bob", "5 U 2 Eve"], ["5 U 1 Bob: pending", "5 U 2 Eve: pending"]
     ),
     "an update beside a pair waits": Stream(
         ["5 U 1 Bob", "5 B 1 Ann", "5 U 2 Eve"],
-        ["5 U 1 Bob <- 1 Ann: accepted", "5 B 1 Ann: folded", "5 U 2 Eve: waiting"],
+        ["5 U 1 Bob <- 1 Ann: accepted", "5 B 1 Ann: merged", "5 U 2 Eve: pending"],
     ),
     "a before image beside a pair waits": Stream(
         ["5 U 1 Bob", "5 B 1 Ann", "5 B 2 Dan"],
-        ["5 U 1 Bob <- 1 Ann: accepted", "5 B 1 Ann: folded", "5 B 2 Dan: waiting"],
+        ["5 U 1 Bob <- 1 Ann: accepted", "5 B 1 Ann: merged", "5 B 2 Dan: pending"],
     ),
     # --- duplicates
     "copies": Stream(
@@ -249,7 +249,7 @@ STREAMS = {
         ["5 U 1 Bob", "5 B 1 Ann", "5 B 1 Ann", "5 U 1 Bob"],
         [
             "5 U 1 Bob <- 1 Ann: accepted",
-            "5 B 1 Ann: folded",
+            "5 B 1 Ann: merged",
             "5 U 1 Bob: duplicate",
             "5 B 1 Ann: duplicate",
         ],
@@ -258,13 +258,13 @@ STREAMS = {
         ["5 U 7 Ann", "5 B 1 Ann", "5 B 1 Ann", "5 U 7 Ann"],
         [
             "5 U 7 Ann <- 1 Ann: accepted",
-            "5 B 1 Ann: folded",
+            "5 B 1 Ann: merged",
             "5 U 7 Ann: duplicate",
             "5 B 1 Ann: duplicate",
         ],
     ),
     "copies of a record that waits": Stream(
-        ["5 U 1 Bob", "5 U 1 Bob"], ["5 U 1 Bob: waiting", "5 U 1 Bob: duplicate"]
+        ["5 U 1 Bob", "5 U 1 Bob"], ["5 U 1 Bob: pending", "5 U 1 Bob: duplicate"]
     ),
     # --- what the log holds already
     "the log has them": Stream(
@@ -293,13 +293,13 @@ STREAMS = {
             "5 U 1 Bob: duplicate",
             "5 B 1 Ann: duplicate",
             "5 U 2 Eve <- 2 Dan: accepted",
-            "5 B 2 Dan: folded",
+            "5 B 2 Dan: merged",
         ],
         recorded=["5 U 1 Bob <- 1 Ann"],
     ),
     "a before image that comes after its update was recorded without it": Stream(
         ["5 U 1 Bob", "5 B 1 Ann"],
-        ["5 U 1 Bob: duplicate", "5 B 1 Ann: waiting"],
+        ["5 U 1 Bob: duplicate", "5 B 1 Ann: pending"],
         recorded=["5 U 1 Bob"],
     ),
     "the copy in the log stays, whatever sorts first": Stream(
@@ -330,7 +330,7 @@ STREAMS = {
         [
             "5 U - Ann: rejected null_key",
             "5 B 1 Ann: rejected orphan_before_image",
-            "6 B 1 Ann: waiting",
+            "6 B 1 Ann: pending",
         ],
     ),
     "an update to a NULL key leaves pairs of other keys alone": Stream(
@@ -339,7 +339,7 @@ STREAMS = {
             "5 U - Ann: rejected null_key",
             "5 B 1 Ann: rejected orphan_before_image",
             "5 U 2 Eve <- 2 Dan: accepted",
-            "5 B 2 Dan: folded",
+            "5 B 2 Dan: merged",
         ],
     ),
     "of two before images one may belong to an update that has yet to come": Stream(
@@ -347,15 +347,15 @@ STREAMS = {
         [
             "5 U - Ann: rejected null_key",
             "5 U - Ann: duplicate",
-            "5 B 1 Ann: waiting",
-            "5 B 2 Dan: waiting",
+            "5 B 1 Ann: pending",
+            "5 B 2 Dan: pending",
         ],
     ),
     "what staging rejected takes part in nothing": Stream(
         ["5 U 1 Bob", "5 B 1 Ann", "6 I 2 Dan", "6 I 2 Dan*2"],
         [
             "5 U 1 Bob: rejected malformed_mask",
-            "5 B 1 Ann: waiting",
+            "5 B 1 Ann: pending",
             "6 I 2 Dan: rejected uncastable_value:name",
             "6 I 2 Dan*2: accepted",
         ],
@@ -399,24 +399,24 @@ STREAMS = {
 OF_TWO_KEY_COLUMNS = {
     "a pair": Stream(
         ["5 U north/1 Bob", "5 B north/1 Ann"],
-        ["5 U north/1 Bob <- north/1 Ann: accepted", "5 B north/1 Ann: folded"],
+        ["5 U north/1 Bob <- north/1 Ann: accepted", "5 B north/1 Ann: merged"],
     ),
     "each column of the key counts": Stream(
         ["5 U north/1 Bob", "5 B north/1 Ann", "5 U south/1 Eve", "5 B south/1 Dan"],
         [
             "5 U north/1 Bob <- north/1 Ann: accepted",
-            "5 B north/1 Ann: folded",
+            "5 B north/1 Ann: merged",
             "5 U south/1 Eve <- south/1 Dan: accepted",
-            "5 B south/1 Dan: folded",
+            "5 B south/1 Dan: merged",
         ],
     ),
     "one column of the key changes": Stream(
         ["5 U south/1 Ann", "5 B north/1 Ann", "6 U south/2 Ann", "6 B south/1 Ann"],
         [
             "5 U south/1 Ann <- north/1 Ann: accepted",
-            "5 B north/1 Ann: folded",
+            "5 B north/1 Ann: merged",
             "6 U south/2 Ann <- south/1 Ann: accepted",
-            "6 B south/1 Ann: folded",
+            "6 B south/1 Ann: merged",
         ],
     ),
     "the log has one of two pairs": Stream(
@@ -425,7 +425,7 @@ OF_TWO_KEY_COLUMNS = {
             "5 U north/1 Bob: duplicate",
             "5 B north/1 Ann: duplicate",
             "5 U south/1 Eve <- south/1 Dan: accepted",
-            "5 B south/1 Dan: folded",
+            "5 B south/1 Dan: merged",
         ],
         recorded=["5 U north/1 Bob <- north/1 Ann"],
     ),
@@ -440,9 +440,9 @@ OF_NO_KEY = {
         ["5 U 1 Bob", "5 B 1 Ann", "6 U 7 Dan", "6 B 1 Dan"],
         [
             "5 U 1 Bob <- 1 Ann: accepted",
-            "5 B 1 Ann: folded",
+            "5 B 1 Ann: merged",
             "6 U 7 Dan <- 1 Dan: accepted",
-            "6 B 1 Dan: folded",
+            "6 B 1 Dan: merged",
         ],
     ),
     "nothing is missing where nothing identifies a row": Stream(
@@ -461,7 +461,7 @@ OF_NO_KEY = {
         ["5 U 1 Bob: duplicate", "5 B 1 Ann: duplicate"],
         recorded=["5 U 1 Bob <- 1 Ann"],
     ),
-    "an update alone waits": Stream(["5 U 1 Bob"], ["5 U 1 Bob: waiting"]),
+    "an update alone waits": Stream(["5 U 1 Bob"], ["5 U 1 Bob: pending"]),
 }
 
 WITHOUT_BEFORE_IMAGES = {
@@ -496,7 +496,7 @@ WITHOUT_BEFORE_IMAGES = {
 OF_WHOLE_UPDATES = {
     "an update without its before image waits for none": Stream(
         ["5 U 1 Bob", "6 U 1 Cid", "6 B 1 Bob", "7 U 2 Dan"],
-        ["5 U 1 Bob: accepted", "6 U 1 Cid <- 1 Bob: accepted", "6 B 1 Bob: folded",
+        ["5 U 1 Bob: accepted", "6 U 1 Cid <- 1 Bob: accepted", "6 B 1 Bob: merged",
          "7 U 2 Dan: accepted"],
         partner_may_follow=False,
     ),
@@ -525,7 +525,7 @@ OF_WHOLE_UPDATES = {
     ),
     "others wait": Stream(
         ["5 U 1 Bob", "6 B 1 Ann"],
-        ["5 U 1 Bob: waiting", "6 B 1 Ann: waiting"],
+        ["5 U 1 Bob: pending", "6 B 1 Ann: pending"],
         partner_may_follow=True,
     ),
 }  # fmt: skip
