@@ -97,13 +97,12 @@ def start_log(
         columns: the columns of this version, with their types: a table of an earlier version gains
             those that are new.
     """
-    stored = session.table(context.log) if session.catalog.tableExists(context.log) else None
-    if stored is not None:
-        added = {quoted(name): kind for name, kind in columns.items() if name not in stored.columns}
+    stored, noted = None, Progress()
+    if session.catalog.tableExists(context.log):
+        present = session.table(context.log).columns
+        added = {quoted(name): kind for name, kind in columns.items() if name not in present}
         alter_table(session, context.log, Alterations(added=added), context.file_format)
         stored = session.table(context.log)
-    noted = Progress()
-    if stored is not None:
         noted = read_progress(session, context.progress, context.model)
     done = recover_progress(stored, noted, position)
     is_rebuild = stored is not None and bool(context.rebuild_changes)
