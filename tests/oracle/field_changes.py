@@ -5,7 +5,9 @@ Readings of the rule that a reader may want to know
 - An update with a before image is compared with it (`before_image`); an update without one with the
   version that it closed (`previous_version`). An update that opened no version changed nothing
   tracked, and of its untracked columns the history keeps only the last value: it gives no rows.
-- All data columns are compared, tracked or not, key columns included, where both sides are known.
+- With a before image all data columns are compared, tracked or not, key columns included, where
+  both sides are known. With the previous version only tracked columns are: of an ignored one,
+  history does not say which update changed it.
 - With `inserts_and_deletes` an insert gives a row per known column that is not NULL (`old_value`
   and `derived_from` NULL), a delete a row per known column of the deleted row that is not NULL
   (`new_value` NULL), taken from its before image, else from the version that it closed.
@@ -95,7 +97,8 @@ def build_field_changes(
         if derived_from == "previous_version" and opened is not None:
             changed_at = opened.valid_from
         new = {} if row.change_oper == "D" else known_image(row, options)
-        for column in options.columns:
+        columns = options.tracked if derived_from == "previous_version" else options.columns
+        for column in columns:
             if row.change_oper == "U" and not (column in old and column in new):
                 continue
             if same_value(old.get(column), new.get(column)):

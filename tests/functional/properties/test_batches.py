@@ -128,10 +128,10 @@ def test_r12_a_batch_that_is_applied_again_changes_nothing(
     """A run that was killed before it noted its batch finds it again."""
     marts = [(table, mart) for table in tables.values() for mart in ("history", "field_changes")]
     before = [sorted(map(repr, rows_of(spark, table, mart))) for table, mart in marts]
-    spark.sql(
-        f"delete from {SCHEMA}.afterimage_progress where recorded_at = "
-        f"(select max(recorded_at) from {SCHEMA}.afterimage_progress)"
-    )
+    progress = f"{SCHEMA}.afterimage_progress"
+    # Delta takes neither a subquery nor a parameter here
+    [(newest,)] = spark.sql(f"select unix_micros(max(recorded_at)) from {progress}").collect()
+    spark.sql(f"delete from {progress} where recorded_at = timestamp_micros({newest})")
     project("run")
     after = [sorted(map(repr, rows_of(spark, table, mart))) for table, mart in marts]
     assert after == before
