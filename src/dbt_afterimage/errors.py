@@ -22,6 +22,10 @@ def without_plan(text: str) -> str:
     return _PLAN.sub(r"\1", text)
 
 
+class AfterimageError(Exception):
+    """An error that the user can act on: its text is complete without a traceback."""
+
+
 def is_ours(error: BaseException) -> bool:
     """Whether this package defines the error: its message is complete without a traceback."""
     return type(error).__module__.partition(".")[0] == __name__.partition(".")[0]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import dbt.cli.main
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from dbt_afterimage.cli import app
+from dbt_afterimage.cli import app, frame
+from dbt_afterimage.cli.progress import working
 from dbt_afterimage.dbt_spark.jars import JARS
+from dbt_afterimage.settings import SettingsError
 
 
 def test_land_openedge_hands_options_to_dbt_and_the_jar_to_spark(
@@ -86,3 +90,58 @@ def test_demo_of_an_unknown_system() -> None:
     assert result.exit_code == 1
     assert "no demo of system 'oracle'" in result.output
     assert "qlik" in result.output
+
+
+def _commands(of: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in of.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+@pytest.mark.parametrize("command", list(_commands(typer.main.get_command(app))), ids=" ".join)
+def test_help_fits_a_screen_and_ends_with_an_example(command: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "80"})
+    assert result.exit_code == 0
+    lines = result.output.rstrip().splitlines()
+    assert len(lines) <= 40
+    _, _, example = result.output.partition("Example:\n")
+    assert all(line.startswith("  ") for line in example.rstrip().splitlines())
+    assert f"afterimage {' '.join(command)}" in example
+
+
+def test_help_names_the_exit_codes() -> None:
+    output = CliRunner().invoke(app, ["--help"]).output
+    assert "Exit codes: 0 done; 1 failed" in output
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "printed"),
+    [
+        (SettingsError("`key` is 3. Fix: name columns."), 1, "`key` is 3. Fix: name columns.\n"),
+        (frame.UsageProblem("--csv and --json. Fix: choose one."), 2, "--csv and --json. Fix: cho"),
+        # dbt has printed why
+        (frame.DbtFailedError("`dbt build` failed"), 1, ""),
+    ],
+)
+def test_our_errors_are_printed_without_a_traceback(
+    error: Exception, exit_code: int, printed: str
+) -> None:
+    commands = typer.Typer(cls=frame._Commands)
+
+    @commands.callback(invoke_without_command=True)
+    def fails() -> None:
+        raise error
+
+    result = CliRunner().invoke(commands, [])
+    assert result.exit_code == exit_code
+    assert result.stderr[: len(printed) or None] == printed
+    assert "Traceback" not in result.output
+
+
+def test_progress_is_quiet_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with working("Reading") as report:
+        report("Reading more")
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""

@@ -6,7 +6,10 @@ from typing import Annotated
 
 import typer
 
+from dbt_afterimage.cli.frame import command
 
+
+@command("demo", example="afterimage demo --system openedge")
 def demo(
     system: Annotated[str, typer.Option(help="Source system: whose demo.")] = "qlik",
     scale: Annotated[int, typer.Option(help="Size of the data; 1 has about 2,500 changes.")] = 1,

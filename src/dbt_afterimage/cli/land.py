@@ -1,33 +1,26 @@
-"""The command line `afterimage`: lands raw tables, and runs what other distributions add."""
+"""`afterimage land`: lands raw tables that no other tool lands."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(
-    help="History, current state and field changes from the change tables of replication tools.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+from dbt_afterimage.cli.dbt import run_operation
+from dbt_afterimage.cli.frame import TargetOption, UsageProblem, command, group
+
+land = group("land", "Land raw tables that no other tool lands.")
+
+
+@command(
+    "openedge",
+    of=land,
+    example="afterimage land openedge plant --url jdbc:datadirect:openedge://db:20931 "
+    "--jar openedge.jar --user cdc",
 )
-
-
-land = typer.Typer(help="Land raw tables that nothing else lands.", no_args_is_help=True)
-app.add_typer(land, name="land")
-
-# Other distributions add commands: the demo is one of them.
-for command in entry_points(group="afterimage.commands"):
-    app.command(command.name)(command.load())
-
-
-@land.command("openedge")
 def land_openedge(
     source: Annotated[str, typer.Argument(help="dbt source that declares the tables.")],
     url: Annotated[str, typer.Option(help="JDBC address of the database.")],
@@ -40,28 +33,26 @@ def land_openedge(
     init: Annotated[
         str, typer.Option(help="Statement that each connection runs first.")
     ] = "set transaction isolation level read committed",
-    target: Annotated[str | None, typer.Option(help="Target in profiles.yml.")] = None,
+    target: TargetOption = None,
 ) -> None:
     """Extract the tracking and change tables of an OpenEdge database: what is new, names kept.
 
     The password is read from the environment variable AFTERIMAGE_JDBC_PASSWORD.
     """
-    from dbt.cli.main import dbtRunner
-
     from dbt_afterimage.dbt_spark.jars import give_to_spark
 
     # when Spark starts: a jar that is added later is not seen by every thread
     give_to_spark([jar.resolve()])
     options = {"url": url, "driver": driver, "sessionInitStatement": init}
     given = {k: v for k, v in {**options, "user": user}.items() if v}
-    arguments = json.dumps({"source_name": source, "options": given, "owner": owner})
-    chosen = ["--target", target] if target else []
-    result = dbtRunner().invoke(["run-operation", "land_openedge", "--args", arguments, *chosen])
-    if not result.success:
-        raise typer.Exit(1)
+    run_operation(
+        "land_openedge", {"source_name": source, "options": given, "owner": owner}, target
+    )
 
 
-@land.command("kafka")
+@command(
+    "kafka", of=land, example="afterimage land kafka shop --brokers broker:9092 --topic shop.orders"
+)
 def land_kafka(
     source: Annotated[str, typer.Argument(help="dbt source that declares the messages.")],
     brokers: Annotated[str, typer.Option(help="Kafka's bootstrap.servers: host:port,host:port.")],
@@ -91,17 +82,18 @@ def land_kafka(
         int | None, typer.Option(help="Land so many at most in this run.", min=1)
     ] = None,
     accept_gap: Annotated[
-        bool, typer.Option(help="Go on where messages were removed, or a topic has another id.")
+        bool,
+        typer.Option(
+            "--accept-gap", help="Go on where messages were removed, or a topic has another id."
+        ),
     ] = False,
-    target: Annotated[str | None, typer.Option(help="Target in profiles.yml.")] = None,
+    target: TargetOption = None,
 ) -> None:
     """Copy messages of a Kafka cluster into a raw table, as they are, each of them once.
 
     It lands what is there when it begins, and ends. A run that was killed is repeated. Put secrets
     into the file of --properties, not on the command line.
     """
-    from dbt.cli.main import dbtRunner
-
     from dbt_afterimage.dbt_spark.jars import JarsError, give_to_spark, kafka_jars
     from dbt_afterimage.ingest.kafka.client_options import OptionError, client_options
 
@@ -115,8 +107,7 @@ def land_kafka(
         options = client_options(option or [], properties)
         give_to_spark(kafka_jars())
     except (OptionError, JarsError) as error:
-        typer.echo(f"`land kafka`: {error}", err=True)
-        raise typer.Exit(2) from error
+        raise UsageProblem(f"`land kafka`: {error}") from error
     # in the environment: dbt writes the arguments of an operation to its log
     os.environ["AFTERIMAGE_KAFKA_OPTIONS"] = json.dumps(options)
     request: dict[str, Any] = {
@@ -128,17 +119,6 @@ def land_kafka(
         "max_messages": max_messages,
         "accept_gap": accept_gap,
     }
-    arguments = json.dumps({"source_name": source, "table_name": table, "request": request})
-    chosen = ["--target", target] if target else []
-    result = dbtRunner().invoke(["run-operation", "land_kafka", "--args", arguments, *chosen])
-    if not result.success:
-        raise typer.Exit(1)
-
-
-def main(arguments: list[str] | None = None) -> Any:
-    """Entry point for `python -m dbt_afterimage.cli`."""
-    return app(arguments if arguments is not None else sys.argv[1:])
-
-
-if __name__ == "__main__":
-    main()
+    run_operation(
+        "land_kafka", {"source_name": source, "table_name": table, "request": request}, target
+    )

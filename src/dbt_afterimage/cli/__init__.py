@@ -1,0 +1,17 @@
+"""The command line `afterimage`: one module per command, over one frame (`frame.py`).
+
+A new command is a module with a function under `@command`, and a line here that imports it.
+"""
+
+from __future__ import annotations
+
+from dbt_afterimage.cli import compact as _compact
+from dbt_afterimage.cli import land as _land
+from dbt_afterimage.cli.frame import app, load_commands_of_other_distributions, main
+
+__all__ = ["app", "main"]
+
+# `--help` lists the commands in the order in which they are registered.
+COMMAND_MODULES = (_land, _compact)
+
+load_commands_of_other_distributions()

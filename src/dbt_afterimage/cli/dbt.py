@@ -1,0 +1,41 @@
+"""Runs dbt in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dbt_afterimage.cli.frame import DbtFailedError
+
+
+def run_operation(macro: str, arguments: Mapping[str, Any], target: str | None = None) -> None:
+    """Run a macro in the project of the working folder, as `dbt run-operation` does.
+
+    Args:
+        macro: its name.
+        arguments: its arguments, of types that JSON has. dbt writes them to its log: no secrets.
+        target: a target of the profile; by default the profile's own.
+
+    Raises:
+        DbtFailedError: dbt failed, and has printed why.
+    """
+    run_dbt(["run-operation", macro, "--args", json.dumps(arguments)], target)
+
+
+def run_dbt(arguments: Sequence[str], target: str | None = None) -> Any:
+    """Run a dbt command, such as ["build", "--select", "orders+"].
+
+    Returns:
+        dbt's `dbtRunnerResult`.
+
+    Raises:
+        DbtFailedError: dbt failed, and has printed why.
+    """
+    from dbt.cli.main import dbtRunner
+
+    chosen = ["--target", target] if target else []
+    result = dbtRunner().invoke([*arguments, *chosen])
+    if not result.success:
+        raise DbtFailedError(f"`dbt {arguments[0]}` failed")
+    return result

@@ -1,0 +1,100 @@
+"""What all commands share: registration, help that ends with an example, errors, exit codes.
+
+Exit codes: 0 the command did what it says; 1 it failed, or found what it was asked to report as a
+failure; 2 it was called wrongly; 130 it was interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Annotated, Any, TypeVar
+
+import typer
+import typer.core
+
+from dbt_afterimage.errors import AfterimageError, is_ours
+
+FAILED = 1
+WRONG_USAGE = 2
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+TargetOption = Annotated[str | None, typer.Option(help="Target in profiles.yml.")]
+"""The option `--target` of a command that uses the project's profile."""
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+"""The option `--json` of a command that reports something."""
+
+
+class UsageProblem(AfterimageError):
+    """Arguments that do not go together: the command ends with exit code 2."""
+
+
+class DbtFailedError(AfterimageError):
+    """A dbt command failed and has printed why: nothing is added to that."""
+
+
+class _Commands(typer.core.TyperGroup):
+    """A group of commands that shows our errors as a text, without a traceback.
+
+    Any other error is a defect of this program and keeps its traceback.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DbtFailedError as error:
+            raise typer.Exit(FAILED) from error
+        except Exception as error:
+            if not is_ours(error):
+                raise
+            typer.echo(str(error), err=True)
+            raise typer.Exit(WRONG_USAGE if isinstance(error, UsageProblem) else FAILED) from error
+
+
+app = typer.Typer(
+    cls=_Commands,
+    help="History, current state and field changes from the change tables of replication tools.",
+    epilog=(
+        "Exit codes: 0 done; 1 failed, or found what it was asked to report as a failure; "
+        "2 wrong usage; 130 interrupted. Each command has a page: afterimage COMMAND --help"
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def group(name: str, text: str) -> typer.Typer:
+    """A command that has commands of its own, such as `afterimage land`."""
+    commands = typer.Typer(help=text, no_args_is_help=True, rich_markup_mode=None)
+    app.add_typer(commands, name=name)
+    return commands
+
+
+def command(name: str, *, example: str, of: typer.Typer = app) -> Callable[[Function], Function]:
+    """Register a function as a command; its docstring is the help.
+
+    Args:
+        name: what the user types.
+        example: a command line, or several lines, that the help ends with.
+        of: the group that the command belongs to.
+    """
+    # \b keeps click from wrapping the lines
+    shown = "\b\nExample:\n" + "\n".join(f"  {line}" for line in example.strip().splitlines())
+    return of.command(name, epilog=shown)
+
+
+def load_commands_of_other_distributions() -> None:
+    """Load the entry points of the group `afterimage.commands`: each registers by `@command`."""
+    for entry in entry_points(group="afterimage.commands"):
+        entry.load()
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line with these arguments, or with those of the process."""
+    return app(arguments if arguments is not None else sys.argv[1:])
