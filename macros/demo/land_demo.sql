@@ -3,7 +3,7 @@
     A run-operation, because it runs in the Spark session of the profile's target.
 
     Arguments:
-      batch    1 creates the raw tables anew, 2 adds to them, and so on
+      batch    1 creates the raw tables again, 2 adds to them, and so on
       scale    size of the data; 1 has about 2,500 change records
       seed     of the generator
       system   whose demo

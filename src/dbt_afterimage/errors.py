@@ -58,9 +58,9 @@ class ConcurrentRunError(RuntimeError):
     def while_replaced(cls, table: str) -> ConcurrentRunError:
         """The error for a table that was replaced, and what another run had added with it."""
         return cls(
-            f"{table}: another run wrote to it while this one made it anew. It stands as this run "
+            f"{table}: another run wrote to it while this one rebuilt it. It stands as this run "
             "made it; the next run reads again what the other one had recorded, so nothing is "
-            "lost. But what was built from it meanwhile does not know that it was made anew. Fix: "
+            "lost. But what was built from it meanwhile does not know that it was rebuilt. Fix: "
             "wait until the other run has ended and run once more with --vars "
             "'{rebuild_changes: true}'; see to it that only one run at a time builds a table."
         )

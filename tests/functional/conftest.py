@@ -64,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--demos-in",
         type=Path,
-        help="a folder, made anew, for the warehouses and what dbt compiled of the demos; it stays",
+        help="a folder, recreated, for the warehouses and what dbt compiled of the demos; it stays",
     )
     parser.addoption("--shapes", default="", help="names of shapes of streams, joined by commas")
 

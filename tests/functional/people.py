@@ -96,7 +96,7 @@ class People:
         write_files(self.dbt.path, {"models/sources.yml": {"version": 2, "sources": [raw]}})
 
     def land(self, columns: dict[str, str], rows: list[tuple[Any, ...]]) -> None:
-        """The raw table anew, with these columns and records."""
+        """The raw table recreated, with these columns and records."""
         schema = f"{self.dbt.schema}_raw"
         self.spark.sql(f"create schema if not exists {schema}")
         self.spark.sql(f"drop table if exists {schema}.people__ct")

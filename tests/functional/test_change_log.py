@@ -728,7 +728,7 @@ def test_a_copy_of_a_rejected_record_ends_no_waiting(make_table: MakeTable) -> N
 # --- rebuild_changes
 
 
-def test_a_rebuild_makes_the_log_anew(make_table: MakeTable) -> None:
+def test_a_rebuild_rebuilds_the_log(make_table: MakeTable) -> None:
     table = make_table("rebuilt")
     base = {"base": {"kind": "frozen", "load_id": "first"}}
     table.land("- first L 1 Ann", "m1 0900 U 1 Bob", "m1 0900 B 1 Ann", "m1 0905 I - Cid")
@@ -825,7 +825,7 @@ def test_what_another_run_records_during_a_rebuild_is_read_again(
         return table_writer(*arguments)
 
     monkeypatch.setattr(write, "table_writer", meanwhile)
-    with pytest.raises(ConcurrentRunError, match=r"made anew.*rebuild_changes: true"):
+    with pytest.raises(ConcurrentRunError, match=r"rebuilt.*rebuild_changes: true"):
         table.write(late)
     assert table.changes() == ["0900 I 1 Ann"]
     table.run()

@@ -147,7 +147,7 @@ def test_an_append_writes_what_was_worked_out_before(
     assert ids(spark) == sorted([1, *expected])
 
 
-def test_a_batch_is_refused_where_the_table_was_made_anew(
+def test_a_batch_is_refused_where_the_table_was_recreated(
     spark: SparkSession, table: str, table_format: str
 ) -> None:
     append_once(spark, table, batch(spark, FIRST, 1), table_format, None)
@@ -158,7 +158,7 @@ def test_a_batch_is_refused_where_the_table_was_made_anew(
     assert ids(spark) == [1, 2]
 
 
-def test_a_decoded_log_is_not_made_anew_over_another_run(
+def test_a_decoded_log_is_not_recreated_over_another_run(
     spark: SparkSession, table: str, table_format: str
 ) -> None:
     context = log_context(spark, table_format)
@@ -170,7 +170,7 @@ def test_a_decoded_log_is_not_made_anew_over_another_run(
     assert ids(spark) == [1, 2]
 
 
-def test_what_another_run_notes_while_a_decoded_log_is_made_anew_is_taken_back(
+def test_what_another_run_notes_while_a_decoded_log_is_recreated_is_taken_back(
     spark: SparkSession, table: str, table_format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = log_context(spark, table_format)
@@ -186,7 +186,7 @@ def test_what_another_run_notes_while_a_decoded_log_is_made_anew_is_taken_back(
 
     monkeypatch.setattr(staging_log, "table_writer", meanwhile)
     ours = LogBatch(run, batch(spark, THIRD, 1), is_empty=False, change_seq="1")
-    with pytest.raises(ConcurrentRunError, match=r"made anew.*rebuild_changes: true"):
+    with pytest.raises(ConcurrentRunError, match=r"rebuilt.*rebuild_changes: true"):
         write_log(spark, context, ours)
     assert ids(spark) == [1]
     assert read_progress(spark, PROGRESS, "people").change_seq == "1"
@@ -217,7 +217,7 @@ def test_what_is_noted_is_forgotten_while_other_models_note_something(
 
 
 def log_context(spark: SparkSession, table_format: str) -> RunContext:
-    """Of a decoded log that is to be made anew, with a table of progress that notes nothing."""
+    """Of a decoded log that is to be rebuilt, with a table of progress that notes nothing."""
     spark.sql(f"drop table if exists {PROGRESS}")
     spark.sql(
         f"create table {PROGRESS} (model string, recorded_at timestamp, change_seq string, "

@@ -1,4 +1,4 @@
-"""The SQL of macros/decode, run by Spark, against a few lines of Python that read masks anew."""
+"""The SQL of macros/decode, run by Spark, against a few lines of Python that read masks."""
 
 from __future__ import annotations
 

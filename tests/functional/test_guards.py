@@ -24,13 +24,13 @@ def test_a_changed_key_stops_the_run(people: People) -> None:
     people.declare()
     assert (
         "people.people_changes: the `key` of source table raw.people__ct is [id, name], and the "
-        "table was built with [id]. Nothing was written. Fix: restore the setting, or record the "
-        "log anew: dbt run --vars '{rebuild_changes: true}' --select people_changes."
+        "table was built with [id]. Nothing was written. Fix: restore the setting, or rebuild the "
+        "log: dbt run --vars '{rebuild_changes: true}' --select people_changes."
     ) in of_log
     assert (
         "people.people_current: the `key` of source table raw.people__ct is [id, name], and the "
-        "table was built with [id]. Nothing was written. Fix: restore the setting, or build the "
-        "table anew: dbt run --full-refresh --select people_current+."
+        "table was built with [id]. Nothing was written. Fix: restore the setting, or rebuild the "
+        "table: dbt run --full-refresh --select people_current+."
     ) in of_mart
 
 
@@ -100,8 +100,8 @@ def test_a_table_of_another_version_stops_the_run(people: People) -> None:
     people.spark.sql(f"alter table {name} set tblproperties ('afterimage.layout' = '1')")
     assert (
         f"{name} was made by another version of this project: its layout is 99, and this version "
-        "writes layout 1. Nothing was written. Fix: go back to the version that made it, or build "
-        "the table anew: dbt run --full-refresh --select people_current+."
+        "writes layout 1. Nothing was written. Fix: go back to the version that made it, or "
+        "rebuild the table: dbt run --full-refresh --select people_current+."
     ) in message
 
 

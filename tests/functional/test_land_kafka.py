@@ -211,7 +211,7 @@ def test_an_accepted_gap_is_accepted_once(
     assert numbers(spark, topic) == [*wanted, 60, 61, 62]
 
 
-def test_a_topic_that_was_made_anew_is_refused(
+def test_a_topic_that_was_recreated_is_refused(
     project: DbtProject, spark: SparkSession, broker: Broker
 ) -> None:
     produce(spark, broker, "shop.wishes", 0, 6)
@@ -226,7 +226,7 @@ def test_a_topic_that_was_made_anew_is_refused(
     spark.sql("delete from raw_kafka.messages where topic = 'shop.wishes'")
 
 
-def test_a_topic_that_was_made_anew_is_told_by_its_id(
+def test_a_topic_that_was_recreated_is_told_by_its_id(
     project: DbtProject, spark: SparkSession, broker: Broker
 ) -> None:
     """It has more messages than were landed of the former one."""

@@ -247,7 +247,7 @@ def test_a_new_field_and_a_table_that_is_gone(
     assert sorted(map(tuple, notes)) == [(n, None) for n in before["work_order"]] + [(33, "new")]
 
 
-def test_a_policy_that_begins_anew(spark: SparkSession, plant: Plant, project: DbtProject) -> None:
+def test_a_policy_that_restarts(spark: SparkSession, plant: Plant, project: DbtProject) -> None:
     """Its sequences are far behind those that were landed, and no extract would reach them."""
     # the old policy's rows are purged: numbers are unique in the database
     plant.run('delete from "PUB"."_Cdc-Change-Tracking"', 'delete from "PUB"."CDC_Work-Order"')
@@ -258,12 +258,12 @@ def test_a_policy_that_begins_anew(spark: SparkSession, plant: Plant, project: D
     # a run later too, when the new policy's rows are no longer new
     for _ in range(2):
         message = project.error_of(*landing())
-        for part in ("CDC_Work-Order", "begun anew", "come to 33", "second", "at 1", "Fix: "):
+        for part in ("CDC_Work-Order", "restarted", "come to 33", "second", "at 1", "Fix: "):
             assert part in message
         # the tracking table is complete, also for the table at level 1, which has no other guard
         tracking = sorted([*before["change_tracking"], 1, 2, 3, 31])
         assert landed(spark) == {**before, "change_tracking": tracking}
-    assert "begun anew" in project.error_of("run", "--select", "stg_work_orders")
+    assert "restarted" in project.error_of("run", "--select", "stg_work_orders")
 
 
 def test_both_policies_have_tables_of_their_own(

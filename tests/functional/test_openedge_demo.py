@@ -191,7 +191,7 @@ def test_a_partition_ends_with_its_rows_and_no_others(
 
 
 @pytest.mark.parametrize("policy", ["policy of table 102", "a new policy"])
-def test_a_sequence_that_begins_anew_stops_the_run(
+def test_a_sequence_that_restarts_stops_the_run(
     spark: SparkSession, demo: DbtProject, policy: str
 ) -> None:
     """Also where the extract holds no old changes any more: the log knows how far it was."""
@@ -201,6 +201,6 @@ def test_a_sequence_that_begins_anew_stops_the_run(
         message = demo.error_of("run", "--select", "stg_openedge__deliveries+1")
     finally:
         spark.sql("delete from demo_raw.cdc_change_tracking where `_Change-Sequence` = 5")
-    for part in ("demo_openedge.cdc_deliveries", "has begun anew", policy, " 5", "Fix: "):
+    for part in ("demo_openedge.cdc_deliveries", "has restarted", policy, " 5", "Fix: "):
         assert part in message
     assert spark.table(f"{demo.schema}.deliveries_changes").count() == before

@@ -285,7 +285,7 @@ def test_a_table_whose_columns_are_all_key(logs: SmallLogs) -> None:
     assert logs.rows("links_field_changes") == []
 
 
-def test_what_is_made_from_a_history_that_is_built_anew_is_built_anew(
+def test_what_is_made_from_a_history_that_is_rebuilt_is_rebuilt(
     make_dbt_project: Callable[..., DbtProject],
     spark: SparkSession,
     tmp_path: Path,

@@ -34,7 +34,7 @@ PEOPLE = BankTable(
     ),
 )
 WITH_CITY = PEOPLE.with_column(BankColumn("CITY", 0, "VARCHAR"))
-ANEW = BankTable("PEOPLE", 501, "ID", PEOPLE.columns[:2])
+RECREATED = BankTable("PEOPLE", 501, "ID", PEOPLE.columns[:2])
 
 
 def person(
@@ -84,13 +84,13 @@ class PeopleLog:
         log.commit()
         log.begin(START + timedelta(minutes=9))
         log.ddl(45, "BRANCH.PEOPLE", 501)
-        log.insert(ANEW, {"ID": 6, "NAME": "Gus"})
+        log.insert(RECREATED, {"ID": 6, "NAME": "Gus"})
         log.commit()
         self.created_at = log.address
         self.deliver()
 
         log.begin(START + timedelta(minutes=10))
-        log.insert(ANEW, {"ID": 8, "NAME": "Hal"})
+        log.insert(RECREATED, {"ID": 8, "NAME": "Hal"})
         log.commit()
         self.deliver()
 
@@ -158,7 +158,7 @@ def project(
     snapshots: list[tuple[list[BankTable], bytes | None]] = [
         ([PEOPLE], None),
         ([WITH_CITY], people.altered_at),
-        ([ANEW], people.created_at),
+        ([RECREATED], people.created_at),
     ]
     for number, delivery in enumerate(people.deliveries):
         project.land_log("raw_people", delivery)
@@ -330,7 +330,7 @@ def test_a_run_that_did_not_note_its_batch_reads_nothing_twice(project: SolidDbP
     assert project.rows("stg_soliddb__log_of_people", "log_address") == records
 
 
-def test_the_log_is_decoded_anew_when_asked(project: SolidDbProject) -> None:
+def test_the_log_is_decoded_again_when_asked(project: SolidDbProject) -> None:
     columns = "change_seq, record_id, relation_id, image, reject_reason, sql_text, record_hash"
     before = project.rows("stg_soliddb__log_of_people", columns, "log_address")
     project.dbt("run", "--select", "stg_soliddb__log_of_people", rebuild_changes=True)

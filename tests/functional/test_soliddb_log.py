@@ -351,7 +351,7 @@ def test_frames(spark: SparkSession) -> None:
     # the last transaction is open; the server gives the second one the number of the first
     for row in log.rows[4:7]:
         row["trxid"] = log.rows[0]["trxid"]
-    # landed again by a reader that began anew
+    # landed again by a reader that restarted
     log.rows += log.rows[:2]
     assert frames(spark, log) == [
         (7, first, True, 0),
@@ -468,10 +468,10 @@ def test_a_catalogue_without_addresses_is_refused(spark: SparkSession) -> None:
 
 
 def test_a_name_has_the_ids_that_it_had(spark: SparkSession) -> None:
-    anew = BankTable("TELLER_SHIFTS", 10_009, "SHIFT_ID", TELLER_SHIFTS.columns)
+    recreated = BankTable("TELLER_SHIFTS", 10_009, "SHIFT_ID", TELLER_SHIFTS.columns)
     rows = [
         *tables_snapshot([CLIENTS, TELLER_SHIFTS], None),
-        *tables_snapshot([CLIENTS, anew], place(0x30)),
+        *tables_snapshot([CLIENTS, recreated], place(0x30)),
     ]
     of_tables = local_rows(spark, rows, SYS_TABLES)
     found = relations_by_name(of_tables, "raw.sys_tables", place(0x30).hex().upper())

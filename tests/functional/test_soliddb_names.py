@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PEOPLE = table("PEOPLE", 500)
-ANEW = table("PEOPLE", 600)
+RECREATED = table("PEOPLE", 600)
 IN_THE_PLACE = table("PEOPLE_NEW", 600)
 
 
@@ -31,11 +31,11 @@ def test_a_drop_of_the_renamed_table_leaves_the_rows_of_the_new_one(server: Serv
     server.commit((PEOPLE, 1))
     server.commit((47, "BRANCH.PEOPLE_OLD", 500))
     server.commit((45, 'BRANCH."PEOPLE"', 600))
-    server.commit((ANEW, 2))
+    server.commit((RECREATED, 2))
     # it is another table by now
     server.commit((PEOPLE, 3), (73, "PEOPLE_OLD", 500))
     server.commit((17, "PEOPLE_OLD", 500))
-    server.snapshot(ANEW, at=server.log.address)
+    server.snapshot(RECREATED, at=server.log.address)
     server.run()
     assert server.staged("PEOPLE") == [
         ("I", 1),
@@ -53,8 +53,8 @@ def test_a_renamed_table_is_closed_though_the_catalogue_still_has_it(server: Ser
     server.commit((PEOPLE, 1))
     server.commit((47, "BRANCH.PEOPLE_OLD", 500))
     server.commit((45, "BRANCH.PEOPLE", 600))
-    server.commit((ANEW, 2))
-    server.snapshot(table("PEOPLE_OLD", 500), ANEW, at=server.log.address)
+    server.commit((RECREATED, 2))
+    server.snapshot(table("PEOPLE_OLD", 500), RECREATED, at=server.log.address)
     server.run()
     assert server.staged("PEOPLE") == [("I", 1), ("N", None), ("T", None), ("I", 2)]
     assert server.staged("PEOPLE", relation_id=600) == [("N", None), ("I", 2)]
@@ -65,8 +65,8 @@ def test_a_table_that_is_renamed_back_stops(server: Server) -> None:
     server.commit((PEOPLE, 1))
     server.commit((47, "BRANCH.PEOPLE_OLD", 500))
     server.commit((45, "BRANCH.PEOPLE", 600))
-    server.commit((ANEW, 2))
-    server.snapshot(table("PEOPLE_OLD", 500), ANEW, at=server.log.address)
+    server.commit((RECREATED, 2))
+    server.snapshot(table("PEOPLE_OLD", 500), RECREATED, at=server.log.address)
     server.commit((17, "PEOPLE", 600))
     server.commit((47, "BRANCH.PEOPLE", 500))
     server.commit((PEOPLE, 3))
@@ -78,18 +78,18 @@ def test_a_table_that_is_renamed_back_stops(server: Server) -> None:
     assert [row for row in staged if row[0] != "N"] == [("I", 1), ("I", 3)]
 
 
-def test_a_table_that_is_dropped_and_made_anew_is_closed_once(server: Server) -> None:
+def test_a_table_that_is_dropped_and_recreated_is_closed_once(server: Server) -> None:
     server.snapshot(PEOPLE)
     server.commit((PEOPLE, 1))
     server.commit((17, "PEOPLE", 500))
     server.commit((45, "BRANCH.PEOPLE", 600))
-    server.commit((ANEW, 2))
-    server.snapshot(ANEW, at=server.log.address)
+    server.commit((RECREATED, 2))
+    server.snapshot(RECREATED, at=server.log.address)
     server.run()
     assert server.staged("PEOPLE") == [("I", 1), ("T", None), ("N", None), ("I", 2)]
 
 
-def test_a_table_made_anew_waits_until_the_catalogue_has_its_id(server: Server) -> None:
+def test_a_table_recreated_waits_until_the_catalogue_has_its_id(server: Server) -> None:
     """Read before that, its CREATE would never close the rows of the older table."""
     server.snapshot(PEOPLE)
     server.commit((47, "BRANCH.PEOPLE_OLD", 500))
@@ -98,7 +98,7 @@ def test_a_table_made_anew_waits_until_the_catalogue_has_its_id(server: Server) 
     server.commit((PEOPLE, 3))
     server.run()
     assert server.decoded(["ddl_code", "relation_id"]) == [(47, 500), (45, 590)]
-    server.snapshot(ANEW, at=server.log.address)
+    server.snapshot(RECREATED, at=server.log.address)
     server.run()
     assert server.staged("PEOPLE") == [("N", None), ("T", None), ("N", 3)]
 
@@ -111,7 +111,7 @@ def test_a_table_that_was_filled_under_another_name_stops(server: Server) -> Non
     server.commit((IN_THE_PLACE, 2))
     server.commit((17, "PEOPLE", 500))
     server.commit((47, "BRANCH.PEOPLE", 600))
-    server.snapshot(ANEW, at=server.log.address)
+    server.snapshot(RECREATED, at=server.log.address)
     server.run()
     with pytest.raises(CompilationError) as caught:
         server.staged("PEOPLE")
@@ -127,7 +127,7 @@ def test_one_table_after_the_other_needs_no_create(server: Server) -> None:
     server.commit((PEOPLE, 1))
     server.commit((17, "PEOPLE", 500))
     server.commit((IN_THE_PLACE, 2))
-    server.snapshot(ANEW, at=server.log.address)
+    server.snapshot(RECREATED, at=server.log.address)
     server.run()
     assert server.staged("PEOPLE") == [("I", 1), ("T", None), ("I", 2)]
 
@@ -158,7 +158,7 @@ def test_rows_that_are_decoded_already_wait_for_such_ddl_too(server: Server) -> 
 
 def test_a_bare_name_that_two_schemas_have_stops(server: Server) -> None:
     server.snapshot(PEOPLE, schema="A")
-    server.snapshot(ANEW, schema="B")
+    server.snapshot(RECREATED, schema="B")
     server.commit((73, "A.PEOPLE", None))
     server.commit((73, "PEOPLE", 600))
     server.run()
@@ -174,7 +174,7 @@ def test_a_bare_name_that_two_schemas_have_stops(server: Server) -> None:
 
 def test_a_bare_name_means_the_table_that_is_left(server: Server) -> None:
     server.snapshot(PEOPLE, schema="A")
-    server.snapshot(ANEW, schema="B")
+    server.snapshot(RECREATED, schema="B")
     server.commit((17, "PEOPLE", 600))
     server.snapshot(PEOPLE, at=server.log.address, schema="A")
     server.commit((73, "PEOPLE", None))

@@ -400,7 +400,7 @@ FITS: RawTable = (
         fits(4, "B", None),
         fits(4, "U", "0080", c1=0),
         fits(5, "D", "0080"),
-        # c2 is filled anew by the replication tool; c5 is a LOB
+        # c2 is filled again by the replication tool; c5 is a LOB
         fits(6, "B", ""),
         fits(6, "U", "0300", c3=0, c5=0),
         # says nothing

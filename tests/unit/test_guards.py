@@ -33,7 +33,7 @@ def wanted(**others: Any) -> TargetSchema:
         "own": ["valid_from"],
         "data": DATA,
         "copies": {},
-        "anew": "build the table anew",
+        "rebuild_hint": "rebuild the table",
         "retype": "restore the type upstream",
         **others,
     }
@@ -67,7 +67,7 @@ def test_what_a_table_that_is_taken_over_lacks_is_named() -> None:
     assert str(error.value) == (
         "shop.people_history has no column `valid_from`, which this version of the project writes. "
         "Something else made the table, or altered it. Nothing was written. Fix: give the table "
-        "another name, or build the table anew."
+        "another name, or rebuild the table."
     )
 
 
@@ -82,8 +82,8 @@ def test_another_key(key: list[str]) -> None:
         alterations(wanted(), COLUMNS, made_from(key=key))
     assert str(error.value) == (
         "shop.people_history: the `key` of source table erp.people__ct is [id], and the table was "
-        f"built with [{', '.join(key)}]. Nothing was written. Fix: restore the setting, or build "
-        "the table anew."
+        f"built with [{', '.join(key)}]. Nothing was written. Fix: restore the setting, or rebuild "
+        "the table."
     )
 
 
@@ -175,7 +175,7 @@ def test_another_layout() -> None:
     assert str(error.value) == (
         "shop.people_history was made by another version of this project: its layout is 2, and "
         "this version writes layout 1. Nothing was written. Fix: go back to the version that made "
-        "it, or build the table anew."
+        "it, or rebuild the table."
     )
 
 
@@ -222,7 +222,7 @@ def test_other_types_stop_the_run(stored: str, given: str) -> None:
         f"shop.people_history: the column `amount` is {stored} in the table and {given} in "
         "shop.people_changes. Allowed: a wider integer, double for float (but for a key), a "
         "decimal with more digits before the point. Nothing was written. Fix: restore the type "
-        "upstream, or build the table anew."
+        "upstream, or rebuild the table."
     )
 
 

@@ -22,7 +22,7 @@ def land(
     """Write a batch into the raw tables of a schema, in one commit per table.
 
     The first batch creates the schema, if need be, and creates or replaces the tables: landing it
-    again starts the demo anew. Later batches add their rows, except that the base tables kept up
+    again restarts the demo. Later batches add their rows, except that the base tables kept up
     to date by the replication task are replaced as a whole.
 
     Args:

@@ -39,7 +39,7 @@ class Transport:
 
     Attributes:
         deliver: brings one delivery, an element of `DemoSystem.deliveries`, to its destination.
-            The first one begins the demo anew.
+            The first one restarts the demo.
         running: what must run meanwhile; gives the operations that follow each delivery, and what
             else `land_demo` must be told.
     """

@@ -1,5 +1,5 @@
 {#
-    Stops where the sequence of a table has begun anew. `_Change-Sequence` counts within a table for one policy: a new
+    Stops where the sequence of a table has restarted. `_Change-Sequence` counts within a table for one policy: a new
     policy may restart it, and its changes would stand before the old ones, or behind the look-back where nobody reads.
 
     Two signs: in the extract a later policy has sequences that are not greater than those of the one before it; or a
@@ -44,13 +44,13 @@
     {%- for policy in policies -%}
         {%- if policy[3] is not none -%}
             {{ exceptions.raise_compiler_error(
-                "Source table " ~ settings.source_table ~ ": the change sequence has begun anew. Policy " ~ policy[0]
+                "Source table " ~ settings.source_table ~ ": the change sequence has restarted. Policy " ~ policy[0]
                 ~ " has a change at " ~ policy[3] ~ " that is newer than all that the change log holds, and the log has read"
                 ~ " up to " ~ (done.change_seq | int) ~ " (look_back: " ~ settings.look_back ~ ")." ~ cure
             ) }}
         {%- elif not loop.first and policy[1] <= loop.previtem[2] -%}
             {{ exceptions.raise_compiler_error(
-                "Source table " ~ settings.source_table ~ ": the change sequence has begun anew. It had come to "
+                "Source table " ~ settings.source_table ~ ": the change sequence has restarted. It had come to "
                 ~ loop.previtem[2] ~ " under policy " ~ loop.previtem[0] ~ ", and under the later policy " ~ policy[0]
                 ~ " it starts at " ~ policy[1] ~ "." ~ cure
             ) }}

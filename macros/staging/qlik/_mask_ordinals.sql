@@ -51,7 +51,7 @@
             {{ exceptions.raise_compiler_error(
                 "The change masks of source table " ~ table ~ " no longer fit its columns: " ~ was.first_data_bit
                 ~ " header columns stood before the first data column, and now it is " ~ is.first_data_bit
-                ~ ". Each of them has a bit, so that every mask would be read anew. Nothing was written. Fix: set"
+                ~ ". Each of them has a bit, so that every mask would be read differently. Nothing was written. Fix: set"
                 ~ " `mask_first_data_bit: " ~ was.first_data_bit ~ "` in the table's `meta.afterimage` if the masks stayed as they"
                 ~ " were, else `" ~ is.first_data_bit ~ "`; the test change_mask_fits shows which is right."
             ) }}

@@ -51,13 +51,13 @@
             "`" ~ macro ~ "`: the landed SYS_TABLES has no table " ~ name
             ~ (" with the id " ~ settings.relation_id if settings.relation_id) ~ ", which source table " ~ table ~ " names."
             ~ (" It is called " ~ renamed | join(', ') ~ " now." if renamed)
-            ~ " Fix: set the `identifier` of the source table to the table's present name, or land the catalogue anew."
+            ~ " Fix: set the `identifier` of the source table to the table's present name, or land the catalogue again."
         ) }}
     {%- elif order != order | sort -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: of the ids " ~ ids | join(', ') ~ " that the table " ~ name ~ " has had, which source table " ~ table
             ~ " names, an older one has the name again: it was renamed back. Fix: set `relation_id` of the source table to the"
-            ~ " id that it has now, and record its changes anew: --vars '{rebuild_changes: true}'."
+            ~ " id that it has now, and record its changes again: --vars '{rebuild_changes: true}'."
         ) }}
     {%- elif schemas | unique | list | length > 1 -%}
         {{ exceptions.raise_compiler_error(
@@ -70,7 +70,7 @@
 
 
 {#
-    Where a table that was made anew took over the name, as the decoded log tells it: [{at, older, closes}], with the
+    Where a table that was recreated took over the name, as the decoded log tells it: [{at, older, closes}], with the
     address of its CREATE, the ids that are not the table any more from there on, and whether their rows are still open
     then: so they are where the older table was renamed and not dropped.
 

@@ -6,7 +6,7 @@
     landed catalogue, which gives the columns and their types. Only a base table is landed as a table.
 
     A table is known by its id, whatever it is called: records from before a rename belong to it, and so do those of a
-    table of the same name that was created anew: from there on it is the table, and the older one is not.
+    table of the same name that was recreated: from there on it is the table, and the older one is not.
 #}
 {% macro stage_soliddb_table(source_name, table_name, log, base=none) %}
     {%- set relation = source(source_name, table_name) -%}

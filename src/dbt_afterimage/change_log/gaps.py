@@ -121,6 +121,6 @@ def _describe(model: str, gap: Gap, on_gap: str, done: Progress) -> str:
         "Changes between the two may be lost, unless the table was quiet for longer than its "
         f"records are kept. `on_gap` is {on_gap!r}; allowed: fail, warn, ignore.{stopped} Fix: "
         "where changes are missing, land them again from a copy and run once with --vars "
-        f"'{{backfill_from: \"{done.change_seq}\"}}', or load the table anew and give its `base` "
+        f"'{{backfill_from: \"{done.change_seq}\"}}', or reload the table and give its `base` "
         "another `load_id`; where none are, run once with --vars '{accept_gap: true}'."
     )

@@ -74,7 +74,7 @@ def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFr
     # the log keeps a column that the source has no longer
     for setting in ("track", "ignore"):
         _check_names(context, setting, list(dict.fromkeys([*data, *kept])))
-    # a rebuild makes the table anew; until it has, the old one goes on saying what it was made from
+    # until a rebuild has replaced the table, the old one keeps its own origin
     if context.rebuild_changes or not is_there:
         return None
     changes = check_table(
@@ -87,7 +87,7 @@ def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFr
             own=[*LOG_COLUMNS, "before"],
             data={name: types[name] for name in [*data, *optional]},
             copies={"before": data},
-            anew="record the log anew: dbt run --vars '{rebuild_changes: true}' --select "
+            rebuild_hint="rebuild the log: dbt run --vars '{rebuild_changes: true}' --select "
             f"{context.model}",
             retype="give the column its old type as `data_type` in the source's `columns`",
         ),

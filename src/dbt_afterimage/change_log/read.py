@@ -87,7 +87,7 @@ def read(
         return Reading(changes, None)
     recorded = log.filter(F.col("change_oper") != "L")
     floor = _floor(context, where, changes, done)
-    if floor is None or _is_first_by_marks(changes, done):
+    if floor is None or _is_first_by_partition(changes, done):
         return Reading(changes, recorded)
     seq = F.col("change_seq")
     late = find_late(floor)
@@ -177,7 +177,7 @@ def _before_backfill(context: RunContext, where: ChangeSequence, changes: DataFr
     return where.before(first[0]) if first and first[0] is not None else None
 
 
-def _is_first_by_marks(changes: DataFrame, done: Progress) -> bool:
+def _is_first_by_partition(changes: DataFrame, done: Progress) -> bool:
     """No mark is noted, for the first run was killed or the source had none, and now there are."""
     return done.arrival is None and not changes.filter(F.col("arrival").isNotNull()).isEmpty()
 

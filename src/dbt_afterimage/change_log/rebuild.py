@@ -1,4 +1,4 @@
-"""`rebuild_changes`: a change log is made anew from the raw tables, if these hold all of it."""
+"""`rebuild_changes`: a change log is rebuilt from the raw tables, if these hold all of it."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Progress:
 
 def read_progress(session: SparkSession, table: str, model: str) -> Progress:
     """The last publication of ``model``; all None when it has none."""
-    # The row as a whole, not the greatest of each column: a log made anew may end at another place.
+    # The row as a whole, not the greatest of each column: a rebuilt log may end at another place.
     last = F.max(F.struct(*_LAST)).alias("last")
     row = (
         session.table(table)
@@ -79,7 +79,7 @@ def write_progress(
 
 
 def reset_progress(session: SparkSession, table: str, model: str) -> None:
-    """Remove all that is noted of ``model``, whose table is to begin anew."""
+    """Remove all that is noted of ``model``, whose table is to be rebuilt."""
     reset_progress_after(session, table, model, None)
 
 

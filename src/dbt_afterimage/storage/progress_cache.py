@@ -1,7 +1,7 @@
 """What all models had noted when a dbt command began: one query, where each model asked by itself.
 
 Enough to tell that a model has nothing to do. What another command notes meanwhile is for the next
-one; what this command notes is forgotten here, so that whoever asks for it looks anew.
+one; what this command notes is forgotten here, so that whoever asks for it reads it again.
 """
 
 from __future__ import annotations

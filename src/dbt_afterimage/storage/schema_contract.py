@@ -61,7 +61,7 @@ class TargetSchema:
         own: columns that every such table has.
         data: columns that it takes from upstream, with their types.
         copies: struct column -> the columns of `data` that it repeats.
-        anew: how a table like this is built anew, the end of `Fix: ..., or `.
+        rebuild_hint: how to rebuild such a table, the end of `Fix: ..., or `.
         retype: how a column gets its old type back, the beginning of such a fix.
     """
 
@@ -72,7 +72,7 @@ class TargetSchema:
     own: Sequence[str]
     data: Mapping[str, str]
     copies: Mapping[str, Sequence[str]]
-    anew: str
+    rebuild_hint: str
     retype: str
 
 
@@ -175,14 +175,14 @@ def _check_layout(
         raise SchemaContractError(
             f"{wanted.table} was made by another version of this project: its layout is {layout}, "
             f"and this version writes layout {LAYOUT}. Nothing was written. Fix: go back to the "
-            f"version that made it, or {wanted.anew}."
+            f"version that made it, or {wanted.rebuild_hint}."
         )
     missing = [name for name in wanted.own if name.lower() not in stored]
     if missing:
         raise SchemaContractError(
             f"{wanted.table} has no column `{'`, `'.join(missing)}`, which this version of the "
             "project writes. Something else made the table, or altered it. Nothing was written. "
-            f"Fix: give the table another name, or {wanted.anew}."
+            f"Fix: give the table another name, or {wanted.rebuild_hint}."
         )
 
 
@@ -193,7 +193,7 @@ def _check_key(wanted: TargetSchema, properties: Mapping[str, str]) -> None:
         raise SchemaContractError(
             f"{wanted.table}: the `key` of source table {wanted.source_table} is "
             f"[{', '.join(key)}], and the table was built with [{', '.join(was)}]. "
-            f"Nothing was written. Fix: restore the setting, or {wanted.anew}."
+            f"Nothing was written. Fix: restore the setting, or {wanted.rebuild_hint}."
         )
 
 
@@ -213,7 +213,8 @@ def _check_tracking(
             f"{wanted.table}: the columns that make a version changed. Source table "
             f"{wanted.source_table} says {_tracking_text(wanted.origin.tracking)}: "
             f"[{', '.join(tracked)}], and the table was built with {_tracking_text(before)}: "
-            f"[{', '.join(was)}]. Nothing was written. Fix: restore the setting, or {wanted.anew}."
+            f"[{', '.join(was)}]. Nothing was written. Fix: restore the setting, "
+            f"or {wanted.rebuild_hint}."
         )
 
 
@@ -243,7 +244,7 @@ def _check_type(wanted: TargetSchema, name: str, stored: str, given: str) -> Non
         f"{wanted.table}: the column `{name}` is {stored} in the table and {given} in "
         f"{wanted.upstream}. Allowed: a wider integer, double for float (but for a key), a decimal "
         f"with more digits before the point. Nothing was written. Fix: {wanted.retype}, or "
-        f"{wanted.anew}."
+        f"{wanted.rebuild_hint}."
     )
 
 

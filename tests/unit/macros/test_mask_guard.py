@@ -109,7 +109,7 @@ def test_another_number_of_headers(render: MacroRenderer) -> None:
         render("_guard_mask_places", WAS, now, AUTO | {"mask_columns": ["id", "status", "amount"]})
     assert (
         "3 header columns stood before the first data column, and now it is 4. Each of them has a "
-        "bit, so that every mask would be read anew. Nothing was written. Fix: set "
+        "bit, so that every mask would be read differently. Nothing was written. Fix: set "
         "`mask_first_data_bit: 3` in the table's `meta.afterimage` if the masks stayed as they "
         "were, else `4`"
     ) in str(error.value)

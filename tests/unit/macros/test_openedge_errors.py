@@ -234,11 +234,11 @@ def test_policies_one_after_the_other_are_no_restart() -> None:
     assert check_sequences([]) == ""
 
 
-def test_a_policy_that_starts_the_sequence_anew() -> None:
+def test_a_policy_that_restarts_the_sequence() -> None:
     message = check_sequences([("a", 1, 500, None), ("b", 1, 20, None)])
     for part in (
         "erp.changes",
-        "has begun anew",
+        "has restarted",
         "come to 500 under policy a",
         "policy b",
         "Fix: ",
@@ -250,7 +250,7 @@ def test_a_sequence_far_behind_the_log() -> None:
     message = check_sequences([("b", 1, 20, 1)], "0000000000000000900")
     for part in (
         "erp.changes",
-        "has begun anew",
+        "has restarted",
         "Policy b",
         "up to 900",
         "look_back: 100",

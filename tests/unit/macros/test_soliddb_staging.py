@@ -138,7 +138,7 @@ def test_transactions_that_should_not_be_propagated_can_be_kept() -> None:
     assert "when _is_capture_off" not in stage(ID, capture_off="keep")
 
 
-def test_a_table_made_anew_keeps_its_name_and_has_two_ids() -> None:
+def test_a_table_recreated_keeps_its_name_and_has_two_ids() -> None:
     sql = stage(ID, tables=[known_as(500, "PEOPLE"), known_as(501, "PEOPLE")])
     assert "relation_id in (500, 501)" in sql
 

@@ -67,13 +67,13 @@ def test_messages_that_kafka_has_removed_stop_the_landing() -> None:
     assert starting_offsets(accepted, ENDS, landed, "raw.messages")[("carts", 0)] == 100
 
 
-def test_a_topic_that_was_made_anew_is_refused() -> None:
-    with pytest.raises(KafkaLandingError, match="The topic was made anew"):
+def test_a_topic_that_was_recreated_is_refused() -> None:
+    with pytest.raises(KafkaLandingError, match="The topic was recreated"):
         starting_offsets(REQUEST, ENDS, {("carts", 0): 200}, "raw.messages")
 
 
 def test_a_topic_with_another_id_is_refused() -> None:
-    """Made anew it may have more messages than were landed."""
+    """Recreated it may have more messages than were landed."""
     ends = replace(ENDS, topics=frozenset({("carts", "new"), ("visits", "v")}))
     landed = Landed({("carts", 0): 149}, frozenset({("carts", "old")}))
     with pytest.raises(KafkaLandingError) as refused:

@@ -195,7 +195,7 @@ class Bank:
         self.rows["TELLER_SHIFTS"].clear()
         self.log.ddl(73, "TELLER_SHIFTS", self.tables["TELLER_SHIFTS"].relation_id)
 
-    def make_shifts_anew(self) -> None:
+    def make_shifts_again(self) -> None:
         """The table is dropped and created again: it has another id."""
         self.rows["TELLER_SHIFTS"].clear()
         self.log.ddl(17, "TELLER_SHIFTS", TELLER_SHIFTS.relation_id, "DROP TABLE TELLER_SHIFTS")

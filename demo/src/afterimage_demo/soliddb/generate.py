@@ -128,7 +128,7 @@ def _scenarios(bank: Bank, number: int) -> dict[str, str]:
         bank.transaction(lambda: bank.log.ddl(16, "TRANSFERS_BY_ACCOUNT", None))
     elif number == 2:
         bank.transaction(bank.add_loyalty_tier)
-        bank.transaction(bank.make_shifts_anew, bank.plan_shift)
+        bank.transaction(bank.make_shifts_again, bank.plan_shift)
     return rejected
 
 

@@ -279,7 +279,7 @@ def evolve_mart_schema(adapter: Any, relation: Any, upstream: Any, expected: Any
         own=expected["own"],
         data=data,
         copies=expected["copies"],
-        anew=f"build the table anew: dbt run --full-refresh --select {expected['model']}+",
+        rebuild_hint=f"rebuild the table: dbt run --full-refresh --select {expected['model']}+",
         retype="restore the type upstream",
     )
     try:

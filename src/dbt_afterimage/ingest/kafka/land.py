@@ -169,7 +169,7 @@ def starting_offsets(
         if start[place] > ends.latest[place]:
             raise KafkaLandingError(
                 f"`land kafka`: {table} has {name} up to offset {landed[place]}, and Kafka's last "
-                f"one is {ends.latest[place] - 1}. The topic was made anew, or it is another "
+                f"one is {ends.latest[place] - 1}. The topic was recreated, or it is another "
                 "cluster's. Nothing was landed. Fix: land it into another table."
             )
         if start[place] < earliest:
@@ -208,7 +208,7 @@ def check_topics(request: Request, ends: Ends, landed: Landed, table: str) -> No
             last = max((at for place, at in landed.offsets.items() if place[0] == topic), default=0)
             raise KafkaLandingError(
                 f"`land kafka`: the topic {topic} is not the one that {table} has up to offset "
-                f"{last}: its id is {number}. It was made anew, or it is another cluster's. "
+                f"{last}: its id is {number}. It was recreated, or it is another cluster's. "
                 "Nothing was landed. Fix: land it into another table; or, where it is a copy "
                 "with the same offsets, go on behind the last one: --accept-gap."
             )

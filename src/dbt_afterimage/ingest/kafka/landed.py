@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Topics = frozenset[tuple[str, str]]
-"""(topic, its id): the cluster gives a topic that is made anew another id."""
+"""(topic, its id): the cluster gives a topic that is recreated another id."""
 
 
 @dataclass(frozen=True)

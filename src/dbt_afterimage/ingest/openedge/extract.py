@@ -5,7 +5,7 @@ commit marker and a lower sequence may become visible after a higher one. What w
 left out again. A change whose halves come in two extracts is no harm: staging waits for the other.
 
 Sequences count for one policy: the tracking table, which names policies, is extracted for each of
-them. A change table does not name them; where a later policy has begun anew it is left alone.
+them. A change table does not name them; where a later policy has restarted it is left alone.
 """
 
 from __future__ import annotations
@@ -168,14 +168,14 @@ def _check_restart(table: CapturedTable, places: Sequence[_Place]) -> None:
         places: of its policies, the oldest one first.
 
     Raises:
-        LandingError: the sequence has begun anew.
+        LandingError: the sequence has restarted.
     """
     others = [policy.strip() for policy in table.other_policies]
     own = [place for place in places if place.policy.strip() not in others]
     for before, place in pairwise(own):
         if place.first <= before.last:
             raise LandingError(
-                f"`land openedge`: the change sequence of table {table.name} has begun anew. It "
+                f"`land openedge`: the change sequence of table {table.name} has restarted. It "
                 f"had come to {before.last} under policy {before.policy.strip()}, and under the "
                 f"later policy {place.policy.strip()} it starts at {place.first}. Its tracking "
                 "rows were landed, no row of the change table was. Fix: set `other_policies: "

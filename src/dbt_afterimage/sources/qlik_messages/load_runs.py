@@ -145,7 +145,7 @@ def new_and_late(
 def as_recorded(
     loads: Sequence[FullLoad], recorded: Mapping[str, Sequence[Range]]
 ) -> list[FullLoad]:
-    """Loads that are put together anew, by the names that they were recorded by: these are whole.
+    """Loads that are put together again, by the names that they were recorded by: these are whole.
 
     A partition that was heard of too late may come first now, and would give its load another name.
 

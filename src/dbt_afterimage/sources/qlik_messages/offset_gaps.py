@@ -76,7 +76,7 @@ def check_load_gap(context: RunContext, found: Mapping[FullLoad, Mapping[Run, in
         logger.warning(f"{text} `accept_gap` is set: it is given up.")
         return
     fix = (
-        "Fix: land them again from a copy; or load the table anew at the source, and give this "
+        "Fix: land them again from a copy; or reload the table at the source, and give this "
         "load up with --vars '{accept_gap: true}'."
     )
     if on_gap == "fail":

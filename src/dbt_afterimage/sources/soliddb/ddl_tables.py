@@ -74,7 +74,7 @@ def check_names(ddl: DataFrame, table: str) -> None:
 
 
 def _relation_named() -> Column:
-    """The id that a name had when the record was written: a table may be dropped and made anew.
+    """The id that a name had when the record was written: a table may be dropped and recreated.
 
     A table that is being created appears in a later snapshot, any other one in an earlier one.
     """
@@ -123,12 +123,12 @@ def _schemas() -> Column:
 def _waits() -> Column:
     """True for DDL that is read wrongly, for ever, unless a newer snapshot is there.
 
-    A table that was renamed has its name in none yet. A staging view takes a table that is made
-    anew for the one of that name only once it knows the id: what is read before then would not
-    close the rows of the older id.
+    A renamed table has its name in none yet. A staging view takes a recreated table for the one
+    of that name only once it knows the id: what is read before then would not close the rows of
+    the older id.
     """
     is_known = F.exists("relations", lambda relation: relation["id"] == relation_id())
-    is_made_anew = (
+    is_recreated = (
         (F.col("ddl_code") == CREATE_TABLE)
         & F.col("relations").isNotNull()
         & ~F.coalesce(is_known, F.lit(False))
@@ -136,4 +136,4 @@ def _waits() -> Column:
     is_unknown = F.col("ddl_code").isin(*CONCERNS_ROWS) & F.col("relation_id").isNull()
     is_newer = F.col("newest").isNull() | (F.col("log_address") > F.col("newest"))
     is_whole = F.col("commit_address").isNotNull()
-    return (F.col("record_id") == DDL) & (is_made_anew | is_unknown) & is_newer & is_whole
+    return (F.col("record_id") == DDL) & (is_recreated | is_unknown) & is_newer & is_whole

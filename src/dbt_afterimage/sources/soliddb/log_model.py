@@ -271,7 +271,7 @@ def _horizon(
     logger.warning(
         f"{context.model}: the log waits from LOGADDR {first.log_address} on, for "
         f"{first.wanted}. The newest snapshot of the catalogue is of "
-        f"{first.newest or 'no address'}. Fix: land SYS_TABLES and SYS_COLUMNS anew, with the "
+        f"{first.newest or 'no address'}. Fix: land SYS_TABLES and SYS_COLUMNS again, with the "
         "log's present address as `snapshot_logaddr`. A snapshot counts once the log is landed up "
         "to it."
     )
