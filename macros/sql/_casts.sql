@@ -41,7 +41,7 @@ if(
 {#
     Condition: a raw column that is not NULL has a value that its declared type cannot hold.
     Spark rounds to fit a decimal's scale, cuts a number to fit an integer, and a time of day to fit a date, takes `2026`
-    for the first of January and `10:00` for ten o'clock today, and forgets nanoseconds, all without a word: these count too.
+    for the first of January and `10:00` for ten o'clock today, and forgets nanoseconds, all silently: these count too.
     A floating-point number is inexact anyway, it may be rounded.
 #}
 {% macro _is_uncastable(column) %}

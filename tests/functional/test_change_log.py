@@ -569,7 +569,7 @@ def test_a_run_warns_of_before_images_that_never_come(
     table.land(*[f"- {place} U {key} Bea" for key, place in enumerate(places)])
     table.run(settings)
     (warning,) = warnings
-    for part in ("blind_changes", "3 of 3 updates", "raw.blind", "Fix: ", fix, "switch on"):
+    for part in ("imageless_changes", "3 of 3 updates", "raw.imageless", "Fix: ", fix, "switch on"):
         assert part in warning
     # what waits may still get its before image
     assert len(table.changes()) == 3
@@ -909,7 +909,7 @@ def test_a_first_run_that_was_killed_has_recorded_its_load(
 def test_a_first_run_that_was_killed_passes_over_no_mark(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = make_table("first_marks")
+    table = make_table("first_partitions")
     table.land("m1 0900 I 1 Ann", "m1 1200 I 2 Bob")
     run_killed(table, monkeypatch, "write_progress")
     table.land("m2 0800 I 3 Cid", "m3 1210 I 4 Dan", "m4 1220 I 5 Eve")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TABLE = "concurrent.people_changes"
 PROGRESS = "concurrent.progress"
-# another number each time that it is worked out; Spark's own functions draw the same ones again
+# another number each time that it is computed; Spark's own functions draw the same ones again
 DRAWN = "cast(conv(substr(reflect('java.util.UUID', 'randomUUID'), 1, 7), 16, 10) as int) as id"
 FIRST, SECOND, THIRD = (f"2026-03-01T10:00:0{second}.000000" for second in (1, 2, 3))
 

@@ -28,8 +28,8 @@ MODELS = {
     "things_history": "-- depends_on: {{ ref('things_changes') }}\nselect 1",
     "things_current": "-- depends_on: {{ ref('things_history') }}\nselect 1",
     # tables without before images: the settings of one of them say so
-    "stg_blind": "-- depends_on: {{ source('raw_things', 'blind__ct') }}\nselect 1",
-    "blind_changes": "-- depends_on: {{ ref('stg_blind') }}\nselect 1",
+    "stg_imageless": "-- depends_on: {{ source('raw_things', 'imageless__ct') }}\nselect 1",
+    "imageless_changes": "-- depends_on: {{ ref('stg_imageless') }}\nselect 1",
     "stg_plain": "-- depends_on: {{ source('raw_things', 'plain__ct') }}\nselect 1",
     "plain_changes": "-- depends_on: {{ ref('stg_plain') }}\nselect 1",
     # a table that keeps deleted rows
@@ -39,7 +39,7 @@ MODELS = {
 }
 SETTINGS = {
     "things__ct": {"system": "qlik_change_table", "key": ["thing_id"], "ignore": ["noted"]},
-    "blind__ct": {"system": "qlik_change_table", "key": ["thing_id"]},
+    "imageless__ct": {"system": "qlik_change_table", "key": ["thing_id"]},
     "plain__ct": {"system": "qlik_change_table", "key": ["thing_id"], "before_images": False},
     "kept__ct": {"system": "qlik_change_table", "key": ["thing_id"], "keep_deleted": True},
 }
@@ -73,7 +73,7 @@ DATA_TESTS: dict[str, list[Any]] = {
             }
         },
     ],
-    "blind_changes": [
+    "imageless_changes": [
         {"before_images_arrive": {"name": "hardly_any_arrive"}},
         {
             "before_images_arrive": {
@@ -206,7 +206,7 @@ KEPT = [
     version(5, 10, 20, closed_by="R"),
 ]
 KEPT_CURRENT = "thing_id bigint, name string, is_deleted boolean, deleted_at timestamp"
-KEPT_ROWS = [
+KEPT_DELETED_ROWS = [
     (1, "b", False, None),
     # the row of 2 is missing, that of 3 is one too many
     (3, "a", True, at(20)),
@@ -242,7 +242,7 @@ STAGED = [
     (seq(43), "I", None, 50, "m3"),
 ]
 # the greatest counts, of this log
-MARKS = [("things_changes", "m2"), ("things_changes", "m1"), ("others_changes", "m3")]
+PARTITIONS = [("things_changes", "m2"), ("things_changes", "m1"), ("others_changes", "m3")]
 # change_seq, change_oper, load_id, load_rows, record_hash, before_record_hash
 LOGGED = [
     (seq(0), "L", "initial", 2, None, None),
@@ -256,7 +256,7 @@ LOGGED = [
     (seq(LAST), "D", None, None, 4, None),
 ]
 # an insert, and of 20 updates one that has its before image
-BLIND = [
+IMAGELESS = [
     (seq(1), "I", None, None, 1, None),
     *[(seq(2 + n), "U", None, None, 2 + n, 30 if n == 7 else None) for n in range(20)],
 ]
@@ -322,13 +322,13 @@ def tested(
         ("things_history", HISTORY, [tuple(row[name] for name in history) for row in VERSIONS]),
         ("things_current", HISTORY, [tuple(row[name] for name in history) for row in current]),
         ("kept_history", HISTORY, [tuple(row[name] for name in history) for row in KEPT]),
-        ("kept_current", KEPT_CURRENT, KEPT_ROWS),
+        ("kept_current", KEPT_CURRENT, KEPT_DELETED_ROWS),
         ("things_changes", LOG, LOGGED),
-        ("blind_changes", LOG, BLIND),
-        ("plain_changes", LOG, BLIND),
+        ("imageless_changes", LOG, IMAGELESS),
+        ("plain_changes", LOG, IMAGELESS),
         ("things_changes_rejected", REJECTED, REJECTS),
         ("stg_things", STAGING, [(*row, None)[:5] for row in STAGED]),
-        ("afterimage_progress", PROGRESS, MARKS),
+        ("afterimage_progress", PROGRESS, PARTITIONS),
     ):
         write_table(spark, table_format, name, columns, rows)
     folder = write_project(tmp_path_factory.mktemp("project") / "generic_tests", DATA_TESTS)
@@ -455,7 +455,7 @@ def test_before_images_arrive(tested: CompiledTests) -> None:
     assert tested.rows("none_are_expected") == []
     (found,) = tested.rows("hardly_any_arrive")
     assert (found["updates"], found["with_before_image"]) == (20, 1)
-    assert "raw_things.blind__ct" in found["what_is_wrong"]
+    assert "raw_things.imageless__ct" in found["what_is_wrong"]
     assert "Fix: set `before_images: false`" in found["what_is_wrong"]
 
 

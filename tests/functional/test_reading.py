@@ -1,7 +1,7 @@
 """What analysts read beside history: current state with deleted rows, activity, and any moment.
 
 A small dbt project with this project's macros. The change log is written here, in three batches
-with a run after each; what the tables then hold is worked out by hand.
+with a run after each; what the tables then hold is computed by hand.
 """
 
 from __future__ import annotations

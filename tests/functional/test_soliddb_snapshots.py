@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BEFORE = table("PEOPLE", 500, "ID", "A")
-# of a like type: read by the wrong columns, it would be misread without a word
+# of a like type: read by the wrong columns, it would be misread silently
 AFTER = table("PEOPLE", 500, "ID", "B")
 
 

@@ -84,7 +84,7 @@ def waiting(
     }
     tables = {name: (source, {"key": ["id"]}, COLUMNS) for name, source in TABLES.items()}
     write_project(folder, sources, tables, staged_only=tables)
-    project = make_dbt_project(folder, schema="waiting_loads")
+    project = make_dbt_project(folder, schema="pending_loads")
     return Waiting(MessagesProject(project, spark, table_format))
 
 

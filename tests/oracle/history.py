@@ -468,7 +468,7 @@ def state_at_load(
         elif options.base_kind == "frozen" and row.change_oper == "I":
             state.pop(key, None)
         elif options.base_kind == "live":
-            image = _rewound(key, row, loaded.get(key), options)
+            image = _load_image(key, row, loaded.get(key), options)
             state.pop(key, None)
             if image is not None:
                 state[key] = image
@@ -566,7 +566,9 @@ def _transaction_of(row: LogRow) -> object:
     return row.transaction_id if row.transaction_id is not None else ("at", row.changed_at)
 
 
-def _rewound(key: Key, first: LogRow, loaded: Image | None, options: TableOptions) -> Image | None:
+def _load_image(
+    key: Key, first: LogRow, loaded: Image | None, options: TableOptions
+) -> Image | None:
     """R8. Return what `key` held before the first change that names it; None = nothing."""
     if first.change_oper == "I":
         return None

@@ -37,7 +37,7 @@
         order by min(_time_stamp), 2
     {%- endset -%}
     {%- set policies = run_query(statement).rows -%}
-    {%- set cure = " Nothing was written. Fix: name the new policy in `other_policies` in the table's `meta.afterimage`; declare"
+    {%- set fix = " Nothing was written. Fix: name the new policy in `other_policies` in the table's `meta.afterimage`; declare"
         ~ " the extract of the new policy's changes as a source table of its own, with the old policy in `other_policies` and a"
         ~ " `base` that was loaded when the new one began; and give it its own staging model, change log and marts."
         ~ " docs/openedge.md shows it." -%}
@@ -46,13 +46,13 @@
             {{ exceptions.raise_compiler_error(
                 "Source table " ~ settings.source_table ~ ": the change sequence has restarted. Policy " ~ policy[0]
                 ~ " has a change at " ~ policy[3] ~ " that is newer than all that the change log holds, and the log has read"
-                ~ " up to " ~ (done.change_seq | int) ~ " (look_back: " ~ settings.look_back ~ ")." ~ cure
+                ~ " up to " ~ (done.change_seq | int) ~ " (look_back: " ~ settings.look_back ~ ")." ~ fix
             ) }}
         {%- elif not loop.first and policy[1] <= loop.previtem[2] -%}
             {{ exceptions.raise_compiler_error(
                 "Source table " ~ settings.source_table ~ ": the change sequence has restarted. It had come to "
                 ~ loop.previtem[2] ~ " under policy " ~ loop.previtem[0] ~ ", and under the later policy " ~ policy[0]
-                ~ " it starts at " ~ policy[1] ~ "." ~ cure
+                ~ " it starts at " ~ policy[1] ~ "." ~ fix
             ) }}
         {%- endif -%}
     {%- endfor -%}

@@ -514,7 +514,7 @@ coalesce(
 {%- endif -%}
 {%- if has_halves -%}
 if(
-    _is_waiting,
+    _is_pending,
     null,
     {{ reasons | indent }}
 )

@@ -166,7 +166,7 @@ named as (
         cast(null as array<string>) as _changed_columns
         {%- endif %}
         {%- if has_halves %},
-        _is_half and _sequence > (select edge.place from edge) as _is_waiting
+        _is_half and _sequence > (select edge.place from edge) as _is_pending
         {%- endif %}
     from records
 ),
@@ -179,7 +179,7 @@ decoded as (
         -- of a part that is given up too little is known to say more
         if(
             {{ parts_of_changes | join(' or ') }},
-            {{ "if(_is_waiting, 'N', null)" if has_halves else 'null' }},
+            {{ "if(_is_pending, 'N', null)" if has_halves else 'null' }},
             _change_oper
         ) as change_oper,
         {%- else %}

@@ -44,13 +44,13 @@
       was, is   places as `_mask_places` gives them; none where there is no mask
       settings  settings of the change table
 #}
-{% macro _guard_mask_places(was, is, settings) %}
+{% macro _check_mask_places(was, is, settings) %}
     {%- if was and is -%}
         {%- set table = settings.source_table -%}
         {%- if settings.get('mask_first_data_bit') == 'auto' and was.first_data_bit != is.first_data_bit -%}
             {{ exceptions.raise_compiler_error(
                 "The change masks of source table " ~ table ~ " no longer fit its columns: " ~ was.first_data_bit
-                ~ " header columns stood before the first data column, and now it is " ~ is.first_data_bit
+                ~ " header columns came before the first data column, and now it is " ~ is.first_data_bit
                 ~ ". Each of them has a bit, so that every mask would be read differently. Nothing was written. Fix: set"
                 ~ " `mask_first_data_bit: " ~ was.first_data_bit ~ "` in the table's `meta.afterimage` if the masks stayed as they"
                 ~ " were, else `" ~ is.first_data_bit ~ "`; the test change_mask_fits shows which is right."

@@ -35,10 +35,10 @@ from dbt_afterimage.change_log.quarantine import (
     new_rejects,
     repaired,
 )
-from dbt_afterimage.change_log.raw_version import RawVersion, is_noted, raw_version
+from dbt_afterimage.change_log.raw_version import RawVersion, is_recorded, raw_version
 from dbt_afterimage.change_log.read import read
 from dbt_afterimage.change_log.rebuild import check_rebuild
-from dbt_afterimage.change_log.settled import count_settled
+from dbt_afterimage.change_log.processed_records import count_processed
 from dbt_afterimage.change_log.summary import summarize
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import positions
@@ -80,7 +80,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     hashed_after = evolve_log_schema(session, context, staged)
     version = raw_version(session, context, staged)
     log = session.table(context.log) if session.catalog.tableExists(context.log) else None
-    if log is not None and is_noted(session, context.progress, context.model, version):
+    if log is not None and is_recorded(session, context.progress, context.model, version):
         return None
     noted = read_progress(session, context.progress, context.model) if log else Progress()
     is_change = F.col("change_oper") != "L"
@@ -122,7 +122,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         records = records.unionByName(staged.filter(is_of_load))
         rows = decide_load(staged.filter(is_of_load), key, load.position)
         decided = decided.unionByName(rows, allowMissingColumns=True)
-    decided = checkpoint(_without_settled_values(decided, data))
+    decided = checkpoint(_without_dropped_values(decided, data))
 
     found = summarize(decided, where)
     if log is not None and not loads:
@@ -160,11 +160,13 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         [load.position for load in loads],
     )
     if not reading.finds_all_late and (version.tables is None or reading.floor is not None):
-        settled = count_settled(context, where, staged, reading, seen.settled, change_seq, arrival)
+        settled = count_processed(
+            context, where, staged, reading, seen.settled, change_seq, arrival
+        )
         # where a run records nothing, an older count is as good, and nothing has to be noted
         is_kept = seen.settled is not None and not has_rows and arrival == done.arrival
         version = replace(version, settled=seen.settled if is_kept else settled)
-    is_version_noted = version.digest is None and (version.tables, version.settled) == (
+    is_version_recorded = version.digest is None and (version.tables, version.settled) == (
         seen.tables,
         seen.settled,
     )
@@ -182,7 +184,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
         recorded_after=done.recorded_at,
         is_rebuild=is_rebuild,
-        is_progress_behind=done != noted or arrival != done.arrival or not is_version_noted,
+        is_progress_behind=done != noted or arrival != done.arrival or not is_version_recorded,
         raw_version=version.to_text(),
         days=found.days,
         counts=counts,
@@ -190,10 +192,10 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     )
 
 
-def _without_settled_values(decided: DataFrame, data: list[str]) -> DataFrame:
-    """Folded and duplicate records count, but their values are looked at no more: half the cost."""
-    is_settled = F.col("outcome").isin(MERGED, DUPLICATE)
-    return decided.withColumns({name: F.when(~is_settled, quoted(name)) for name in data})
+def _without_dropped_values(decided: DataFrame, data: list[str]) -> DataFrame:
+    """Merged and duplicate records count, but nothing reads their values any more: half the cost."""
+    is_dropped = F.col("outcome").isin(MERGED, DUPLICATE)
+    return decided.withColumns({name: F.when(~is_dropped, quoted(name)) for name in data})
 
 
 def _split(decided: DataFrame, horizon: str) -> tuple[DataFrame, DataFrame]:

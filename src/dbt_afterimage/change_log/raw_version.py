@@ -99,7 +99,7 @@ def raw_version(session: SparkSession, context: RunContext, staged: DataFrame) -
     Args:
         session: the live Spark session.
         context: what the run is told.
-        staged: the staging model; of it only the columns are looked at.
+        staged: the staging model; of it only the schema is read.
     """
     tables = context.raw_tables
     if tables is NOT_READ:
@@ -110,12 +110,12 @@ def raw_version(session: SparkSession, context: RunContext, staged: DataFrame) -
     return RawVersion(tables, md5(json.dumps(parts, sort_keys=True).encode()).hexdigest())
 
 
-def is_noted(session: SparkSession, progress: str, model: str, version: RawVersion) -> bool:
+def is_recorded(session: SparkSession, progress: str, model: str, version: RawVersion) -> bool:
     """Whether ``model`` has read this version, in whichever of its runs."""
     if version.digest is None:
         return False
-    noted = cached_progress(session, progress, model)
-    if noted is not None and RawVersion.from_text(noted.raw_version).digest == version.digest:
+    cached = cached_progress(session, progress, model)
+    if cached is not None and RawVersion.from_text(cached.raw_version).digest == version.digest:
         return True
     digest = F.get_json_object("raw_version", "$.digest")
     same = (F.col("model") == model) & (digest == version.digest)

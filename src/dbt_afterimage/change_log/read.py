@@ -91,7 +91,7 @@ def read(
         return Reading(changes, recorded)
     seq = F.col("change_seq")
     late = find_late(floor)
-    marks = _marks(context.settings["arrival_look_back"], staged, changes, done)
+    marks = _partitions_to_read(context.settings["arrival_look_back"], staged, changes, done)
     if late is not None:
         is_read = (seq > floor) | seq.isNull() | (seq < where.lowest) | late
         recorded = recorded.filter((seq > floor) | late)
@@ -182,7 +182,9 @@ def _is_first_by_partition(changes: DataFrame, done: Progress) -> bool:
     return done.arrival is None and not changes.filter(F.col("arrival").isNotNull()).isEmpty()
 
 
-def _marks(look_back: int, staged: DataFrame, changes: DataFrame, done: Progress) -> Marks | None:
+def _partitions_to_read(
+    look_back: int, staged: DataFrame, changes: DataFrame, done: Progress
+) -> Marks | None:
     """The mark so many marks before the last one that the log has read, or the oldest left."""
     if done.arrival is None:
         return None

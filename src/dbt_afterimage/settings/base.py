@@ -156,7 +156,7 @@ class TableSettings(BaseModel):
         if self.base and self.base.kind == "live" and not self.before_images:
             raise ValueError(
                 "`base.kind` is 'live' and `before_images` is false; a live base needs before "
-                "images to be rewound to the time of the load. Fix: switch before images on at "
+                "images that reconstruct the rows of the load. Fix: switch before images on at "
                 "the source, or use a frozen base"
             )
         return self

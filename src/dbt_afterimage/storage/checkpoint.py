@@ -1,8 +1,8 @@
-"""Rows that are worked out once and read more than once.
+"""Rows that are computed once and read more than once.
 
 Not `persist`: it turns rows into columns and back, with code that Spark generates and Java compiles
-for each table. And a commit to a table makes Spark forget what it cached of it, rows that were
-worked out from it among them.
+for each table. And a commit to a table makes Spark forget what it cached of it, rows
+computed from it among them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def checkpoint_by_name(rows: DataFrame) -> str:
 
 
 def unpersist_by_name(name: str) -> None:
-    """Free what `keep_by_name` holds, and drop the view."""
+    """Free what `checkpoint_by_name` holds, and drop the view."""
     kept = _NAMED.pop(name)
     kept.sparkSession.catalog.dropTempView(name)
     unpersist(kept)

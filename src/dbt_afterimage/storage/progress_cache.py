@@ -30,7 +30,7 @@ class CachedProgress:
 
 _lock = Lock()
 _command = ("", "")
-_noted: dict[str, CachedProgress] = {}
+_cached: dict[str, CachedProgress] = {}
 
 
 def cached_progress(session: SparkSession, progress: str, model: str) -> CachedProgress | None:
@@ -45,16 +45,16 @@ def cached_progress(session: SparkSession, progress: str, model: str) -> CachedP
     with _lock:
         command = (get_invocation_id(), progress)
         if command != _command:
-            _noted.clear()
-            _noted.update(_read(session, progress))
+            _cached.clear()
+            _cached.update(_read(session, progress))
             _command = command
-        return _noted.get(model)
+        return _cached.get(model)
 
 
 def drop_cached_progress(model: str) -> None:
     """To be called whenever something is noted of a model, or taken back."""
     with _lock:
-        _noted.pop(model, None)
+        _cached.pop(model, None)
 
 
 def _read(session: SparkSession, progress: str) -> dict[str, CachedProgress]:

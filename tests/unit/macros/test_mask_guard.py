@@ -59,8 +59,8 @@ def test_the_extract_that_names_changed_fields_needs_no_places(place: str) -> No
     ids=["the same", "a new last one", "at the place of a header", "no mask"],
 )
 def test_nothing_moved(render: MacroRenderer, now: dict[str, Any] | None) -> None:
-    assert render("_guard_mask_places", WAS, now, AUTO) == ""
-    assert render("_guard_mask_places", None, now, AUTO) == ""
+    assert render("_check_mask_places", WAS, now, AUTO) == ""
+    assert render("_check_mask_places", None, now, AUTO) == ""
 
 
 @pytest.mark.parametrize(
@@ -93,24 +93,24 @@ def test_columns_that_moved(
     render: MacroRenderer, now: dict[str, Any], what: str, suggested: str
 ) -> None:
     with pytest.raises(CompilationError) as error:
-        render("_guard_mask_places", WAS, now, AUTO)
+        render("_check_mask_places", WAS, now, AUTO)
     assert f"masks of source table erp.orders__ct no longer fit its columns: {what}" in str(
         error.value
     )
     assert "Nothing was written. Fix: set `mask_columns`" in str(error.value)
     assert f"If the bits stayed where they were: [{suggested}]." in str(error.value)
     said = AUTO | {"mask_columns": suggested.split(", ")}
-    assert render("_guard_mask_places", WAS, now, said) == ""
+    assert render("_check_mask_places", WAS, now, said) == ""
 
 
 def test_another_number_of_headers(render: MacroRenderer) -> None:
     now = places(*WAS["columns"], first_data_bit=4)
     with pytest.raises(CompilationError) as error:
-        render("_guard_mask_places", WAS, now, AUTO | {"mask_columns": ["id", "status", "amount"]})
+        render("_check_mask_places", WAS, now, AUTO | {"mask_columns": ["id", "status", "amount"]})
     assert (
-        "3 header columns stood before the first data column, and now it is 4. Each of them has a "
+        "3 header columns came before the first data column, and now it is 4. Each of them has a "
         "bit, so that every mask would be read differently. Nothing was written. Fix: set "
         "`mask_first_data_bit: 3` in the table's `meta.afterimage` if the masks stayed as they "
         "were, else `4`"
     ) in str(error.value)
-    assert render("_guard_mask_places", WAS, now, AUTO | {"mask_first_data_bit": 4}) == ""
+    assert render("_check_mask_places", WAS, now, AUTO | {"mask_first_data_bit": 4}) == ""

@@ -1,4 +1,4 @@
-"""Which REFRESH messages make a full load; expected loads are worked out by hand."""
+"""Which REFRESH messages make a full load; expected loads are computed by hand."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def state(adapter: Any, relation: Any) -> str | None:
 
 @macro_method(while_parsing="")
 def checkpoint(adapter: Any, select: str) -> str:
-    """The name of a view of rows that are worked out now, once; `publish` frees them.
+    """The name of a view of rows that are computed now, once; `publish` frees them.
 
     Args:
         adapter: dbt's adapter.
@@ -198,7 +198,7 @@ def publish(
         select: the statement that yields the rows, with `_write_action`.
         identity: columns that tell which row is meant.
         where: condition on `target`, the table; "" for none.
-        after: of `state`, taken before the batch was looked at.
+        after: of `state`, taken before the batch was profiled.
         kept: of `checkpoint`, what the statement reads; freed, whatever happens.
     """
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ in one partition are one run until a change comes; the load that they belong to 
 greatest change_seq before the run, and not behind the change that ends it. Runs of several
 partitions whose intervals have a place in common belong to one load.
 
-Runs are few, some per load and partition: they are worked out here, in plain Python.
+Runs are few, some per load and partition: plain Python computes them.
 """
 
 from __future__ import annotations

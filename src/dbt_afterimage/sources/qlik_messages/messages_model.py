@@ -136,7 +136,7 @@ class _Run:
         new = self._raw.filter(offsets.is_after(self._read) & offsets.is_up_to(until))
         schemas = self._decoder.schemas(new, forms)
         kept = checkpoint(self._decoder.decoded(new, forms, schemas))
-        waiting, kinds = self._look(kept, look)
+        waiting, kinds = self._pending(kept, landed)
         until = {**until, **{place: first - 1 for place, first in waiting.items()}}
         messages = kept.filter(offsets.is_up_to(until))
         positions = positions_of(messages)
@@ -169,7 +169,7 @@ class _Run:
             kept=kept,
         )
 
-    def _look(self, messages: DataFrame, landed: list[Row]) -> tuple[offsets.Offsets, set[str]]:
+    def _pending(self, messages: DataFrame, landed: list[Row]) -> tuple[offsets.Offsets, set[str]]:
         """(topic, partition) -> the first message that waits for its schema; kinds of messages.
 
         What follows in its partition waits too, so that messages stay in order. Once others were

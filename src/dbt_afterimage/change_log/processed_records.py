@@ -17,7 +17,7 @@ from dbt_afterimage.sequence import ChangeSequence
 logger = AdapterLogger("afterimage")
 
 
-def count_settled(
+def count_processed(
     context: RunContext,
     where: ChangeSequence,
     staged: DataFrame,
@@ -50,11 +50,11 @@ def count_settled(
     if not is_counted and not is_compared:
         return None
     is_before = (
-        _is_settled(where, before.change_seq, before.before_arrival) if before else F.lit(False)
+        _is_processed(where, before.change_seq, before.before_arrival) if before else F.lit(False)
     )
     rows = (
         staged.filter(F.col("load_id").isNull())
-        .agg(F.count_if(is_before), F.count_if(_is_settled(where, floor, first_mark)))
+        .agg(F.count_if(is_before), F.count_if(_is_processed(where, floor, first_mark)))
         .collect()[0]
     )
     if is_compared and before is not None and rows[0] > before.records:
@@ -62,10 +62,10 @@ def count_settled(
     return Settled(floor, first_mark, rows[1]) if is_counted else None
 
 
-def _is_settled(where: ChangeSequence, floor: str, before_arrival: str | None) -> Column:
+def _is_processed(where: ChangeSequence, floor: str, before_arrival: str | None) -> Column:
     seq, arrival = F.col("change_seq"), F.col("arrival")
-    settled = (seq >= where.lowest) & (seq <= floor)
-    return settled if before_arrival is None else settled & (arrival < before_arrival)
+    processed = (seq >= where.lowest) & (seq <= floor)
+    return processed if before_arrival is None else processed & (arrival < before_arrival)
 
 
 def _describe(context: RunContext, before: Settled, more: int) -> str:
