@@ -18,7 +18,7 @@ from zlib import crc32
 
 import pytest
 
-from dbt_afterimage.change_log import gaps, settled, write
+from dbt_afterimage.change_log import gaps, write
 from dbt_afterimage.change_log import read as reading
 from dbt_afterimage.change_log.batch import ChangeBatch
 from dbt_afterimage.change_log.contract import STAGED_COLUMNS
@@ -350,7 +350,7 @@ def test_a_record_that_nothing_will_read_is_counted(
 ) -> None:
     """The rows of a test do not tell which of them are new, as those of a view do not."""
     warnings: list[str] = []
-    monkeypatch.setattr(settled, "logger", SimpleNamespace(warning=warnings.append))
+    monkeypatch.setattr(processed_records, "logger", SimpleNamespace(warning=warnings.append))
     table = make_table("counted")
     table.land("- 0900 I 1 Ann", "- 1200 I 2 Bob")
     table.run()

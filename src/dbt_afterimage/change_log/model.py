@@ -29,6 +29,7 @@ from dbt_afterimage.change_log.pairing import (
     pair,
     quoted,
 )
+from dbt_afterimage.change_log.processed_records import count_processed
 from dbt_afterimage.change_log.quarantine import (
     RejectedRecordsError,
     describe_rejects,
@@ -38,7 +39,6 @@ from dbt_afterimage.change_log.quarantine import (
 from dbt_afterimage.change_log.raw_version import RawVersion, is_recorded, raw_version
 from dbt_afterimage.change_log.read import read
 from dbt_afterimage.change_log.rebuild import check_rebuild
-from dbt_afterimage.change_log.processed_records import count_processed
 from dbt_afterimage.change_log.summary import summarize
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import positions
@@ -193,7 +193,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
 
 
 def _without_dropped_values(decided: DataFrame, data: list[str]) -> DataFrame:
-    """Merged and duplicate records count, but nothing reads their values any more: half the cost."""
+    """Merged and duplicate records count, but nobody reads their values: half the cost."""
     is_dropped = F.col("outcome").isin(MERGED, DUPLICATE)
     return decided.withColumns({name: F.when(~is_dropped, quoted(name)) for name in data})
 

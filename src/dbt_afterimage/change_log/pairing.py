@@ -122,7 +122,7 @@ def _classed(staged: DataFrame, key: list[str]) -> DataFrame:
 
 
 def _packed(rows: DataFrame, data: list[str], key: list[str]) -> DataFrame:
-    """The data columns as one, `_VALUES`, beside those of the key, the only ones that pairing reads.
+    """The data columns as one, `_VALUES`, beside the key, which is all that pairing reads.
 
     Otherwise each step of pairing is as long as the table is wide, for Spark to write and Java to
     compile.

@@ -114,7 +114,7 @@ class _Run:
     def batch(self) -> LogBatch:
         """What this run adds."""
         new = self._raw.filter(offsets.is_after(self._read))
-        look = (
+        landed = (
             new.groupBy("topic", "partition")
             .agg(
                 F.max("offset").alias("offset"),
@@ -126,12 +126,12 @@ class _Run:
         )
         # these two may settle loads that wait
         is_asked = self._context.complete_load or self._context.accept_gap
-        if not look and not is_asked:
+        if not landed and not is_asked:
             nothing = _with_all_columns(self._raw.limit(0).select())
             return LogBatch(self._run, nothing, is_empty=True, arrival=offsets.to_text(self._read))
-        check_offset_gap(self._context, self._read, look)
-        until = offsets.of_rows(look)
-        forms = {form for row in look for form in row["forms"]}
+        check_offset_gap(self._context, self._read, landed)
+        until = offsets.of_rows(landed)
+        forms = {form for row in landed for form in row["forms"]}
         # the same messages in all that follows, whatever is landed meanwhile
         new = self._raw.filter(offsets.is_after(self._read) & offsets.is_up_to(until))
         schemas = self._decoder.schemas(new, forms)
