@@ -1,6 +1,6 @@
 {#
     Materialization of a staging model: a view that is written again only when its text or its descriptions changed, and
-    only if change masks are still read as they were (`_guard_mask_places`).
+    only if change masks are still read as they were (`_check_mask_places`).
     Why not dbt-spark's view: it replaces the view in every run, which is a commit to the catalog each time.
 #}
 {% materialization staging_view, adapter='spark' %}
@@ -18,7 +18,7 @@
         {%- call noop_statement('main', 'OK, unchanged') -%}{{ sql }}{%- endcall -%}
     {%- else -%}
         {%- set places = _mask_places() -%}
-        {%- do _guard_mask_places(fromjson(made.get('afterimage.mask_places', 'null')), places, _settings_of(model) if places else {}) -%}
+        {%- do _check_mask_places(fromjson(made.get('afterimage.mask_places', 'null')), places, _settings_of(model) if places else {}) -%}
         {%- set create_view -%}
             create or replace view {{ target_relation }} (
                 {{ _described(get_columns_in_query(sql), model.columns) }}

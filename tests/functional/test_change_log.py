@@ -18,7 +18,7 @@ from zlib import crc32
 
 import pytest
 
-from dbt_afterimage.change_log import gaps, write
+from dbt_afterimage.change_log import gaps, processed_records, write
 from dbt_afterimage.change_log import read as reading
 from dbt_afterimage.change_log.batch import ChangeBatch
 from dbt_afterimage.change_log.contract import STAGED_COLUMNS
@@ -562,7 +562,7 @@ def test_a_run_warns_of_before_images_that_never_come(
     warnings: list[str] = []
     said = SimpleNamespace(warning=warnings.append, info=lambda text: None)
     monkeypatch.setattr(write, "logger", said)
-    table = make_table("blind")
+    table = make_table("imageless")
     places = ["0900", "0905", "0910", "0940", "0950"]
     if settings:
         places = [f"{number:019d}" for number in (1, 2, 3, 8, 9)]
