@@ -1,0 +1,85 @@
+"""The dbt project that `add-table` writes into: its folders, and what it declares already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dbt_afterimage.cli.add_table.proposal import Proposal
+from dbt_afterimage.cli.add_table.render import Layout
+from dbt_afterimage.errors import AfterimageError
+
+CLONE = "afterimage"
+
+
+class AlreadyDeclaredError(AfterimageError):
+    """A table or a model of this name is in the project already, in another file."""
+
+
+class Project:
+    """A dbt project on disk.
+
+    Args:
+        folder: the folder of `dbt_project.yml`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        settings = yaml.safe_load((folder / "dbt_project.yml").read_text(encoding="utf-8")) or {}
+        paths = [str(path) for path in settings.get("model-paths") or ["models"]]
+        self.layout = Layout(
+            models=paths[0],
+            python="python_models" if "python_models" in paths else paths[0],
+            namespace="" if settings.get("name") == CLONE else "afterimage.",
+        )
+        self._files = [
+            file
+            for path in paths
+            for file in sorted((folder / path).rglob("*"))
+            if file.suffix in (".sql", ".py", ".yml", ".yaml")
+        ]
+        self._declared = self._source_tables()
+
+    def check(self, proposal: Proposal, files: dict[str, str]) -> None:
+        """Stop if another file declares one of the proposal's tables or models.
+
+        Raises:
+            AlreadyDeclaredError: dbt would refuse the project.
+        """
+        for path in files:
+            if path.endswith(".yml"):
+                continue
+            for file in self._files:
+                name = Path(path).stem
+                relative = file.relative_to(self.folder).as_posix()
+                if file.suffix in (".sql", ".py") and file.stem == name and relative != path:
+                    raise AlreadyDeclaredError(
+                        f"{proposal.schema}.{proposal.tables[0].name}: the project has a model "
+                        f"{name} already, in {relative}. Nothing was written for this table. Fix: "
+                        "give --prefix, which begins the names of its models, or remove that file."
+                    )
+        for table in (*proposal.tables, *proposal.shared_tables):
+            declared = self._declared.get((proposal.source, table.name))
+            if declared and declared not in files:
+                raise AlreadyDeclaredError(
+                    f"{proposal.schema}.{table.name}: {declared} declares the source table "
+                    f"{proposal.source}.{table.name} already. Nothing was written for this table. "
+                    "Fix: remove it there, or give --source another name."
+                )
+
+    def _source_tables(self) -> dict[tuple[str, str], str]:
+        found: dict[tuple[str, str], str] = {}
+        for file in self._files:
+            if file.suffix not in (".yml", ".yaml"):
+                continue
+            try:
+                content: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
+            except yaml.YAMLError:
+                continue  # dbt reports it
+            for source in (content or {}).get("sources") or []:
+                for table in source.get("tables") or []:
+                    key = (str(source.get("name")), str(table.get("name")))
+                    found[key] = file.relative_to(self.folder).as_posix()
+        return found

@@ -1,0 +1,309 @@
+"""Proposes the settings of a Qlik change table from its columns and sampled records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dbt_afterimage.cli.add_table.keys import propose_key
+from dbt_afterimage.cli.add_table.masks import BYTE_ORDERS, MaskFit, MaskLayout, bits, fits
+from dbt_afterimage.cli.add_table.proposal import (
+    KeyProposal,
+    Proposal,
+    SourceColumn,
+    SourceTable,
+    model_name,
+)
+from dbt_afterimage.cli.add_table.raw_schema import (
+    ChangeRecord,
+    Column,
+    RawSchema,
+    RawTable,
+    Sample,
+)
+from dbt_afterimage.settings.qlik import QlikChangeTableSettings
+
+DEFAULT_PREFIX = "header__"
+# A layout that reads fewer masks right is no better than the default.
+_CONVINCING = 0.9
+_HEADERS = {
+    "change_seq": (
+        "Place in the order of all changes of the task, 35 digits: commit time to the hundredth of "
+        "a second (UTC), then a counter. An update and its before image share it."
+    ),
+    "change_oper": "I insert, U update, D delete, B before image of an update.",
+    "change_mask": "Which columns the change set, one bit per column.",
+    "stream_position": "Position in the source database's log.",
+    "operation": "The operation in words.",
+    "transaction_id": "Transaction that the change belongs to.",
+    "timestamp": "Time of the change at the source, UTC, approximate.",
+    "partition_name": "Partition of the change table that the task wrote the record to.",
+}
+
+
+def header_prefix(table: RawTable) -> str | None:
+    """The prefix of the header columns; None if the table is no change table of Qlik."""
+    names = [name.lower() for name in table.names()]
+    for name in names:
+        if name.endswith("change_seq"):
+            prefix = name.removesuffix("change_seq")
+            if prefix + "change_oper" in names:
+                return prefix
+    return None
+
+
+def is_change_table(table: RawTable) -> bool:
+    """Whether the table has the header columns that every Qlik change table stores."""
+    return header_prefix(table) is not None
+
+
+def data_columns(table: RawTable) -> list[Column]:
+    """The columns that are the source's and not the tool's, in order."""
+    settings = _settings(header_prefix(table) or "")
+    return [column for column in table.columns if not settings.is_own_column(column.name)]
+
+
+def header(table: RawTable, name: str) -> Column | None:
+    """A header column by its name without the prefix."""
+    wanted = ((header_prefix(table) or "") + name).lower()
+    return next((column for column in table.columns if column.name.lower() == wanted), None)
+
+
+def base_table(table: RawTable, schema: RawSchema) -> RawTable | None:
+    """The base table: the longest name that the change table's begins with, with its columns."""
+    names = {column.name.lower() for column in data_columns(table)}
+    found = [
+        other
+        for other in schema.tables.values()
+        if other is not table
+        and table.name.lower().startswith(other.name.lower())
+        and not is_change_table(other)
+        and len(names & {name.lower() for name in other.names()}) * 2 > len(names)
+    ]
+    return max(found, key=lambda other: len(other.name), default=None)
+
+
+def table_name(table: RawTable, schema: RawSchema) -> str:
+    """The source table's name: that of the base table, else without the suffix `__ct`."""
+    base = base_table(table, schema)
+    name = base.name if base else table.name.lower().removesuffix("__ct").removesuffix("_ct")
+    return model_name(name)
+
+
+def propose(
+    table: RawTable, schema: RawSchema, source: str, sample: Sample, prefix: str = ""
+) -> Proposal:
+    """What to write for a change table.
+
+    Args:
+        table: the change table.
+        schema: its schema.
+        source: name of the dbt source.
+        sample: what was read of its data.
+        prefix: of model names.
+    """
+    name = prefix + table_name(table, schema)
+    base = base_table(table, schema)
+    data = data_columns(table)
+    names = [column.name for column in data]
+    notes: list[str] = []
+    settings: dict[str, Any] = {}
+
+    found_prefix = _spelled_prefix(table)
+    if found_prefix != DEFAULT_PREFIX:
+        settings["header_prefix"] = found_prefix
+    fit = _mask_fit(table, data, sample.records) if header(table, "change_mask") else None
+    if fit:
+        settings |= _mask_settings(fit, table, notes)
+    deletes = [record for record in sample.records if record.operation == "D"]
+    key = propose_key(
+        model_name(base.name if base else name.removeprefix(prefix)),
+        names,
+        base,
+        _delete_masks(deletes, names, fit),
+        deletes,
+        sample.unique,
+    )
+    has_before_images = _has_before_images(sample.records)
+    if not has_before_images:
+        settings["before_images"] = False
+        notes.append(
+            "no update of the sample has its before image: field changes are derived from history"
+        )
+    if base:
+        kind, why = _base_kind(key, names, sample, has_before_images)
+        settings["base"] = {"kind": kind}
+        notes.append(f"base.kind: {kind} ({why})")
+        notes.append(
+            "the time of the full load is not in the data: set base.loaded_at, or history begins "
+            "in 1900"
+        )
+    arguments = [f"'{source}'", f"'{table.name}'"]
+    tables = [
+        SourceTable(
+            name=table.name,
+            description=table.comment or f"One row per change record of {_plain(name, prefix)}.",
+            settings=settings,
+            columns=tuple(_source_columns(table, base, key)),
+        )
+    ]
+    if base:
+        arguments.append(f"base='{base.name}'")
+        tables.append(
+            SourceTable(
+                name=base.name,
+                description=base.comment
+                or f"One row per row of {_plain(name, prefix)}: the full load.",
+            )
+        )
+    return Proposal(
+        table=name,
+        schema=schema.name,
+        source=source,
+        source_settings={"system": "qlik_change_table"},
+        system="qlik_change_table",
+        tables=tuple(tables),
+        staging=f"stg_qlik__{name}",
+        staging_macro="stage_qlik_change_table",
+        staging_arguments=tuple(arguments),
+        key=key,
+        key_columns=tuple(names),
+        has_before_images=has_before_images,
+        has_mask=header(table, "change_mask") is not None,
+        notes=tuple(notes),
+    )
+
+
+def _plain(name: str, prefix: str) -> str:
+    return name.removeprefix(prefix)
+
+
+def _settings(prefix: str) -> QlikChangeTableSettings:
+    return QlikChangeTableSettings(system="qlik_change_table", header_prefix=prefix)
+
+
+def _spelled_prefix(table: RawTable) -> str:
+    """The prefix as the table spells it."""
+    column = header(table, "change_seq")
+    return column.name[: -len("change_seq")] if column else DEFAULT_PREFIX
+
+
+def _mask_fit(
+    table: RawTable, data: Sequence[Column], records: Sequence[ChangeRecord]
+) -> tuple[MaskFit, MaskFit] | None:
+    """The fit of the default layout and the best one; None without a record that says anything."""
+    mask = header(table, "change_mask")
+    if not mask or not data:
+        return None
+    order = "lsb_first" if mask.data_type == "binary" else "msb_first"
+    other = next(name for name in BYTE_ORDERS if name != order)
+    before = table.names().index(data[0].name)
+    headers = len(table.columns) - len(data)
+    layouts = [
+        MaskLayout(byte_order, first)
+        for first in dict.fromkeys([before, 0, headers])
+        for byte_order in (order, other)
+    ]
+    large = [column.name for column in data if column.data_type in ("string", "binary")]
+    found = fits(records, [column.name for column in data], large, layouts, headers - before)
+    default = next(fit for fit in found if fit.layout == layouts[0])
+    return (default, found[0]) if default.records else None
+
+
+def _mask_settings(
+    fit: tuple[MaskFit, MaskFit], table: RawTable, notes: list[str]
+) -> dict[str, Any]:
+    default, best = fit
+    settings: dict[str, Any] = {}
+    chosen = default
+    if best.fitting > default.fitting and best.fitting >= _CONVINCING * best.records:
+        chosen = best
+        if best.layout.byte_order != default.layout.byte_order:
+            settings["mask_byte_order"] = best.layout.byte_order
+        if best.layout.first_data_bit != default.layout.first_data_bit:
+            settings["mask_first_data_bit"] = best.layout.first_data_bit
+    notes.append(
+        f"change masks: {chosen.layout.byte_order}, first data bit {chosen.layout.first_data_bit} "
+        f"reads {chosen.fitting} of {chosen.records} sampled masks right"
+    )
+    if chosen.lobs:
+        settings["lob_columns"] = list(chosen.lobs)
+        notes.append(f"large objects: {', '.join(chosen.lobs)} changed without a mask bit")
+    return settings
+
+
+def _delete_masks(
+    deletes: Sequence[ChangeRecord], names: Sequence[str], fit: tuple[MaskFit, MaskFit] | None
+) -> list[set[str]]:
+    if fit is None:
+        return []
+    default, best = fit
+    layout = (best if best.fitting > default.fitting else default).layout
+    found = []
+    for record in deletes:
+        if record.mask:
+            try:
+                places = {
+                    bit - layout.first_data_bit for bit in bits(record.mask, layout.byte_order)
+                }
+            except ValueError:
+                continue
+            found.append({names[place] for place in places if 0 <= place < len(names)})
+    return found
+
+
+def _has_before_images(records: Sequence[ChangeRecord]) -> bool:
+    """False where there are updates and none has its before image."""
+    operations = {record.operation for record in records}
+    return "U" not in operations or "B" in operations
+
+
+def _base_kind(
+    key: KeyProposal, names: Sequence[str], sample: Sample, has_before_images: bool
+) -> tuple[str, str]:
+    """`live` where the base table's rows have the values after sampled updates, else `frozen`."""
+    places = [names.index(column) for column in key.columns]
+    rows = {tuple(row[place] for place in places): row for row in sample.base_rows}
+    before = {r.change_seq: r.hashes for r in sample.records if r.operation == "B"}
+    first: dict[tuple[int | None, ...], tuple[int | None, ...]] = {}
+    last: dict[tuple[int | None, ...], tuple[int | None, ...]] = {}
+    updates = (record for record in sample.records if record.operation == "U")
+    for record in sorted(updates, key=lambda record: record.change_seq):
+        identity = tuple(record.hashes[place] for place in places)
+        old = before.get(record.change_seq)
+        if old is not None:
+            first.setdefault(identity, old)
+        last[identity] = record.hashes
+    live = sum(rows.get(identity) == new for identity, new in last.items())
+    frozen = sum(rows.get(identity) == old for identity, old in first.items())
+    if live > frozen and has_before_images:
+        return "live", f"{live} sampled updates are in the base table already"
+    if frozen:
+        return "frozen", f"{frozen} sampled updates are not in the base table"
+    return (
+        "frozen",
+        "the sample does not tell; if the task keeps the base table up to date, set live",
+    )
+
+
+def _source_columns(table: RawTable, base: RawTable | None, key: KeyProposal) -> list[SourceColumn]:
+    """All columns with a description; a type where text stands for a typed column of the base."""
+    in_base = {column.name.lower(): column for column in base.columns} if base else {}
+    data = {column.name for column in data_columns(table)}
+    prefix = _spelled_prefix(table)
+    found = []
+    for column in table.columns:
+        if column.name not in data:
+            own = column.name.lower().removeprefix(prefix.lower())
+            text = column.comment or _HEADERS.get(own, f"Header column {own}.")
+            found.append(SourceColumn(column.name, text))
+            continue
+        other = in_base.get(column.name.lower())
+        text = column.comment or (other.comment if other else "")
+        if not text:
+            text = "Key." if column.name in key.columns else f"Column {column.name} of the source."
+        differs = other and column.data_type == "string" and other.data_type != "string"
+        found.append(
+            SourceColumn(column.name, text, other.data_type if other and differs else None)
+        )
+    return found

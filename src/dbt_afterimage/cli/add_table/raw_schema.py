@@ -1,0 +1,86 @@
+"""A raw schema as far as it matters for a proposal; nothing here knows Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a raw table: its name, its Spark type and its comment, empty for none."""
+
+    name: str
+    data_type: str
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """A raw table.
+
+    Attributes:
+        name: without its schema.
+        columns: in the table's order.
+        declared_key: columns of a primary key constraint, of Iceberg's identifier fields or of a
+            property such as `primary-key`; empty when none is declared.
+        comment: the table's comment, empty for none.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    declared_key: tuple[str, ...] = ()
+    comment: str = ""
+
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return [column.name for column in self.columns]
+
+
+@dataclass(frozen=True)
+class RawSchema:
+    """The tables of a raw schema, by name in lower case."""
+
+    name: str
+    tables: Mapping[str, RawTable]
+
+    @classmethod
+    def of(cls, name: str, tables: Iterable[RawTable]) -> RawSchema:
+        """The schema with these tables."""
+        return cls(name, {table.name.lower(): table for table in tables})
+
+    def find(self, name: str) -> RawTable | None:
+        """The table of this name, in any case."""
+        return self.tables.get(name.lower())
+
+
+@dataclass(frozen=True)
+class ChangeRecord:
+    """A sampled record of a change table.
+
+    Attributes:
+        operation: I, U, D or B.
+        change_seq: an update and its before image share it.
+        mask: the change mask as hex text, None for none.
+        hashes: per data column, in the table's order: a hash of its value, None for NULL.
+    """
+
+    operation: str
+    change_seq: str
+    mask: str | None
+    hashes: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was read of a table's data.
+
+    Attributes:
+        records: sampled records of the change table.
+        base_rows: per sampled row of the base table, a hash per data column of the change table.
+        unique: sets of columns that have no value twice in the base table.
+    """
+
+    records: tuple[ChangeRecord, ...] = ()
+    base_rows: tuple[tuple[int | None, ...], ...] = ()
+    unique: tuple[tuple[str, ...], ...] = field(default=())

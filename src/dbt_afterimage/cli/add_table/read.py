@@ -1,0 +1,225 @@
+"""Reads a raw schema and samples of its data through Spark; bounded, whatever the tables hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dbt_afterimage.cli.add_table import qlik
+from dbt_afterimage.cli.add_table.keys import key_candidates
+from dbt_afterimage.cli.add_table.raw_schema import (
+    ChangeRecord,
+    Column,
+    RawSchema,
+    RawTable,
+    Sample,
+)
+from dbt_afterimage.errors import AfterimageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Small queries of many tables: their planning on the driver is what takes time.
+_THREADS = 8
+_RECORDS = {"'U', 'B'": 400, "'D'": 50, "'I'": 100}
+_BASE_ROWS = 500
+_ROWS_FOR_UNIQUENESS = 1_000_000
+_KEY_PROPERTY = re.compile(
+    r"\b(?:identifier-fields|primary[-_.]?key)=\[?([^\],]+(?:,[^\]=,]+)*)\]?(?=[,\]])",
+    re.IGNORECASE,
+)
+_KEY_CONSTRAINT = re.compile(r"PRIMARY KEY \(([^)]*)\)", re.IGNORECASE)
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class MissingSchemaError(AfterimageError):
+    """The raw schema does not exist, or has no table."""
+
+
+def in_parallel(ask: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+    """The answers for all items, in order, asked in a few threads."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(ask, items))
+
+
+def read_schema(session: SparkSession, schema: str) -> RawSchema:
+    """The tables and views of a schema with their columns and declared keys.
+
+    Args:
+        session: the Spark session.
+        schema: its name, with or without a catalog.
+
+    Raises:
+        MissingSchemaError: it does not exist or has no table.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        shown = session.sql(f"show tables in {quoted(schema)}").collect()
+    except PySparkException as error:
+        raise MissingSchemaError(
+            f"Schema {schema}: Spark finds no schema of this name. Schemas of the catalog: "
+            f"{', '.join(_schemas(session))}. Fix: correct the name, or land the raw tables first."
+        ) from error
+    names = [row["tableName"] for row in shown if not row["isTemporary"]]
+    try:
+        views = session.sql(f"show views in {quoted(schema)}").collect()
+    except PySparkException:  # a catalog without views
+        views = []
+    names += [row["viewName"] for row in views if not row["isTemporary"]]
+    names = list(dict.fromkeys(names))
+    if not names:
+        raise MissingSchemaError(
+            f"Schema {schema} has no table. Fix: land the raw tables first, or name another schema."
+        )
+    return RawSchema.of(schema, in_parallel(lambda name: _described(session, schema, name), names))
+
+
+def read_sample(session: SparkSession, schema: RawSchema, table: RawTable) -> Sample:
+    """Sampled records of a Qlik change table, and what its base table says about them."""
+    data = [column.name for column in qlik.data_columns(table)]
+    records = _records(session, schema, table, data)
+    base = qlik.base_table(table, schema)
+    if base is None:
+        return Sample(records=tuple(records))
+    shared = {name.lower() for name in base.names()}
+    unique: list[tuple[str, ...]] = []
+    if not base.declared_key:
+        candidates = [
+            key
+            for key in key_candidates(qlik.table_name(table, schema), data)
+            if all(name.lower() in shared for name in key)
+        ]
+        unique = _unique(session, f"{quoted(schema.name)}.{quoted(base.name)}", candidates)
+    rows = _base_rows(session, schema, base, data, records)
+    return Sample(tuple(records), tuple(rows), tuple(unique))
+
+
+def quoted(name: str) -> str:
+    """A name with backticks around each of its parts."""
+    return ".".join(f"`{part}`" for part in name.replace("`", "").split("."))
+
+
+def _schemas(session: SparkSession) -> list[str]:
+    return sorted(row[0] for row in session.sql("show schemas").collect())
+
+
+def _described(session: SparkSession, schema: str, name: str) -> RawTable:
+    rows = session.sql(f"describe table extended {quoted(schema)}.`{name}`").collect()
+    columns: list[Column] = []
+    declared: list[str] = []
+    comment = ""
+    in_columns = True
+    for row in rows:
+        label, kind, note = row["col_name"], row["data_type"] or "", row["comment"] or ""
+        if in_columns and (not label or label.startswith("# ")):
+            in_columns = False
+        if in_columns:
+            columns.append(Column(label, kind, note))
+            continue
+        constraint = _KEY_CONSTRAINT.search(kind)
+        stated = _KEY_PROPERTY.search(kind) if label == "Table Properties" else None
+        if label == "Comment":
+            comment = kind
+        if constraint or stated:
+            text = (constraint or stated)[1]  # type: ignore[index]
+            declared = [part.strip(' `"') for part in text.split(",")]
+    return RawTable(name, tuple(columns), tuple(declared), comment)
+
+
+def _hash(column: str) -> str:
+    """A value of any type as a number; the same for text and for what it was written from."""
+    return f"if(`{column}` is null, null, xxhash64(cast(`{column}` as string)))"
+
+
+def _hashes(columns: Sequence[str], types: dict[str, str]) -> str:
+    parts = []
+    for column in columns:
+        kind = types.get(column.lower())
+        if kind is None:
+            parts.append("cast(null as bigint)")
+        elif kind.startswith(("array", "struct", "map", "variant")):
+            parts.append(f"if(`{column}` is null, null, xxhash64(to_json(`{column}`)))")
+        else:
+            parts.append(_hash(column))
+    return f"array({', '.join(parts)})"
+
+
+def _types(table: RawTable) -> dict[str, str]:
+    return {column.name.lower(): column.data_type for column in table.columns}
+
+
+def _records(
+    session: SparkSession, schema: RawSchema, table: RawTable, data: Sequence[str]
+) -> list[ChangeRecord]:
+    oper, seq = qlik.header(table, "change_oper"), qlik.header(table, "change_seq")
+    mask = qlik.header(table, "change_mask")
+    if oper is None or seq is None:
+        return []
+    shown = "cast(null as string)"
+    if mask:
+        shown = f"hex(`{mask.name}`)" if mask.data_type == "binary" else f"`{mask.name}`"
+    selected = (
+        f"select upper(trim(`{oper.name}`)) as o, cast(`{seq.name}` as string) as s, {shown} as m, "
+        f"{_hashes(data, _types(table))} as h from {quoted(schema.name)}.`{table.name}`"
+    )
+    query = " union all ".join(
+        f"(select * from ({selected}) where o in ({operations}) limit {limit})"
+        for operations, limit in _RECORDS.items()
+    )
+    return [
+        ChangeRecord(row["o"], row["s"] or "", row["m"], tuple(row["h"]))
+        for row in session.sql(query).collect()
+    ]
+
+
+def _unique(
+    session: SparkSession, relation: str, candidates: Sequence[tuple[str, ...]]
+) -> list[tuple[str, ...]]:
+    """The candidates without a value twice, and without NULL."""
+    if not candidates:
+        return []
+    counted = ", ".join(
+        f"count(distinct {', '.join(f'`{name}`' for name in key)})" for key in candidates
+    )
+    row: Any = session.sql(
+        f"select count(*), {counted} from (select * from {relation} limit {_ROWS_FOR_UNIQUENESS})"
+    ).first()
+    # of one row everything is unique
+    return [key for key, found in zip(candidates, row[1:], strict=True) if row[0] == found > 1]
+
+
+def _base_rows(
+    session: SparkSession,
+    schema: RawSchema,
+    base: RawTable,
+    data: Sequence[str],
+    records: Sequence[ChangeRecord],
+) -> list[tuple[int | None, ...]]:
+    """Rows of the base table that share their first key-like value with a sampled update."""
+    types = _types(base)
+    first = next((name for name in data if name.lower() in types), None)
+    updates = [record for record in records if record.operation == "U"]
+    if first is None or not updates:
+        return []
+    names = [base.declared_key[0]] if base.declared_key else []
+    names += [key[0] for key in key_candidates(model_stem(base.name), data)] + [first]
+    name = next(name for name in names if name.lower() in types)
+    place = [column.lower() for column in data].index(name.lower())
+    values = {str(record.hashes[place]) for record in updates if record.hashes[place] is not None}
+    if not values:
+        return []
+    rows = session.sql(
+        f"select {_hashes(data, types)} as h from {quoted(schema.name)}.`{base.name}` "
+        f"where {_hash(name)} in ({', '.join(sorted(values))}) limit {_BASE_ROWS}"
+    ).collect()
+    return [tuple(row["h"]) for row in rows]
+
+
+def model_stem(name: str) -> str:
+    """A table's name as `key_candidates` wants it."""
+    return re.sub(r"\W+", "_", name).lower()

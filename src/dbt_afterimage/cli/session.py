@@ -1,0 +1,91 @@
+"""The Spark session of the project in the working folder, as its profile describes it."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbt_afterimage.errors import AfterimageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class ProfileError(AfterimageError):
+    """The project or its profile cannot be used for a Spark session."""
+
+
+def project_folder() -> Path:
+    """The folder of `dbt_project.yml`: DBT_PROJECT_DIR, or the working folder.
+
+    Raises:
+        ProfileError: there is no `dbt_project.yml`.
+    """
+    folder = Path(os.environ.get("DBT_PROJECT_DIR", "."))
+    if not (folder / "dbt_project.yml").exists():
+        raise ProfileError(
+            f"{folder.resolve()} has no dbt_project.yml. Fix: change to the project's folder, or "
+            "create a project with `afterimage init FOLDER`."
+        )
+    return folder
+
+
+def load_profile(target: str | None = None) -> Any:
+    """The project's profile, as dbt reads it; Spark is not started.
+
+    Args:
+        target: a target of the profile; by default DBT_TARGET, else the profile's own.
+
+    Raises:
+        ProfileError: dbt cannot read it, or the target has no Spark session of this process.
+    """
+    from dbt.cli.resolvers import default_profiles_dir
+    from dbt.config.runtime import load_profile as dbt_load_profile
+    from dbt.flags import set_from_args
+    from dbt_common.exceptions import DbtBaseException
+
+    folder = project_folder()
+    profiles = os.environ.get("DBT_PROFILES_DIR") or str(default_profiles_dir())
+    if not os.environ.get("DBT_PROFILES_DIR") and (folder / "profiles.yml").exists():
+        profiles = str(folder)
+    log_path = os.environ.get("DBT_LOG_PATH") or str(folder / "logs")
+    set_from_args(
+        Namespace(
+            PROFILES_DIR=profiles,
+            PROJECT_DIR=str(folder),
+            LOG_PATH=log_path,
+            profiles_dir=profiles,
+            project_dir=str(folder),
+            log_path=log_path,
+        ),
+        {},
+    )
+    try:
+        profile = dbt_load_profile(
+            str(folder), {}, target_override=target or os.environ.get("DBT_TARGET")
+        )
+    except DbtBaseException as error:
+        raise ProfileError(
+            f"dbt cannot read the profile of this project: {error} Fix: correct profiles.yml "
+            f"(looked for in {profiles}) or --target."
+        ) from error
+    method = getattr(profile.credentials, "method", None)
+    if method != "session":
+        raise ProfileError(
+            f"Target {profile.target_name}: `method` is {method}; allowed: session. Fix: choose "
+            "another --target."
+        )
+    return profile
+
+
+def project_session(target: str | None = None) -> SparkSession:
+    """The project's Spark session; started if this process has none yet.
+
+    Raises:
+        ProfileError: the profile cannot be used.
+    """
+    from dbt_afterimage.dbt_spark.session import live_session
+
+    return live_session(load_profile(target).credentials.server_side_parameters or {})
