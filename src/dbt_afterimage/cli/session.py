@@ -44,6 +44,7 @@ def load_profile(target: str | None = None) -> Any:
     from dbt.cli.resolvers import default_profiles_dir
     from dbt.config.runtime import load_profile as dbt_load_profile
     from dbt.flags import set_from_args
+    from dbt_common.context import set_invocation_context
     from dbt_common.exceptions import DbtBaseException
 
     folder = project_folder()
@@ -62,6 +63,8 @@ def load_profile(target: str | None = None) -> Any:
         ),
         {},
     )
+    # `env_var` in the profile reads it
+    set_invocation_context(dict(os.environ))
     try:
         profile = dbt_load_profile(
             str(folder), {}, target_override=target or os.environ.get("DBT_TARGET")

@@ -191,7 +191,7 @@ def _spelled_prefix(table: RawTable) -> str:
 def _mask_fit(
     table: RawTable, data: Sequence[Column], records: Sequence[ChangeRecord]
 ) -> tuple[MaskFit, MaskFit] | None:
-    """The fit of the default layout and the best one; None without a record that says anything."""
+    """The fit of the default layout and of the chosen one; None without a record that tells."""
     mask = header(table, "change_mask")
     if not mask or not data:
         return None
@@ -207,21 +207,22 @@ def _mask_fit(
     large = [column.name for column in data if column.data_type in ("string", "binary")]
     found = fits(records, [column.name for column in data], large, layouts, headers - before)
     default = next(fit for fit in found if fit.layout == layouts[0])
-    return (default, found[0]) if default.records else None
+    best = found[0]
+    is_better = (-best.fitting, len(best.lobs)) < (-default.fitting, len(default.lobs))
+    if not is_better or best.fitting < _CONVINCING * best.records:
+        best = default
+    return (default, best) if default.records else None
 
 
 def _mask_settings(
     fit: tuple[MaskFit, MaskFit], table: RawTable, notes: list[str]
 ) -> dict[str, Any]:
-    default, best = fit
+    default, chosen = fit
     settings: dict[str, Any] = {}
-    chosen = default
-    if best.fitting > default.fitting and best.fitting >= _CONVINCING * best.records:
-        chosen = best
-        if best.layout.byte_order != default.layout.byte_order:
-            settings["mask_byte_order"] = best.layout.byte_order
-        if best.layout.first_data_bit != default.layout.first_data_bit:
-            settings["mask_first_data_bit"] = best.layout.first_data_bit
+    if chosen.layout.byte_order != default.layout.byte_order:
+        settings["mask_byte_order"] = chosen.layout.byte_order
+    if chosen.layout.first_data_bit != default.layout.first_data_bit:
+        settings["mask_first_data_bit"] = chosen.layout.first_data_bit
     notes.append(
         f"change masks: {chosen.layout.byte_order}, first data bit {chosen.layout.first_data_bit} "
         f"reads {chosen.fitting} of {chosen.records} sampled masks right"
@@ -237,8 +238,7 @@ def _delete_masks(
 ) -> list[set[str]]:
     if fit is None:
         return []
-    default, best = fit
-    layout = (best if best.fitting > default.fitting else default).layout
+    layout = fit[1].layout
     found = []
     for record in deletes:
         if record.mask:
@@ -277,9 +277,9 @@ def _base_kind(
     live = sum(rows.get(identity) == new for identity, new in last.items())
     frozen = sum(rows.get(identity) == old for identity, old in first.items())
     if live > frozen and has_before_images:
-        return "live", f"{live} sampled updates are in the base table already"
+        return "live", f"it has {live} of {len(last)} sampled updates already"
     if frozen:
-        return "frozen", f"{frozen} sampled updates are not in the base table"
+        return "frozen", f"it lacks {frozen} of {len(last)} sampled updates"
     return (
         "frozen",
         "the sample does not tell; if the task keeps the base table up to date, set live",

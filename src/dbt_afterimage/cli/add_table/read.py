@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbt_afterimage.cli.add_table import qlik
@@ -16,7 +17,7 @@ from dbt_afterimage.cli.add_table.raw_schema import (
     RawTable,
     Sample,
 )
-from dbt_afterimage.errors import AfterimageError
+from dbt_afterimage.errors import AfterimageError, explained
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +33,11 @@ _KEY_PROPERTY = re.compile(
 )
 _KEY_CONSTRAINT = re.compile(r"PRIMARY KEY \(([^)]*)\)", re.IGNORECASE)
 
+
+class UnreadableTableError(AfterimageError):
+    """Spark cannot read a raw table."""
+
+
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -46,6 +52,24 @@ def in_parallel(ask: Callable[[Item], Answer], items: Iterable[Item]) -> list[An
         return list(pool.map(ask, items))
 
 
+@contextmanager
+def readable(table: str) -> Iterator[None]:
+    """While this lasts, an error of Spark becomes one that names the table."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        said = explained(str(error)).strip().splitlines()
+        # the first line of an error of Java's says where it was raised
+        told = next((line for line in said if not line.startswith("An error occurred")), "nothing")
+        raise UnreadableTableError(
+            f"{table}: Spark cannot read it: {told.removeprefix(': ')} Fix: see that the table can "
+            "be queried, or name the other tables instead of --all."
+        ) from error
+
+
 def read_schema(session: SparkSession, schema: str) -> RawSchema:
     """The tables and views of a schema with their columns and declared keys.
 
@@ -56,11 +80,14 @@ def read_schema(session: SparkSession, schema: str) -> RawSchema:
     Raises:
         MissingSchemaError: it does not exist or has no table.
     """
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    # Iceberg's catalogs raise an error of Java's where Spark's own raises one of Spark's
+    problems = (PySparkException, Py4JError)
     try:
         shown = session.sql(f"show tables in {quoted(schema)}").collect()
-    except PySparkException as error:
+    except problems as error:
         raise MissingSchemaError(
             f"Schema {schema}: Spark finds no schema of this name. Schemas of the catalog: "
             f"{', '.join(_schemas(session))}. Fix: correct the name, or land the raw tables first."
@@ -68,7 +95,7 @@ def read_schema(session: SparkSession, schema: str) -> RawSchema:
     names = [row["tableName"] for row in shown if not row["isTemporary"]]
     try:
         views = session.sql(f"show views in {quoted(schema)}").collect()
-    except PySparkException:  # a catalog without views
+    except problems:  # a catalog without views
         views = []
     names += [row["viewName"] for row in views if not row["isTemporary"]]
     names = list(dict.fromkeys(names))
@@ -109,7 +136,8 @@ def _schemas(session: SparkSession) -> list[str]:
 
 
 def _described(session: SparkSession, schema: str, name: str) -> RawTable:
-    rows = session.sql(f"describe table extended {quoted(schema)}.`{name}`").collect()
+    with readable(f"{schema}.{name}"):
+        rows = session.sql(f"describe table extended {quoted(schema)}.`{name}`").collect()
     columns: list[Column] = []
     declared: list[str] = []
     comment = ""

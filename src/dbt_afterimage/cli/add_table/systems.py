@@ -110,8 +110,8 @@ def propose_all(
         if not chosen:
             raise UnknownTableError(
                 f"Schema {schema_name} has no change table: none of its {len(schema.tables)} "
-                f"tables has the columns of a system that add-table knows ({', '.join(PROPOSERS)}). Fix: "
-                "name the schema that the replication tool writes to."
+                f"tables has the columns of a system that it knows ({', '.join(PROPOSERS)}). "
+                "Fix: name the schema that the replication tool writes to."
             )
         named = source or model_name(schema_name.rpartition(".")[2])
         done = iter(range(1, len(chosen) + 1))
@@ -122,7 +122,8 @@ def propose_all(
             named: str = named,
             done: Iterator[int] = done,
         ) -> Proposal:
-            proposal = item[0].propose(session, schema, item[1], named, prefix)
+            with read.readable(f"{schema.name}.{item[1].name}"):
+                proposal = item[0].propose(session, schema, item[1], named, prefix)
             report(f"Read {next(done, 0)} tables of {schema.name}")
             return proposal
 

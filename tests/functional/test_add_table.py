@@ -1,0 +1,172 @@
+"""`afterimage add-table` on landed change tables: its files build, and the marts are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from dbt_afterimage.cli import app
+from tests.functional.dbt_project import DbtProject
+from tests.functional.project_files import write_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RAW = "add_table_raw"
+
+
+def change_seq(time: str, number: int) -> str:
+    return f"20260301{time}00" + "0" * 12 + f"{number:07d}"
+
+
+def land(spark: SparkSession) -> None:
+    """Invoices as in the README; clients with a mask in the order that Qlik does not document.
+
+    The change table of clients has text in all columns, its base table is live and has types, and
+    an update of `notes` sets no bit of the mask.
+    """
+    spark.sql(f"create schema if not exists {RAW}")
+    spark.sql(
+        f"create table {RAW}.invoices (invoice_id bigint, status string, amount decimal(9,2))"
+    )
+    spark.sql(f"insert into {RAW}.invoices values (1, 'open', 10.00), (2, 'open', 20.00)")
+    spark.sql(
+        f"create table {RAW}.invoices__ct (header__change_seq string, header__change_oper string, "
+        "header__change_mask string, header__stream_position string, header__operation string, "
+        "header__transaction_id string, header__timestamp timestamp, "
+        "invoice_id bigint, status string, amount decimal(9,2))"
+    )
+    # seven header columns: status is bit 8, so an update of it sets 2 to the power of 8
+    spark.sql(
+        f"""
+        insert into {RAW}.invoices__ct values
+        ('{change_seq("080000", 1)}', 'B', null, 's', 'BEFOREIMAGE', 'a', null, 1, 'open', 10.00),
+        ('{change_seq("080000", 1)}', 'U', '0100', 's', 'UPDATE', 'a', null, 1, 'paid', 10.00),
+        ('{change_seq("090000", 2)}', 'D', '0080', 's', 'DELETE', 'b', null, 2, null, null),
+        ('{change_seq("100000", 3)}', 'I', '0380', 's', 'INSERT', 'c', null, 3, 'open', 30.00)
+        """
+    )
+    spark.sql(
+        f"create table {RAW}.clients (client_id bigint, name string, notes string, "
+        "balance decimal(9,2)) tblproperties ('primary-key' = 'client_id')"
+    )
+    spark.sql(
+        f"insert into {RAW}.clients values (1, 'Ann', 'later', 12.50), (2, 'Bob', 'none', 3.00)"
+    )
+    spark.sql(
+        f"create table {RAW}.clients__ct (header__change_seq string, header__change_oper string, "
+        "header__change_mask binary, client_id string, name string, notes string, balance string)"
+    )
+    # three header columns: name is bit 4 of the last byte, balance is bit 6
+    spark.sql(
+        f"""
+        insert into {RAW}.clients__ct values
+        ('{change_seq("080000", 1)}', 'B', null, '1', 'Anna', 'first', '12.50'),
+        ('{change_seq("080000", 1)}', 'U', unhex('0010'), '1', 'Ann', 'first', '12.50'),
+        ('{change_seq("090000", 2)}', 'B', null, '1', 'Ann', 'first', '12.50'),
+        ('{change_seq("090000", 2)}', 'U', unhex('0000'), '1', 'Ann', 'later', '12.50'),
+        ('{change_seq("100000", 3)}', 'I', unhex('0058'), '2', 'Bob', 'none', '2.00'),
+        ('{change_seq("110000", 4)}', 'B', null, '2', 'Bob', 'none', '2.00'),
+        ('{change_seq("110000", 4)}', 'U', unhex('0040'), '2', 'Bob', 'none', '3.00')
+        """
+    )
+
+
+def add_table(project: DbtProject, *arguments: str) -> str:
+    """What `afterimage add-table` prints in a project; it must succeed."""
+    with project.environment():
+        result = CliRunner().invoke(app, ["add-table", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("add_table")
+    write_settings(folder, "afterimage")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def project(
+    make_dbt_project: Callable[..., DbtProject], spark: SparkSession, folder: Path
+) -> DbtProject:
+    """An empty project to which all tables of the raw schema were added; built."""
+    land(spark)
+    project = make_dbt_project(folder, schema="add_table")
+    printed = add_table(project, "--all", RAW, "--loaded-at", "2026-03-01 07:00:00")
+    assert "key: client_id (the base table declares it)" in printed
+    assert "key: invoice_id (unique in the base table)" in printed
+    project("build")
+    return project
+
+
+def rows(spark: SparkSession, query: str) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in spark.sql(query).collect()]
+
+
+def test_history_of_a_table_with_default_settings(spark: SparkSession, project: DbtProject) -> None:
+    assert rows(
+        spark,
+        "select invoice_id, status, cast(amount as string), cast(valid_from as string), "
+        "cast(valid_to as string), opened_by, closed_by "
+        f"from {project.schema}.invoices_history order by invoice_id, valid_from_seq",
+    ) == [
+        (1, "open", "10.00", "2026-03-01 07:00:00", "2026-03-01 08:00:00", "L", "U"),
+        (1, "paid", "10.00", "2026-03-01 08:00:00", None, "U", None),
+        (2, "open", "20.00", "2026-03-01 07:00:00", "2026-03-01 09:00:00", "L", "D"),
+        (3, "open", "30.00", "2026-03-01 10:00:00", None, "I", None),
+    ]
+    current = f"select invoice_id, status from {project.schema}.invoices_current order by 1"
+    assert rows(spark, current) == [(1, "paid"), (3, "open")]
+
+
+def test_history_of_a_table_whose_settings_follow_from_its_data(
+    spark: SparkSession, project: DbtProject
+) -> None:
+    """Text becomes numbers, the live base is reconstructed, masks name the right columns."""
+    assert rows(
+        spark,
+        "select client_id, name, notes, cast(balance as string), cast(valid_from as string), "
+        "opened_by, closed_by "
+        f"from {project.schema}.clients_history order by client_id, valid_from_seq",
+    ) == [
+        (1, "Anna", "first", "12.50", "2026-03-01 07:00:00", "L", "U"),
+        (1, "Ann", "first", "12.50", "2026-03-01 08:00:00", "U", "U"),
+        (1, "Ann", "later", "12.50", "2026-03-01 09:00:00", "U", None),
+        (2, "Bob", "none", "2.00", "2026-03-01 10:00:00", "I", "U"),
+        (2, "Bob", "none", "3.00", "2026-03-01 11:00:00", "U", None),
+    ]
+    assert rows(
+        spark,
+        "select client_id, column_name, old_value, new_value "
+        f"from {project.schema}.clients_field_changes order by changed_at, column_name",
+    ) == [
+        (1, "name", "Anna", "Ann"),
+        (1, "notes", "first", "later"),
+        (2, "balance", "2.00", "3.00"),
+    ]
+
+
+def test_a_second_call_changes_nothing_and_an_edited_file_stays(
+    project: DbtProject, folder: Path
+) -> None:
+    loaded = ("--loaded-at", "2026-03-01 07:00:00")
+    before = {path: path.read_text() for path in folder.rglob("models/**/*") if path.is_file()}
+    assert "all 8 files are as they should be" in add_table(project, f"{RAW}.clients", *loaded)
+    model = folder / f"models/marts/{RAW}/clients_current.sql"
+    edited = model.read_text() + "-- ours\n"
+    model.write_text(edited)
+    try:
+        with project.environment():
+            result = CliRunner().invoke(app, ["add-table", f"{RAW}.clients", *loaded])
+        assert result.exit_code == 1
+        assert "--- ours" in result.stderr and "--overwrite" in result.stderr
+        assert model.read_text() == edited
+    finally:
+        model.write_text(before[model])
+    assert {path: path.read_text() for path in before} == before

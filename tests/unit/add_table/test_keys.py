@@ -1,0 +1,110 @@
+"""Which key is proposed, and whether it is sure."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_afterimage.cli.add_table.keys import key_candidates, propose_key
+from dbt_afterimage.cli.add_table.keys_option import KeyOptions, KeyUnknownError
+from dbt_afterimage.cli.add_table.proposal import KeyProposal, Proposal, SourceTable
+from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, Column, RawTable
+from dbt_afterimage.cli.frame import UsageProblem
+
+COLUMNS = ["customer_id", "invoice_id", "line_no", "amount"]
+
+
+def base(*key: str) -> RawTable:
+    return RawTable("invoices", tuple(Column(name, "bigint") for name in COLUMNS), key)
+
+
+def test_a_declared_key_is_sure_and_takes_the_spelling_of_the_change_table() -> None:
+    found = propose_key("invoices", COLUMNS, base("INVOICE_ID"))
+    assert (found.columns, found.is_sure) == (("invoice_id",), True)
+
+
+def test_a_declared_key_that_the_change_table_lacks_is_none() -> None:
+    assert propose_key("invoices", COLUMNS, base("other")).columns == ()
+
+
+def test_masks_of_deletes_name_the_key() -> None:
+    found = propose_key("invoices", COLUMNS, delete_masks=[{"invoice_id", "line_no"}] * 3)
+    assert (found.columns, found.is_sure) == (("invoice_id", "line_no"), True)
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [
+        [set(COLUMNS)] * 3,  # a loader that sets all bits
+        [{"invoice_id"}],  # one may be an odd one
+        [{"invoice_id"}, {"amount"}] * 3,
+    ],
+)
+def test_masks_that_do_not_name_one_key_are_no_evidence(masks: list[set[str]]) -> None:
+    assert propose_key("invoices", COLUMNS, delete_masks=masks).columns == ()
+
+
+def test_deletes_that_hold_the_key_only_name_it() -> None:
+    deletes = [ChangeRecord("D", str(number), None, (None, 7, None, None)) for number in range(3)]
+    assert propose_key("invoices", COLUMNS, deletes=deletes).columns == ("invoice_id",)
+
+
+def test_one_unique_candidate_is_sure_and_several_are_not() -> None:
+    one = propose_key("invoices", COLUMNS, unique=[("invoice_id",)])
+    assert (one.columns, one.is_sure) == (("invoice_id",), True)
+    two = propose_key("invoices", COLUMNS, unique=[("customer_id",), ("invoice_id",)])
+    assert (two.columns, two.is_sure) == (("invoice_id",), False)
+    assert "customer_id" in two.reason
+
+
+def test_candidates_begin_with_the_table_s_own_id_and_end_with_pairs() -> None:
+    found = key_candidates("invoices", COLUMNS)
+    assert found[0] == ("invoice_id",)
+    assert ("invoice_id", "line_no") in found
+    assert ("amount",) not in found
+
+
+def proposal(key: KeyProposal) -> Proposal:
+    return Proposal(
+        table="invoices",
+        schema="sales",
+        source="sales",
+        source_settings={},
+        system="qlik_change_table",
+        tables=(SourceTable("invoices__ct", ""),),
+        staging="stg_qlik__invoices",
+        staging_macro="stage_qlik_change_table",
+        staging_arguments=(),
+        key=key,
+        key_columns=("Invoice_id", "line_no"),
+    )
+
+
+UNSURE = KeyProposal(("Invoice_id",), "unique, as is line_no", is_sure=False)
+
+
+def test_an_unsure_key_is_asked_for_and_else_an_error_that_says_what_to_type() -> None:
+    asked = KeyOptions.parse([]).apply(proposal(UNSURE), lambda _: "invoice_id, line_no")
+    assert asked.key.columns == ("Invoice_id", "line_no")
+    with pytest.raises(KeyUnknownError, match=r"Fix: add --key invoices=Invoice_id, or") as error:
+        KeyOptions.parse([]).apply(proposal(UNSURE), lambda _: None)
+    assert str(error.value).startswith("sales.invoices__ct: its key is not sure")
+
+
+@pytest.mark.parametrize("option", ["line_no", "invoices=line_no"])
+def test_a_given_key_wins(option: str) -> None:
+    sure = KeyProposal(("Invoice_id",), "declared", is_sure=True)
+    found = KeyOptions.parse([option]).apply(proposal(sure), lambda _: None)
+    assert found.key.columns == ("line_no",)
+
+
+def test_no_key_can_be_given() -> None:
+    assert KeyOptions.parse(["-"]).apply(proposal(UNSURE), lambda _: None).key.columns == ()
+
+
+def test_a_given_key_names_columns_and_tables_that_are_there() -> None:
+    with pytest.raises(KeyUnknownError, match=r"'linie_no'.*did you mean|line_no"):
+        KeyOptions.parse(["linie_no"]).apply(proposal(UNSURE), lambda _: None)
+    with pytest.raises(UsageProblem, match=r"--key invoice=.*: no table"):
+        KeyOptions.parse(["invoice=id"]).check(["invoices"])
+    with pytest.raises(UsageProblem, match="2 tables are added"):
+        KeyOptions.parse(["id"]).check(["invoices", "clients"])

@@ -1,0 +1,98 @@
+"""What is proposed for Qlik change tables, from columns and a sample; no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dbt_afterimage.cli.add_table import qlik
+from dbt_afterimage.cli.add_table.raw_schema import (
+    ChangeRecord,
+    Column,
+    RawSchema,
+    RawTable,
+    Sample,
+)
+
+HEADERS = tuple(Column(f"header__{name}", "string") for name in ("change_seq", "change_oper"))
+MASK = Column("header__change_mask", "string")
+DATA = (
+    Column("id", "bigint", "Number of the invoice."),
+    Column("status", "string"),
+    Column("amount", "string"),
+)
+BASE = RawTable(
+    "invoices", (*DATA[:2], Column("amount", "decimal(9,2)", "In EUR.")), declared_key=("id",)
+)
+CHANGES = RawTable("invoices__ct", (*HEADERS, MASK, *DATA))
+SCHEMA = RawSchema.of("sales", [BASE, CHANGES, RawTable("other", (Column("id", "int"),))])
+
+B = ChangeRecord("B", "1", None, (1, 10, 20))
+U = ChangeRecord("U", "1", "10", (1, 11, 20))
+
+
+def test_settings_are_left_out_where_the_default_is_right() -> None:
+    found = qlik.propose(CHANGES, SCHEMA, "sales", Sample(records=(B, U)))
+    assert found.table == "invoices"
+    assert found.tables[0].settings == {"base": {"kind": "frozen"}}
+    assert found.staging_arguments == ("'sales'", "'invoices__ct'", "base='invoices'")
+    assert found.has_mask and found.has_before_images
+    assert found.key.columns == ("id",)
+
+
+def test_columns_are_described_and_text_gets_the_type_of_the_base_table() -> None:
+    columns = {c.name: c for c in qlik.propose(CHANGES, SCHEMA, "s", Sample()).tables[0].columns}
+    assert list(columns) == CHANGES.names()
+    assert all(column.description for column in columns.values())
+    assert columns["id"].description == "Number of the invoice."
+    assert columns["amount"].description == "In EUR."
+    assert columns["amount"].data_type == "decimal(9,2)"
+    assert columns["status"].data_type is None
+
+
+def test_the_prefix_and_the_base_are_found_by_columns_and_name() -> None:
+    renamed = RawTable(
+        "INVOICES_changes",
+        (Column("HDR_change_seq", "string"), Column("HDR_change_oper", "string"), *DATA),
+    )
+    schema = RawSchema.of("sales", [BASE, renamed])
+    found = qlik.propose(renamed, schema, "sales", Sample())
+    assert found.tables[0].settings["header_prefix"] == "HDR_"
+    assert [table.name for table in found.tables] == ["INVOICES_changes", "invoices"]
+    assert not found.has_mask
+
+
+def test_a_base_table_without_the_columns_is_none() -> None:
+    other = RawTable("invoices", (Column("x", "int"), Column("y", "int")))
+    found = qlik.propose(CHANGES, RawSchema.of("sales", [other, CHANGES]), "sales", Sample())
+    assert found.table == "invoices"
+    assert len(found.tables) == 1
+    assert "base" not in found.tables[0].settings
+
+
+def test_a_base_table_that_has_the_changes_is_live() -> None:
+    live = Sample(records=(B, U), base_rows=((1, 11, 20),))
+    assert qlik.propose(CHANGES, SCHEMA, "s", live).tables[0].settings["base"] == {"kind": "live"}
+    frozen = replace(live, base_rows=((1, 10, 20),))
+    found = qlik.propose(CHANGES, SCHEMA, "s", frozen)
+    assert found.tables[0].settings["base"] == {"kind": "frozen"}
+
+
+def test_updates_without_any_before_image() -> None:
+    found = qlik.propose(CHANGES, SCHEMA, "s", Sample(records=(U,), base_rows=((1, 11, 20),)))
+    assert not found.has_before_images
+    # a live base needs before images to be reconstructed
+    assert found.tables[0].settings == {"before_images": False, "base": {"kind": "frozen"}}
+
+
+def test_mask_settings_follow_from_the_data() -> None:
+    update = replace(U, mask="1000")
+    found = qlik.propose(CHANGES, SCHEMA, "s", Sample(records=(B, update)))
+    assert found.tables[0].settings["mask_byte_order"] == "lsb_first"
+    update = replace(U, mask="02")
+    found = qlik.propose(CHANGES, SCHEMA, "s", Sample(records=(B, update)))
+    assert found.tables[0].settings["mask_first_data_bit"] == 0
+
+
+def test_what_is_no_change_table() -> None:
+    assert not qlik.is_change_table(BASE)
+    assert qlik.is_change_table(CHANGES)
