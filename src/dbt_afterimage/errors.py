@@ -78,8 +78,24 @@ def conflicts_explained(table: str) -> Iterator[None]:
         raise
 
 
+# A checkpoint's blocks are in the executors' memory and on their disks, and end with them.
+_LOST_EXECUTOR = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+
+
+def is_lost_executor(text: str) -> bool:
+    """Whether an error says that an executor died with rows that a run had computed."""
+    return _LOST_EXECUTOR in text
+
+
 def explained(text: str) -> str:
     """An error of a statement as a user wants it."""
+    if is_lost_executor(text):
+        return (
+            "An executor of the Spark cluster was lost, and with it rows that this run had "
+            "computed. Nothing of this batch was written; nothing is lost or doubled. Fix: run "
+            "again. If executors are often lost, give them more memory: spark.executor.memory, "
+            "spark.executor.memoryOverhead."
+        )
     if is_conflict(text):
         first = text.strip().splitlines()[0]
         return f"{ConcurrentRunError.of('This table')} What Spark said: {first}"

@@ -8,6 +8,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from afterimage_demo.systems import demo_system
 from afterimage_demo.transport import Destination
+from dbt_afterimage.spark.session import current
 
 
 def land_demo(
@@ -31,12 +32,10 @@ def land_demo(
     Raises:
         DbtRuntimeError: the system has no demo, or the batch cannot be landed as asked.
     """
-    from pyspark.sql import SparkSession
-
     try:
         demo = demo_system(system)
         delivery = demo.deliveries(scale, seed, max(batch, 2))[batch - 1]
-        session = SparkSession.builder.getOrCreate()
+        session = current()
         demo.transport.deliver(session, delivery, Destination(**destination))
     except ValueError as error:
         raise DbtRuntimeError(str(error)) from error

@@ -15,6 +15,7 @@ from rich.table import Table as Grid
 
 from afterimage_demo.systems import DemoSystem, demo_system
 from afterimage_demo.transport import Operation
+from dbt_afterimage.spark.session import current
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,9 +57,7 @@ def run_demo(*, system: str, scale: int, seed: int, target: str | None, docs: bo
             typer.echo(f"\n=== {number}/{len(steps)} {what}")
             for arguments in commands:
                 _dbt(system, [*arguments, *options])
-    from pyspark.sql import SparkSession
-
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     typer.echo("\n=== What was built")
     Console().print(_summary(session, demo))
     typer.echo("What to try next:")

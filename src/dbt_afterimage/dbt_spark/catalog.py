@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dbt_afterimage.spark.session import current
+
 _ROWS = "stats:rows:"
 
 
@@ -42,11 +44,10 @@ def _rows(table: str, shown: int) -> int | None:
             other tables it is what someone had counted by ANALYZE TABLE, and stays.
     """
     from pyspark.errors import AnalysisException
-    from pyspark.sql import SparkSession
 
     from dbt_afterimage.storage.formats import format_named
 
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     try:
         snapshot = format_named("iceberg").version(session, table)
     except AnalysisException:  # not a table of Iceberg: it has no table of its snapshots

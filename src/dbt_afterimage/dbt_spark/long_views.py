@@ -10,6 +10,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from dbt_afterimage.spark.session import hadoop_setting, is_remote, java
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -65,17 +67,17 @@ def _embedded_metastore(session: SparkSession) -> str | None:
     """The JDBC address of the metastore where it is Derby in this process; None where it is not."""
     if session.conf.get("spark.sql.catalogImplementation", "in-memory") != "hive":
         return None
-    configured = session.sparkContext._jsc.hadoopConfiguration()
-    if configured.get("hive.metastore.uris"):
+    if is_remote(session):  # the server's metastore is not in this process
         return None
-    url = str(configured.get("javax.jdo.option.ConnectionURL") or _DEFAULT_METASTORE)
+    if hadoop_setting(session, "hive.metastore.uris"):
+        return None
+    url = hadoop_setting(session, "javax.jdo.option.ConnectionURL") or _DEFAULT_METASTORE
     return url if url.startswith(_DERBY) else None
 
 
 def _widen(session: SparkSession, url: str) -> None:
     """Make the columns for long texts CLOB, all or none; columns that are CLOB stay."""
-    jvm: Any = session._jvm
-    connection = jvm.java.sql.DriverManager.getConnection(url)
+    connection = java(session).java.sql.DriverManager.getConnection(url)
     try:
         connection.setAutoCommit(False)
         statement = connection.createStatement()

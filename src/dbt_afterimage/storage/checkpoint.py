@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbt_afterimage.spark.session import unpersist
 from dbt_afterimage.storage.temp_view import named_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+__all__ = ["checkpoint", "checkpoint_by_name", "unpersist", "unpersist_by_name"]
 
 _NAMED: dict[str, DataFrame] = {}
 
@@ -23,13 +26,6 @@ def checkpoint(rows: DataFrame) -> DataFrame:
 
     # as bytes: as objects, as many as rows, they would be in the way of Java's collector
     return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
-
-
-def unpersist(kept: DataFrame) -> None:
-    """Free what `checkpoint` holds: the rows cannot be read any more."""
-    # Spark does so by itself only once Java has collected what refers to them; it has no
-    # other name for it
-    kept._jdf.logicalPlan().rdd().unpersist(False)
 
 
 def checkpoint_by_name(rows: DataFrame) -> str:

@@ -13,6 +13,7 @@ from afterimage_demo.kafka.messages import PARTITIONS, Message
 from afterimage_demo.land import LandingError
 from afterimage_demo.transport import Destination, Operation, Transport
 from dbt_afterimage.dbt_spark.jars import avro_jars, give_to_spark, kafka_jars
+from dbt_afterimage.spark.session import java
 from dbt_afterimage.storage.progress import reset_progress
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _deliver(session: SparkSession, delivery: Any, destination: Destination) -> 
 
 def send(session: SparkSession, brokers: str, messages: Iterable[Message]) -> None:
     """Send messages in their order, each with its own time, by Kafka's producer in Spark's JVM."""
-    jvm: Any = session.sparkContext._jvm
+    jvm = java(session)
     kafka = jvm.org.apache.kafka
     properties = jvm.java.util.Properties()
     for name, value in producer_options(brokers).items():

@@ -11,6 +11,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
 from dbt_afterimage.dbt_spark.macro_api.tables import table_format
 from dbt_afterimage.errors import ConcurrentRunError
+from dbt_afterimage.spark.session import current
 
 logger = AdapterLogger("afterimage")
 
@@ -34,11 +35,9 @@ def land_openedge(
     Raises:
         DbtRuntimeError: the database cannot be read, or there is nothing to extract.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.ingest.openedge.extract import CapturedTable, LandingError, land
 
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     password = os.environ.get("AFTERIMAGE_JDBC_PASSWORD")
     given = {**options, **({"password": password} if password else {})}
     captured = [CapturedTable(**table) for table in tables]
@@ -59,11 +58,9 @@ def land_kafka(adapter: Any, request: dict[str, Any], table: str, progress: str)
     Raises:
         DbtRuntimeError: the cluster cannot be read, or lacks what was not landed yet.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.ingest.kafka.land import KafkaLandingError, Request, land
 
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     options = {**request.get("options", {}), **json.loads(os.environ.get(KAFKA_OPTIONS, "{}"))}
     wanted = Request(**{**request, "options": options})
     with dbt_errors(KafkaLandingError, ConcurrentRunError):

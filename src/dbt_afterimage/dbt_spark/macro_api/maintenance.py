@@ -9,6 +9,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
 from dbt_afterimage.dbt_spark.macro_api.tables import table_format
 from dbt_afterimage.errors import ConcurrentRunError
+from dbt_afterimage.spark.session import current
 
 logger = AdapterLogger("afterimage")
 
@@ -26,12 +27,10 @@ def compact(adapter: Any, relation: Any, keep_days: int, max_files: int) -> str:
     Raises:
         DbtRuntimeError: an argument cannot be, or another run wrote to the table.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.storage.compaction import CompactError, Limits
     from dbt_afterimage.storage.compaction import compact as compact_table
 
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     with dbt_errors(ConcurrentRunError, CompactError):
         limits = Limits(max_files=max_files, keep_days=keep_days)
         return compact_table(session, str(relation), table_format(adapter), limits)
@@ -45,11 +44,9 @@ def compact_if_needed(adapter: Any, relation: Any) -> None:
         adapter: dbt's adapter.
         relation: the table.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.storage.compaction import compact_if_needed
 
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     with dbt_errors():
         told = compact_if_needed(session, str(relation), table_format(adapter))
     if told:

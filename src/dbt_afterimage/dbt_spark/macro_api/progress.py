@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
+from dbt_afterimage.spark.session import current
 
 
 @macro_method(while_parsing={})
@@ -16,11 +17,9 @@ def cached_progress(adapter: Any, progress: Any, models: list[str]) -> dict[str,
         progress: the table of progress.
         models: their names there.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.storage.progress_cache import cached_progress as read_cached
 
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     with dbt_errors():
         found = {name: read_cached(session, str(progress), name) for name in models}
     return {name: {"recorded_at": each and each.recorded_at} for name, each in found.items()}
@@ -43,11 +42,9 @@ def reset_progress(adapter: Any, progress: Any, models: list[str]) -> None:
         progress: the table of progress.
         models: their names there.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.storage.progress import reset_progress as reset
 
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     with dbt_errors():
         for model in models:
             reset(session, str(progress), model)

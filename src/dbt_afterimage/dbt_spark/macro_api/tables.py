@@ -7,7 +7,9 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
+from dbt_afterimage.dbt_spark.session import live_session
 from dbt_afterimage.errors import ConcurrentRunError, explained
+from dbt_afterimage.spark.session import active, current, server_address
 from dbt_afterimage.storage.descriptions import describe_columns
 from dbt_afterimage.storage.schema_contract import Origin, SchemaContractError, TargetSchema
 from dbt_afterimage.storage.schema_evolution import alter_table, check_table, column_types
@@ -23,8 +25,6 @@ def table_format(adapter: Any) -> str:
         DbtRuntimeError: Spark is elsewhere than in this process; or the catalog is neither, and
             history needs MERGE, which plain Parquet lacks.
     """
-    from pyspark.sql import SparkSession
-
     method = str(adapter.config.credentials.method.value)
     if method != "session":
         raise DbtRuntimeError(
@@ -32,14 +32,18 @@ def table_format(adapter: Any) -> str:
             "session of the dbt process, and under another method there is none. Fix: take a "
             "target with `method: session`; profiles.yml.example has one for a cluster."
         )
-    session = SparkSession.getActiveSession()
+    session = active()
     parameters = adapter.config.credentials.server_side_parameters
+    catalog_name = "spark.sql.defaultCatalog"
+    if session is None and server_address(parameters) and catalog_name not in parameters:
+        # the catalog is the server's
+        session = live_session(parameters)
 
     def setting(name: str, default: str) -> str:
         value = session.conf.get(name, default) if session else parameters.get(name, default)
         return str(value)
 
-    catalog = setting("spark.sql.defaultCatalog", "spark_catalog")
+    catalog = setting(catalog_name, "spark_catalog")
     implementation = setting(f"spark.sql.catalog.{catalog}", "Spark's own session catalog")
     for known in ("iceberg", "delta"):
         if known in implementation.lower():
@@ -68,11 +72,10 @@ def columns(adapter: Any, relation: Any) -> list[dict[str, str]]:
         relation: the table or view.
     """
     from pyspark.errors import AnalysisException
-    from pyspark.sql import SparkSession
 
     from dbt_afterimage.storage.missing_relation import is_missing
 
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     try:
         types = column_types(session.table(str(relation)).schema)
     except AnalysisException as error:
@@ -90,11 +93,9 @@ def describe_missing(adapter: Any, relation: Any) -> str:
         adapter: dbt's adapter.
         relation: the table or view.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.storage import missing_relation
 
-    return missing_relation.describe_missing(SparkSession.builder.getOrCreate(), str(relation))
+    return missing_relation.describe_missing(current(), str(relation))
 
 
 @macro_method()
@@ -119,11 +120,9 @@ def create_table(
         partition_by: columns.
         properties: table properties, the table's `comment` among them.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.storage.create import table_writer
 
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     with dbt_errors():
         rows = describe_columns(session.sql(select), descriptions)
         format_of_table = table_format(adapter)
@@ -143,11 +142,9 @@ def append(adapter: Any, relation: Any, select: str, after: str | None) -> None:
         select: the statement that yields the rows.
         after: the greatest `recorded_at` of the table when the statement was planned, or None.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.storage.append import append_once
 
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     with dbt_errors(ConcurrentRunError):
         rows = session.sql(select)
         append_once(session, str(relation), rows, table_format(adapter), after)
@@ -156,11 +153,9 @@ def append(adapter: Any, relation: Any, select: str, after: str | None) -> None:
 @macro_method()
 def state(adapter: Any, relation: Any) -> str | None:
     """What `publish` takes as `after`: names what a table holds now."""
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.storage.publish import current_version
 
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     return current_version(session, str(relation), table_format(adapter))
 
 
@@ -172,12 +167,10 @@ def checkpoint(adapter: Any, select: str) -> str:
         adapter: dbt's adapter.
         select: the statement that yields the rows.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.storage.checkpoint import checkpoint_by_name
 
     with dbt_errors():
-        return checkpoint_by_name(SparkSession.builder.getOrCreate().sql(select))
+        return checkpoint_by_name(current().sql(select))
 
 
 @macro_method()
@@ -201,13 +194,11 @@ def publish(
         after: of `state`, taken before the batch was profiled.
         kept: of `checkpoint`, what the statement reads; freed, whatever happens.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.storage.checkpoint import unpersist_by_name
     from dbt_afterimage.storage.mart_batch import MartBatch
     from dbt_afterimage.storage.publish import publish as publish_batch
 
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     try:
         with dbt_errors(ConcurrentRunError):
             batch = MartBatch(session.sql(select), identity, where, after)
@@ -228,12 +219,10 @@ def make_room_for_view(adapter: Any, statement: str) -> None:
     Raises:
         DbtRuntimeError: the metastore is an embedded one that cannot be altered.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.dbt_spark import long_views
 
     with dbt_errors(long_views.LongViewError):
-        long_views.make_room_for_view(SparkSession.builder.getOrCreate(), statement)
+        long_views.make_room_for_view(current(), statement)
 
 
 @macro_method(while_parsing={})
@@ -261,9 +250,7 @@ def evolve_mart_schema(adapter: Any, relation: Any, upstream: Any, expected: Any
     Raises:
         DbtRuntimeError: the mart cannot be written to; nothing was.
     """
-    from pyspark.sql import SparkSession
-
-    session = SparkSession.builder.getOrCreate()
+    session = current()
     settings = expected["settings"]
     data = {
         name: kind

@@ -21,6 +21,7 @@ from dbt_afterimage.ingest.kafka.landed import Landed, Topics, read_landed, reco
 from dbt_afterimage.sources.qlik_messages import offsets
 from dbt_afterimage.sources.qlik_messages.message_columns import RAW_COLUMNS
 from dbt_afterimage.sources.qlik_messages.offsets import Offsets
+from dbt_afterimage.spark.session import is_remote, java
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.create import table_options
 from dbt_afterimage.storage.progress import (
@@ -108,9 +109,16 @@ def land(
         The number of messages.
 
     Raises:
-        KafkaLandingError: the topics are not there, or Kafka lacks what was not landed yet.
+        KafkaLandingError: the topics are not there, Kafka lacks what was not landed yet, or the
+            session is one of Spark Connect.
         ConcurrentRunError: another run landed into the same table meanwhile.
     """
+    if is_remote(session):
+        raise KafkaLandingError(
+            "`land kafka`: the session is one of Spark Connect (`spark.remote`), and a landing "
+            "needs Spark's driver in this process. Nothing was landed. Fix: land with a target "
+            "without `spark.remote` on the same catalog, then build over Connect."
+        )
     _create(session, table, table_format)
     noted = read_progress(session, progress, table)
     stored = session.table(table)
@@ -321,7 +329,7 @@ def _create(session: SparkSession, table: str, table_format: str) -> None:
 
 def _ends(session: SparkSession, request: Request) -> Ends:
     """Ask the cluster which partitions there are, and what they hold."""
-    jvm: Any = session.sparkContext._jvm
+    jvm = java(session)
     kafka = jvm.org.apache.kafka
     properties = jvm.java.util.Properties()
     for name, value in {**request.options, "bootstrap.servers": request.brokers}.items():

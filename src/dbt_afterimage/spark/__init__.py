@@ -1,0 +1,1 @@
+"""Spark itself: its session, and the server of Spark Connect."""

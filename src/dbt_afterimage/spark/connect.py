@@ -1,0 +1,190 @@
+"""The server of Spark Connect: its address, and whether it has the settings that a run needs.
+
+A Connect session cannot set what Spark reads when it starts, such as extensions. PySpark drops such
+settings silently, so they are compared with those of the server before anything runs.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from dbt_afterimage.errors import AfterimageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULT_PORT = 15002
+_SECONDS = 10
+
+NEEDED: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.cteRecursionLevelLimit": "-1",
+    "spark.sql.cteRecursionRowLimit": "-1",
+}
+"""What results depend on, or whether a query ends at all; a session may set each of them."""
+
+EXTENSIONS: Mapping[str, str] = {
+    "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "delta": "io.delta.sql.DeltaSparkSessionExtension",
+}
+
+# How the server is launched: its operator's choice, of which no result depends.
+_OF_THE_SERVER = (
+    "spark.app.",
+    "spark.connect.",
+    "spark.driver.",
+    "spark.executor.",
+    "spark.jars",
+    "spark.master",
+    "spark.remote",
+    "spark.submit.",
+    "spark.ui.",
+)
+# A session accepts these, and they have no effect in it.
+_ONLY_AT_LAUNCH = ("spark.hadoop.", "spark.sql.catalogImplementation", "spark.sql.extensions")
+
+
+class ConnectError(AfterimageError):
+    """The server cannot be reached, or lacks what a run needs."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A setting that the server must have.
+
+    Attributes:
+        name: of the setting.
+        value: the value that is needed.
+        found: the server's value; None where it has none.
+    """
+
+    name: str
+    value: str
+    found: str | None
+
+    def line(self) -> str:
+        """The argument of spark-submit that sets it."""
+        return f"--conf '{self.name}={self.value}'"
+
+
+def shown(address: str) -> str:
+    """An address without its parameters: one of them may be a token."""
+    return address.partition(";")[0].rstrip("/")
+
+
+def check_reachable(address: str) -> None:
+    """Stop where no server listens: PySpark would try for minutes.
+
+    Raises:
+        ConnectError: the address cannot be read, or nothing listens there.
+    """
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port or DEFAULT_PORT
+    except ValueError:
+        parts, host, port = None, None, 0
+    if parts is None or parts.scheme != "sc" or not host:
+        raise ConnectError(
+            f"`spark.remote` is {shown(address)!r}. Allowed: sc://host:port, followed by "
+            "parameters such as /;use_ssl=true;token=... Fix: correct `spark.remote` in "
+            "profiles.yml, or the environment variable SPARK_REMOTE."
+        )
+    try:
+        socket.create_connection((host, port), timeout=_SECONDS).close()
+    except OSError as error:
+        raise ConnectError(
+            f"No Spark Connect server answers at {shown(address)}: {error}. Fix: start one "
+            "(`afterimage server`), or correct `spark.remote` in profiles.yml, or the environment "
+            "variable SPARK_REMOTE."
+        ) from error
+
+
+def prepare(session: SparkSession, parameters: Mapping[str, Any], address: str) -> None:
+    """Set what a session may set, and stop where the server lacks what only its start can set.
+
+    Args:
+        session: the new Connect session.
+        parameters: the profile's `server_side_parameters`.
+        address: of the server.
+
+    Raises:
+        ConnectError: the server has another version of Spark, or lacks settings; names all of
+            them, each with the line to start the server with.
+    """
+    from pyspark import __version__ as ours
+    from pyspark.errors import PySparkException
+
+    if session.version.split(".")[:2] != ours.split(".")[:2]:
+        raise ConnectError(
+            f"The Spark Connect server {shown(address)} has Spark {session.version}, and PySpark "
+            f"here is {ours}. Fix: start a server of the same version: `afterimage server`."
+        )
+    has = dict(session.conf.getAll)
+    refused = []
+    for name, value in wanted(parameters).items():
+        if has.get(name) == value or name.startswith(_ONLY_AT_LAUNCH):
+            continue
+        try:
+            session.conf.set(name, value)
+            has[name] = value
+        except PySparkException:
+            refused.append(name)
+    missing = list(missing_settings(wanted(parameters), has, refused))
+    if missing:
+        lines = "\n".join(
+            f"  {each.line()}   (the server has "
+            f"{'none' if each.found is None else repr(each.found)})"
+            for each in missing
+        )
+        raise ConnectError(
+            f"The Spark Connect server {shown(address)} was started without settings that this "
+            f"project needs. Nothing was run.\n{lines}\nFix: start the server with these "
+            "arguments, or by `afterimage server`, which sets them all."
+        )
+
+
+def wanted(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Settings that a session is to have, by name: those of the profile, and what results need."""
+    of_profile = {
+        name: str(value)
+        for name, value in parameters.items()
+        if not name.startswith(_OF_THE_SERVER)
+    }
+    return {**NEEDED, **of_profile}
+
+
+def missing_settings(
+    given: Mapping[str, str], has: Mapping[str, str], refused: Iterable[str]
+) -> Iterable[Missing]:
+    """Settings that only the start of the server can bring.
+
+    Args:
+        given: of `wanted`.
+        has: the session's settings.
+        refused: names that a session may not set.
+    """
+    for name, value in given.items():
+        if name == "spark.sql.extensions":
+            for extension in value.split(","):
+                if extension not in has.get(name, "").split(","):
+                    yield Missing(name, extension, has.get(name))
+        elif (name in refused or name.startswith(_ONLY_AT_LAUNCH)) and has.get(name) != value:
+            yield Missing(name, value, has.get(name))
+    catalog = has.get("spark.sql.defaultCatalog", "spark_catalog")
+    implementation = has.get(f"spark.sql.catalog.{catalog}", "").lower()
+    for known, extension in EXTENSIONS.items():
+        if known in implementation and extension not in (
+            f"{has.get('spark.sql.extensions', '')},{given.get('spark.sql.extensions', '')}"
+        ):
+            yield Missing("spark.sql.extensions", extension, has.get("spark.sql.extensions"))
+    if not any(known in implementation for known in EXTENSIONS):
+        yield Missing(
+            "spark.sql.defaultCatalog",
+            "<a catalog whose spark.sql.catalog.<name> is one of Iceberg or Delta>",
+            has.get("spark.sql.defaultCatalog"),
+        )

@@ -1,0 +1,208 @@
+"""The Spark session: everything that starts, reaches or leaves one, classic or Spark Connect.
+
+A classic session runs Spark's driver in a JVM of this process. A Connect session talks to a server
+(`spark.remote` in the profile, or SPARK_REMOTE) and needs no Java here. No other module may use
+what only a classic session has (`_jvm`, `_jdf`, `SparkContext`): a unit test looks.
+
+What the JVM prints goes to a log file. Spark, Ivy and Hadoop write to the JVM's standard error
+from its first moment, before any log4j2 file can apply. The JVM inherits its standard error from
+this process, so for the seconds in which it is launched the file descriptor points to the log. A
+JVM that fails to start shows why.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbt_afterimage.errors import AfterimageError
+from dbt_afterimage.spark.connect import ConnectError, check_reachable, prepare
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+REMOTE = "spark.remote"
+REMOTE_VARIABLE = "SPARK_REMOTE"
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+_TAIL_LINES = 15
+_launch = threading.Lock()
+_connected: list[SparkSession] = []
+"""The Connect session of this process, if there is one."""
+
+
+class SparkStartError(AfterimageError):
+    """Spark does not start, or its server cannot be reached."""
+
+
+def server_address(parameters: Mapping[str, Any]) -> str | None:
+    """The address of the Connect server, such as `sc://host:15002`; None for a classic session.
+
+    Args:
+        parameters: the profile's `server_side_parameters`.
+    """
+    return parameters.get(REMOTE) or os.environ.get(REMOTE_VARIABLE) or None
+
+
+def start(parameters: Mapping[str, Any], log: Path, arguments: str) -> SparkSession:
+    """The one Spark session of this process, started or connected to when there is none yet.
+
+    Args:
+        parameters: the profile's `server_side_parameters`.
+        log: the file for what the JVM prints; a Connect session prints nothing.
+        arguments: of spark-submit, for a classic session.
+
+    Raises:
+        SparkStartError: Spark does not start, or the server does not answer.
+    """
+    with _launch:  # dbt's threads ask for the session at the same time
+        found = active()
+        if found is None:
+            address = server_address(parameters)
+            if address:
+                found = _connect(address, parameters)
+            else:
+                found = _start_classic(parameters, log, arguments)
+            # PySpark prints every failed statement as JSON besides raising it; dbt reports the
+            # error.
+            logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+        return found
+
+
+def active() -> SparkSession | None:
+    """The session of this process, or None before `start`."""
+    if _connected:
+        return _connected[0]
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate() if SparkContext._active_spark_context else None
+
+
+def current() -> SparkSession:
+    """The session of this process.
+
+    Raises:
+        SparkStartError: there is none.
+    """
+    found = active()
+    if found is None:
+        raise SparkStartError(
+            "No Spark session has been started in this process. Fix: run the command through dbt."
+        )
+    return found
+
+
+def is_remote(session: SparkSession) -> bool:
+    """Whether the session is one of Spark Connect."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def unpersist(rows: DataFrame) -> None:
+    """Free rows that `localCheckpoint` holds: they cannot be read any more."""
+    if is_remote(rows.sparkSession):
+        # the server frees them once the client has no reference to them, which PySpark tells it
+        return
+    # Spark does so by itself only once Java has collected what refers to them; it has no other
+    # name for it
+    rows._jdf.logicalPlan().rdd().unpersist(False)
+
+
+def java(session: SparkSession) -> Any:
+    """Java's packages, such as `java(session).java.sql.DriverManager`; None over Connect."""
+    return None if is_remote(session) else session._jvm
+
+
+def hadoop_setting(session: SparkSession, name: str) -> str | None:
+    """A setting of Hadoop in a classic session; None where it is not set."""
+    value = session.sparkContext._jsc.hadoopConfiguration().get(name)
+    return None if value is None else str(value)
+
+
+def stop() -> None:
+    """End the session of this process; a Connect server goes on."""
+    found = active()
+    if found is not None:
+        found.stop()
+    _connected.clear()
+
+
+def _connect(address: str, parameters: Mapping[str, Any]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    check_reachable(address)
+    try:
+        session = SparkSession.builder.remote(address).getOrCreate()
+    except ImportError as error:
+        raise SparkStartError(
+            f"Spark Connect lacks a Python package: {error}. Fix: pip install "
+            "'dbt-afterimage[connect]'"
+        ) from error
+    try:
+        prepare(session, parameters, address)
+    except ConnectError:
+        session.stop()
+        raise
+    _connected.append(session)
+    return session
+
+
+def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.enableHiveSupport()
+    for name, value in parameters.items():
+        if name != "spark.jars":
+            builder = builder.config(name, value)
+    try:
+        with _stderr_to(log), _variable(_ARGUMENTS, arguments):
+            session = builder.getOrCreate()
+    except Exception as error:
+        raise SparkStartError(_why(error, log)) from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """While this lasts, an environment variable has this value."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    console = os.dup(2)
+    try:
+        with path.open("ab") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(console, 2)
+        os.close(console)
+
+
+def _why(error: Exception, log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
+    shown = "\n  ".join(lines)
+    return (
+        f"Spark did not start: {error}\n"
+        f"The last lines of {log}:\n  {shown}\n"
+        "Is JAVA_HOME a Java 17 or 21? `make setup` finds one. A first start also needs the jars "
+        "of `spark.jars.packages` from Maven Central."
+    )
