@@ -1,20 +1,28 @@
-"""Executors in processes of their own: a standalone cluster of one worker, on this machine."""
+"""Executors in processes of their own, and Spark Connect: a standalone cluster on this machine."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
+import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyspark
 import pytest
 import yaml
+
+from tests.functional.dbt_project import DbtProject
+from tests.functional.log_reader import read_rows
+from tests.functional.properties.comparison import assert_equal, by_stream
+from tests.functional.properties.stream_project import write_stream_project
+from tests.functional.standalone import HOST, server_of, standalone_cluster
+from tests.functional.stream_run import build, stream_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,48 +44,105 @@ session.stop()
 """
 
 
-@contextmanager
-def running(name: str, arguments: list[str], log: Path, started: str) -> Iterator[str]:
-    """A process of the cluster, on a free port; yields what its log says once it has started."""
-    program = Path(pyspark.__file__).parent / "bin" / "spark-class"
-    ports = ["--port", "0", "--webui-port", "0"]
-    command = [str(program), f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *ports]
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [*command, *arguments], stdout=output, stderr=output, cwd=log.parent
-        )
-    try:
-        yield awaited(process, log, started)
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+SHAPE = "plain_ignore_loads"
+"""Late changes, key changes, a truncate, a load."""
+STREAMS = 30
 
 
-def awaited(process: subprocess.Popen[bytes], log: Path, started: str) -> str:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        found = re.search(started, log.read_text(errors="replace"))
-        if found:
-            return found[0]
-        time.sleep(0.1)
-    raise AssertionError(f"It did not start:\n{log.read_text(errors='replace')}")
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a cluster with two workers."""
+    with standalone_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as address:
+        yield address
 
 
 @pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """The address of a cluster with one worker."""
-    of_worker = ["--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / "work")]
-    with (
-        running(
-            "master.Master", [], tmp_path / "master.log", r"spark://127\.0\.0\.1:[1-9]\d*"
-        ) as at,
-        running("worker.Worker", [*of_worker, at], tmp_path / "worker.log", "registered with"),
+def own_profiles(profiles: Path, warehouse: Path, master: str, tmp_path: Path) -> Path:
+    """The target `iceberg` on the cluster (`cluster`), and one for a server (`connect`)."""
+    profile = yaml.safe_load((profiles / "profiles.yml").read_text(encoding="utf-8"))
+    outputs = profile["afterimage"]["outputs"]
+    outputs["iceberg"]["schema"] = "anywhere"
+    outputs["iceberg"]["server_side_parameters"] |= {
+        "spark.master": master,
+        "spark.driver.host": HOST,
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m",
+        "spark.executor.memory": "900m",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    remote = {"spark.remote": f"sc://{HOST}:{free_port()}"}
+    connect = {**outputs["iceberg"], "server_side_parameters": remote}
+    profile["afterimage"] = {
+        "target": "cluster",
+        "outputs": {"cluster": outputs["iceberg"], "connect": connect},
+    }
+    folder = tmp_path / "own_profiles"
+    folder.mkdir()
+    (folder / "profiles.yml").write_text(yaml.safe_dump(profile), encoding="utf-8")
+    return folder
+
+
+def free_port() -> int:
+    with socket.socket() as unused:
+        unused.bind((HOST, 0))
+        return int(unused.getsockname()[1])
+
+
+def environment(**given: str) -> dict[str, str]:
+    """The environment of a process in which only the profile brings jars."""
+    kept = {name: value for name, value in os.environ.items() if name != "AFTERIMAGE_JARS"}
+    return {**kept, **given}
+
+
+def run_elsewhere(project: Path, profiles: Path, target: str, batches: str, **given: str) -> str:
+    """Where the batches of the streams were built."""
+    arguments = [SHAPE, str(STREAMS), project, profiles, target, project / "scratch", batches]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.functional.stream_run", *map(str, arguments)],
+        cwd=ROOT,
+        env=environment(AFTERIMAGE_TEST_SCHEMA="anywhere", **given),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("ran on ")]
+    return line.removeprefix("ran on ")
+
+
+def test_a_history_begun_here_goes_on_over_connect_and_on_the_cluster(
+    spark: SparkSession,
+    make_dbt_project: Callable[..., DbtProject],
+    master: str,
+    own_profiles: Path,
+    tmp_path: Path,
+) -> None:
+    """One batch in this process, one by a server on the cluster, two by a driver on the cluster.
+
+    The client of the server has no Java. The marts are what the oracle makes of the whole log.
+    """
+    folder = tmp_path / "project"
+    table = stream_table(SHAPE, STREAMS)
+    write_stream_project(folder, [table.shape])
+    build(make_dbt_project(folder, schema="anywhere"), table, [1])
+    profile = yaml.safe_load((own_profiles / "profiles.yml").read_text(encoding="utf-8"))
+    remote = profile["afterimage"]["outputs"]["connect"]["server_side_parameters"]["spark.remote"]
+    command = [sys.executable, "-m", "dbt_afterimage.cli", "server", "--target", "cluster"]
+    command += ["--port", remote.rpartition(":")[2]]
+    variables = {"DBT_PROFILES_DIR": str(own_profiles), "AFTERIMAGE_TEST_SCHEMA": "anywhere"}
+    with server_of(command, folder, remote, environment(**variables)):
+        no_java = {"JAVA_HOME": str(tmp_path / "none"), "PATH": "/none"}
+        assert run_elsewhere(folder, own_profiles, "connect", "2", **no_java) == "connect"
+    assert run_elsewhere(folder, own_profiles, "cluster", "3,4") == master
+    for mart, expected_of, left_out in (
+        ("history", table.expected_history, (f"{SHAPE}_history_id", "recorded_at")),
+        ("current", table.expected_current, ("recorded_at",)),
+        ("field_changes", table.expected_field_changes, ("recorded_at",)),
     ):
-        yield at
+        rows = read_rows(spark.table(f"anywhere.{SHAPE}_{mart}"))
+        expected = [row for stream in table.streams for row in expected_of(stream)]
+        assert_equal(table, by_stream(rows, *left_out), by_stream(expected))
 
 
 def test_executors_have_the_jars_of_the_profile_and_those_that_a_command_fetches(
@@ -101,7 +166,7 @@ def test_executors_have_the_jars_of_the_profile_and_those_that_a_command_fetches
     done = subprocess.run(
         [sys.executable, "-c", READ_ON_EXECUTOR, str(tmp_path), json.dumps(parameters)],
         cwd=tmp_path,
-        env={name: value for name, value in os.environ.items() if name != "AFTERIMAGE_JARS"},
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=120,

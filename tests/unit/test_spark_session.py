@@ -1,0 +1,129 @@
+"""One module reaches Spark's session; a Connect server is checked before anything runs."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from dbt_afterimage.dbt_spark.server import Listen, server_settings, shown_command
+from dbt_afterimage.errors import explained
+from dbt_afterimage.spark import connect
+from dbt_afterimage.spark.connect import ConnectError
+
+ROOT = Path(__file__).parents[2]
+ICEBERG = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+CATALOG = {
+    "spark.sql.defaultCatalog": "lake",
+    "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+}
+
+
+def test_only_one_module_uses_what_a_classic_session_has() -> None:
+    classic = re.compile(r"\b(_jvm|_jdf|_jsc|_jsparkSession|SparkContext|sparkContext)\b|\.rdd\b")
+    folders = (ROOT / "src", ROOT / "demo" / "src", ROOT / "python_models")
+    found = {
+        str(file.relative_to(ROOT))
+        for folder in folders
+        for file in folder.rglob("*.py")
+        if classic.search(file.read_text(encoding="utf-8"))
+    }
+    assert found == {"src/dbt_afterimage/spark/session.py"}
+
+
+class Server:
+    """A Connect session on a server with these settings; it refuses static ones, as Spark does."""
+
+    def __init__(self, settings: Mapping[str, str], version: str = "4.1.1") -> None:
+        self.settings = dict(settings)
+        self.version = version
+        self.conf = SimpleNamespace(getAll=self.settings, set=self._set)
+
+    def _set(self, name: str, value: str) -> None:
+        from pyspark.errors import AnalysisException
+
+        if name == "spark.sql.codegen.cache.maxEntries":
+            raise AnalysisException("CANNOT_MODIFY_CONFIG")
+        self.settings[name] = value
+
+
+def prepare(server: Server, **parameters: str) -> None:
+    names = {name.replace("__", "."): value for name, value in parameters.items()}
+    connect.prepare(cast(Any, server), names, "sc://spark:15002/;token=secret")
+
+
+def test_what_a_session_may_set_is_set() -> None:
+    server = Server({**CATALOG, "spark.sql.extensions": f"other.Extension,{ICEBERG}"})
+    prepare(server, spark__sql__shuffle__partitions="8", spark__driver__memory="4g")
+    assert server.settings["spark.sql.session.timeZone"] == "UTC"
+    assert server.settings["spark.sql.shuffle.partitions"] == "8"
+    assert "spark.driver.memory" not in server.settings, "how a server is launched is its own"
+
+
+def test_all_that_a_server_lacks_is_listed_with_the_line_to_set() -> None:
+    server = Server({**CATALOG, "spark.sql.codegen.cache.maxEntries": "100"})
+    with pytest.raises(ConnectError) as caught:
+        prepare(
+            server,
+            spark__sql__extensions=ICEBERG,
+            spark__sql__codegen__cache__maxEntries="2000",
+            spark__hadoop__fs__s3a__endpoint="http://store",
+        )
+    text = str(caught.value)
+    assert f"--conf 'spark.sql.extensions={ICEBERG}'   (the server has none)" in text
+    assert "--conf 'spark.sql.codegen.cache.maxEntries=2000'   (the server has '100')" in text
+    assert "--conf 'spark.hadoop.fs.s3a.endpoint=http://store'   (the server has none)" in text
+    assert text.count("--conf") == 3
+    assert "sc://spark:15002" in text
+    assert "secret" not in text
+
+
+def test_a_catalog_needs_its_extension_whatever_the_profile_says() -> None:
+    with pytest.raises(ConnectError, match=f"spark.sql.extensions={ICEBERG}"):
+        prepare(Server(CATALOG))
+    with pytest.raises(ConnectError, match=r"spark\.sql\.defaultCatalog=<a catalog"):
+        prepare(Server({}))
+
+
+def test_a_server_of_another_version_is_refused() -> None:
+    with pytest.raises(ConnectError, match=r"has Spark 4\.0\.1, and PySpark here is 4\.1"):
+        prepare(Server(CATALOG, version="4.0.1"))
+
+
+@pytest.mark.parametrize("address", ["spark:15002", "http://spark", "sc://", "sc://host:port"])
+def test_an_address_that_cannot_be_read_is_named(address: str) -> None:
+    with pytest.raises(ConnectError, match=r"Allowed: sc://host:port.*Fix: "):
+        connect.check_reachable(address)
+
+
+def test_a_server_that_is_not_there_is_named_at_once_and_without_its_token() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with pytest.raises(
+        ConnectError, match=f"No Spark Connect server answers at sc://.*{port}:"
+    ) as e:
+        connect.check_reachable(f"sc://127.0.0.1:{port}/;token=secret")
+    assert "secret" not in str(e.value)
+
+
+def test_a_lost_executor_is_said_to_be_one() -> None:
+    spark = "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_5_1 not found! Either ..."
+    assert re.search(r"executor.*was lost.*Nothing of this batch.*Fix: run again", explained(spark))
+
+
+def test_a_server_has_the_settings_of_the_target_and_listens_where_it_is_told() -> None:
+    listen = Listen(port=15003, thrift_port=10001)
+    settings = server_settings({**CATALOG, "spark.plugins": "com.example.Plugin"}, listen)
+    assert settings["spark.sql.defaultCatalog"] == "lake"
+    assert settings["spark.sql.session.timeZone"] == "UTC"
+    assert settings["spark.connect.grpc.binding.address"] == "127.0.0.1"
+    assert settings["spark.plugins"].startswith("com.example.Plugin,org.apache.spark.sql.connect.")
+    words = shown_command(settings, listen).split()
+    assert "spark.connect.grpc.binding.port=15003" in words
+    assert "hive.server2.thrift.port=10001" in words
