@@ -109,7 +109,7 @@ def test_a_server_that_is_not_there_is_named_at_once_and_without_its_token() -> 
         ConnectError, match=f"No Spark Connect server answers at sc://.*{port}:"
     ) as e:
         connect.check_reachable(f"sc://127.0.0.1:{port}/;token=secret")
-    assert "secret" not in str(e.value)
+    assert "secret" not in str(caught.value)
 
 
 def test_a_lost_executor_is_said_to_be_one() -> None:
