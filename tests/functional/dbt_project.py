@@ -102,6 +102,9 @@ class DbtProject:
         try:
             yield
         finally:
+            # PySpark notes here that the process has a session of Spark Connect
+            name = "SPARK_CONNECT_MODE_ENABLED"
+            before |= {name: os.environ[name]} if name in os.environ else {}
             os.environ.clear()
             os.environ.update(before)
             os.chdir(folder)  # dbt moves into the project and stays there when it fails early
