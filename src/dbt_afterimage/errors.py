@@ -82,14 +82,27 @@ def conflicts_explained(table: str) -> Iterator[None]:
 _LOST_EXECUTOR = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 
 
-def is_lost_executor(text: str) -> bool:
-    """Whether an error says that an executor died with rows that a run had computed."""
-    return _LOST_EXECUTOR in text
+_NO_CATALOG_CLASS = re.compile(r"Cannot find catalog plugin class for catalog '?(\w+)'?: ([\w.]+)")
+
+
+def has_explanation(text: str) -> bool:
+    """Whether `explained` says more about an error than Spark does."""
+    return is_conflict(text) or _LOST_EXECUTOR in text or bool(_NO_CATALOG_CLASS.search(text))
 
 
 def explained(text: str) -> str:
     """An error of a statement as a user wants it."""
-    if is_lost_executor(text):
+    found = _NO_CATALOG_CLASS.search(text)
+    if found:
+        return (
+            f"Spark does not have the jar of the catalog {found[1]}: it lacks the class "
+            f"{found[2]}. Where something else started Spark's driver (spark-submit, an operator, a server), "
+            "`spark.jars.packages` of profiles.yml comes too late. Nothing was run. Fix: give the "
+            "driver the package, such as spark-submit --packages with the profile's "
+            "`spark.jars.packages`, and --conf for its other static settings; docs/spark.md shows "
+            "the command."
+        )
+    if _LOST_EXECUTOR in text:
         return (
             "An executor of the Spark cluster was lost, and with it rows that this run had "
             "computed. Nothing of this batch was written; nothing is lost or doubled. Fix: run "

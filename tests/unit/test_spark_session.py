@@ -107,7 +107,7 @@ def test_a_server_that_is_not_there_is_named_at_once_and_without_its_token() -> 
         port = unused.getsockname()[1]
     with pytest.raises(
         ConnectError, match=f"No Spark Connect server answers at sc://.*{port}:"
-    ) as e:
+    ) as caught:
         connect.check_reachable(f"sc://127.0.0.1:{port}/;token=secret")
     assert "secret" not in str(caught.value)
 
@@ -115,6 +115,16 @@ def test_a_server_that_is_not_there_is_named_at_once_and_without_its_token() -> 
 def test_a_lost_executor_is_said_to_be_one() -> None:
     spark = "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_5_1 not found! Either ..."
     assert re.search(r"executor.*was lost.*Nothing of this batch.*Fix: run again", explained(spark))
+
+
+def test_a_driver_without_the_jar_of_the_catalog_is_told_how_to_get_it() -> None:
+    spark = (
+        "[INTERNAL_ERROR] Cannot find catalog plugin class for catalog 'lake': "
+        "org.apache.iceberg.spark.SparkCatalog. SQLSTATE: XX000"
+    )
+    text = explained(spark)
+    assert "the catalog lake: it lacks the class org.apache.iceberg.spark.SparkCatalog." in text
+    assert re.search(r"Fix: .*spark-submit --packages", text)
 
 
 def test_a_server_has_the_settings_of_the_target_and_listens_where_it_is_told() -> None:

@@ -16,7 +16,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark.session import dbt_folder, live_session
-from dbt_afterimage.errors import is_ours, without_plan
+from dbt_afterimage.errors import explained, has_explanation, is_ours, without_plan
 
 logger = AdapterLogger("afterimage")
 
@@ -53,9 +53,11 @@ class SessionPythonJobHelper(PythonJobHelper):
             except (Exception, SystemExit) as error:
                 end = lines_on_top + self._raw_code.count("\n") + 1
                 description = _describe(error, self._name, self._file, end)
-                if not is_ours(error):
+                if not is_ours(error) and not has_explanation(str(error)):
                     raise DbtRuntimeError(description) from error
                 logger.debug(description)
+                if not is_ours(error):
+                    raise DbtRuntimeError(explained(str(error))) from error
                 raise DbtRuntimeError(str(error)) from error
 
     def _blank_lines_on_top(self) -> int:

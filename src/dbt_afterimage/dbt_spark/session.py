@@ -15,7 +15,7 @@ from dbt.flags import get_flags
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark.jars import submit_arguments
-from dbt_afterimage.errors import AfterimageError, explained, is_conflict, is_lost_executor
+from dbt_afterimage.errors import AfterimageError, explained, has_explanation
 from dbt_afterimage.spark import session as spark
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def start_sessions_quietly() -> None:
         except Exception as error:
             # what is no AnalysisException passes dbt-spark by, with all lines of the JVM
             text = str(error)
-            if is_conflict(text) or is_lost_executor(text) or spark.is_remote(session):
+            if has_explanation(text) or spark.is_remote(session):
                 raise DbtRuntimeError(explained(text)) from error
             raise
 
