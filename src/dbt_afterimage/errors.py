@@ -96,9 +96,9 @@ def explained(text: str) -> str:
     if found:
         return (
             f"Spark does not have the jar of the catalog {found[1]}: it lacks the class "
-            f"{found[2]}. Where something else started Spark's driver (spark-submit, an operator, a server), "
-            "`spark.jars.packages` of profiles.yml comes too late. Nothing was run. Fix: give the "
-            "driver the package, such as spark-submit --packages with the profile's "
+            f"{found[2]}. Where something else started Spark's driver (spark-submit, an operator, "
+            "a server), `spark.jars.packages` of profiles.yml comes too late. Nothing was run. "
+            "Fix: give the driver the package, such as spark-submit --packages with the profile's "
             "`spark.jars.packages`, and --conf for its other static settings; docs/spark.md shows "
             "the command."
         )
