@@ -82,7 +82,9 @@ def conflicts_explained(table: str) -> Iterator[None]:
 _LOST_EXECUTOR = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 
 
-_NO_CATALOG_CLASS = re.compile(r"Cannot find catalog plugin class for catalog '?(\w+)'?: ([\w.]+)")
+_NO_CATALOG_CLASS = re.compile(
+    r"Cannot find catalog plugin class for catalog '?(\w+)'?: ((?:\w+\.)*\w+)"
+)
 
 
 def has_explanation(text: str) -> bool:

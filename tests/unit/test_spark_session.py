@@ -123,7 +123,7 @@ def test_a_driver_without_the_jar_of_the_catalog_is_told_how_to_get_it() -> None
         "org.apache.iceberg.spark.SparkCatalog. SQLSTATE: XX000"
     )
     text = explained(spark)
-    assert "the catalog lake: it lacks the class org.apache.iceberg.spark.SparkCatalog." in text
+    assert "lake: it lacks the class org.apache.iceberg.spark.SparkCatalog. Where" in text
     assert re.search(r"Fix: .*spark-submit --packages", text)
 
 
