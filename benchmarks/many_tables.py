@@ -30,7 +30,7 @@ WORKLOAD = Workload(keys=1_000, columns=10, changes=1_000)
 
 def write_tables(folder: Path, tables: int) -> None:
     """Write a project with this many chains; the first one has raw tables of its own."""
-    write_settings(folder, "bench")
+    write_settings(folder)
     models: dict[str, Any] = {}
     sources = []
     for number in range(tables):
@@ -44,7 +44,7 @@ def write_tables(folder: Path, tables: int) -> None:
 
 def write_views(folder: Path, tables: int) -> None:
     """Write a project with as many models, all of them views that read nothing."""
-    write_settings(folder, "bench")
+    write_settings(folder)
     names = [f"v{number:03}.sql" for number in range(tables * MODELS_PER_TABLE)]
     view = "{{ config(materialized='view') }}\nselect 1 as one\n"
     write_files(folder / "models", dict.fromkeys(names, view))

@@ -54,7 +54,7 @@ def chain_models(table: str, raw: str) -> dict[str, Any]:
 def write_project(folder: Path, name: str = "bench") -> None:
     """Write the project's files to a new folder."""
     sources = [raw_source("raw", RAW_SCHEMA), _source("state", SCHEMA, {"items_state": {}})]
-    write_settings(folder, name)
+    write_settings(folder)
     models = chain_models("items", "raw")
     write_files(folder / "models", {**models, "sources.yml": {"version": 2, "sources": sources}})
     write_files(folder / "snapshots", {"items_snapshot.sql": SNAPSHOT})

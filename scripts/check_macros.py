@@ -11,7 +11,9 @@ To sqlfluff a macro file is empty. sqlfluff lints the SQL that macros render ins
 - `_<name>.sql` defines private macros only.
 - A file starts with a comment that says what it is for.
 - No name is defined twice.
-- Lines have up to 140 columns, no tabs and no trailing whitespace.
+- Macros call each other as `afterimage.<name>`: from a project that installs the package, dbt finds
+  them by no other name.
+- Lines have up to 160 columns, no tabs and no trailing whitespace.
 """
 
 from __future__ import annotations
@@ -21,8 +23,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-LINE_LENGTH = 140
+LINE_LENGTH = 160
 DEFINITION = re.compile(r"\{%-?\s*(?:macro|test|materialization)\s+([A-Za-z_0-9]+)")
+JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+COMMENT_OR_TEXT = re.compile(r"\{#.*?#\}|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+CALL = re.compile(r"(?<![\w.])(?<!macro )(?<!test )([A-Za-z_]\w*)\(")
+# dbt and dbt-spark call these by their plain names, as a project's own override.
+OVERRIDES = {"py_write_table"}
 ADAPTER_PREFIX = re.compile(r"^(?:spark|default)__")
 
 
@@ -67,6 +74,20 @@ def defined_twice(texts: Mapping[str, str]) -> Iterator[str]:
             yield f"{macro} is defined more than once: {', '.join(places)}"
 
 
+def called_plainly(texts: Mapping[str, str]) -> Iterator[str]:
+    """Yields the calls of the project's own macros that do not name the package.
+
+    Args:
+        texts: the text of each macro file.
+    """
+    own = {macro for text in texts.values() for macro in DEFINITION.findall(text)} - OVERRIDES
+    for file, text in texts.items():
+        for tag in JINJA.findall(re.sub(r"\{#.*?#\}", "", text, flags=re.DOTALL)):
+            for macro in CALL.findall(COMMENT_OR_TEXT.sub("''", tag)):
+                if macro in own:
+                    yield f"{file}: {macro}( is called without the package: afterimage.{macro}("
+
+
 def main(arguments: list[str]) -> int:
     """Prints the findings of a folder; returns the exit code: 1 if there are any, else 0."""
     folder = Path(arguments[0] if arguments else "macros")
@@ -75,7 +96,7 @@ def main(arguments: list[str]) -> int:
     found = [
         f"{file}: {finding}" for file in files for finding in findings(file.stem, texts[str(file)])
     ]
-    found += defined_twice(texts)
+    found += [*defined_twice(texts), *called_plainly(texts)]
     print("\n".join([*found, f"macros: {len(files)} files, {len(found) or 'no'} findings"]))
     # Without any files, the folder must be wrong.
     return 1 if found or not files else 0

@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import CodeType, SimpleNamespace
@@ -54,6 +54,7 @@ class MacroRenderer:
                 full_name = f"test_{name}" if kind == "test" else name
                 environment.globals[full_name] = self._caller(full_name)
         environment.globals.update(replacements)
+        environment.globals["afterimage"] = _Package(environment.globals)
         for text in texts.values():
             template = Template.from_code(environment, _compiled(text), environment.globals)
             for name, macro in vars(template.module).items():
@@ -77,6 +78,16 @@ class MacroRenderer:
                 return returned.value
 
         return call
+
+
+class _Package:
+    """The package's namespace: macros call each other by it, so that they work from any project."""
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        return self._names[name]
 
 
 def normalised(sql: str) -> str:
@@ -122,6 +133,7 @@ def _dbt() -> dict[str, Any]:
         warnings.warn(message, stacklevel=2)
 
     return {
+        "config": lambda **_: "",
         "execute": True,
         "flags": SimpleNamespace(WHICH="compile"),
         "exceptions": SimpleNamespace(raise_compiler_error=raise_compiler_error, warn=warn),

@@ -42,7 +42,7 @@
 
 {# The mask's bytes, as stored; NULL when it is text that is not hex. unhex puts the lost zero before an odd length. #}
 {% macro _change_mask_bytes(mask, form) %}
-    {{- return(_hex_to_binary(mask) if form.is_text else mask) -}}
+    {{- return(afterimage._hex_to_binary(mask) if form.is_text else mask) -}}
 {% endmacro %}
 
 
@@ -70,7 +70,7 @@
     {%- endif -%}
     {%- set bits = namespace(sum=0) -%}
     {%- for bit in range(used, 64) -%}
-        {%- set bits.sum = bits.sum + 2 ** _change_mask_position(bit, form.byte_order) -%}
+        {%- set bits.sum = bits.sum + 2 ** afterimage._change_mask_position(bit, form.byte_order) -%}
     {%- endfor -%}
     {#- a bigint has a sign in its 64th bit; it is never alone here, so the literal is one that Spark can read #}
     {{ return(word ~ " & " ~ (bits.sum if bits.sum < 2 ** 63 else bits.sum - 2 ** 64) ~ "L <> 0") }}

@@ -13,35 +13,35 @@
 {% macro change_mask_columns(
     mask, data_columns, byte_order='auto', first_data_bit=0, mask_type='string', has_parts=false
 ) -%}
-    {%- set form = _change_mask('change_mask_columns', data_columns, byte_order, first_data_bit, mask_type) -%}
-    {%- set parts = change_mask_parts(mask, data_columns, byte_order, first_data_bit, mask_type) -%}
+    {%- set form = afterimage._change_mask('change_mask_columns', data_columns, byte_order, first_data_bit, mask_type) -%}
+    {%- set parts = afterimage.change_mask_parts(mask, data_columns, byte_order, first_data_bit, mask_type) -%}
     {%- set columns_of_byte = {} -%}
     {%- for name in data_columns if name is not none -%}
         {%- set bit = first_data_bit + data_columns.index(name) -%}
         {%- do columns_of_byte.setdefault(bit // 8, []).append({'name': name, 'bit': bit}) -%}
     {%- endfor -%}
 if(
-    {{ _change_mask_word(parts, 0, has_parts) }} is null,
+    {{ afterimage._change_mask_word(parts, 0, has_parts) }} is null,
     null,
     concat(
         {%- for byte, columns in columns_of_byte.items() %}
-        {%- set word = _change_mask_word(parts, 8 * byte, has_parts) %}
-        {%- set lowest = _change_mask_position(8 * byte, form.byte_order) %}
+        {%- set word = afterimage._change_mask_word(parts, 8 * byte, has_parts) %}
+        {%- set lowest = afterimage._change_mask_position(8 * byte, form.byte_order) %}
         if(
             {{ 'shiftright(' ~ word ~ ', ' ~ lowest ~ ')' if lowest else word }} & 255 = 0,
             array(),
             array_remove(
                 array(
                     {%- for column in columns %}
-                    {%- set position = _change_mask_position(column.bit, form.byte_order) %}
-                    if(getbit({{ word }}, {{ position }}) = 1, {{ _text(column.name) }}, ''){{ ',' if not loop.last }}
+                    {%- set position = afterimage._change_mask_position(column.bit, form.byte_order) %}
+                    if(getbit({{ word }}, {{ position }}) = 1, {{ afterimage._text(column.name) }}, ''){{ ',' if not loop.last }}
                     {%- endfor %}
                 ),
                 ''
             )
         ),
         {%- endfor %}
-        {{ _no_whole_stage_codegen() }}
+        {{ afterimage._no_whole_stage_codegen() }}
     )
 )
 {%- endmacro %}

@@ -10,16 +10,16 @@
     mask, data_columns, byte_order='auto', first_data_bit=0, mask_type='string', has_parts=false,
     bytes_at_most=128
 ) -%}
-    {%- set form = _change_mask('change_mask_error', data_columns, byte_order, first_data_bit, mask_type) -%}
-    {%- set parts = change_mask_parts(mask, data_columns, byte_order, first_data_bit, mask_type) -%}
-    {%- set bytes = '_mask_bytes' if form.is_text and has_parts else _change_mask_bytes(mask, form) -%}
+    {%- set form = afterimage._change_mask('change_mask_error', data_columns, byte_order, first_data_bit, mask_type) -%}
+    {%- set parts = afterimage.change_mask_parts(mask, data_columns, byte_order, first_data_bit, mask_type) -%}
+    {%- set bytes = '_mask_bytes' if form.is_text and has_parts else afterimage._change_mask_bytes(mask, form) -%}
     {%- set stored = 8 * form.words -%}
     {%- if form.byte_order == 'msb_first' -%}
         {%- set excess = "substr(" ~ bytes ~ ", 1, length(" ~ bytes ~ ") - " ~ stored ~ ")" -%}
     {%- else -%}
         {%- set excess = "substr(" ~ bytes ~ ", " ~ (stored + 1) ~ ")" -%}
     {%- endif -%}
-    {%- set beyond = _change_mask_beyond(_change_mask_word(parts, form.width - 1, has_parts), form) -%}
+    {%- set beyond = afterimage._change_mask_beyond(afterimage._change_mask_word(parts, form.width - 1, has_parts), form) -%}
 case
     {%- if form.is_text %}
     when {{ bytes }} is null and {{ mask }} is not null then 'malformed_mask'

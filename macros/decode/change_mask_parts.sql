@@ -10,8 +10,8 @@
     padded text, whose characters Spark counts. conv() ends at 64 bits: hence words.
 #}
 {% macro change_mask_parts(mask, data_columns, byte_order='auto', first_data_bit=0, mask_type='string') -%}
-    {%- set form = _change_mask('change_mask_parts', data_columns, byte_order, first_data_bit, mask_type) -%}
-    {%- set bytes = _change_mask_bytes(mask, form) -%}
+    {%- set form = afterimage._change_mask('change_mask_parts', data_columns, byte_order, first_data_bit, mask_type) -%}
+    {%- set bytes = afterimage._change_mask_bytes(mask, form) -%}
     {%- set parts = {'_mask_bytes': bytes} if form.is_text else {} -%}
     {#- bytes that are not stored are zero #}
     {%- set zeros = "X'" ~ '0' * (16 * form.words) ~ "'" -%}

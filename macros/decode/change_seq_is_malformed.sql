@@ -6,6 +6,6 @@
 (
     length({{ change_seq }}) <> 35
     or {{ change_seq }} rlike '[^0-9]'
-    or {{ changed_at or change_seq_to_timestamp(change_seq) | indent }} is null and {{ change_seq }} is not null
+    or {{ changed_at or afterimage.change_seq_to_timestamp(change_seq) | indent }} is null and {{ change_seq }} is not null
 )
 {%- endmacro %}

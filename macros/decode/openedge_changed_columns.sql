@@ -14,7 +14,7 @@ if(
     {{ list }} is null,
     null,
     filter(
-        array({% for name in data_columns %}{{ _text(name) }}{{ ', ' if not loop.last }}{% endfor %}),
+        array({% for name in data_columns %}{{ afterimage._text(name) }}{{ ', ' if not loop.last }}{% endfor %}),
         name -> array_contains(
             transform(
                 split(replace(lower({{ list }}), '-', '_'), ';'),

@@ -12,5 +12,5 @@
       has_parts     the map's parts were selected before, see change_mask_parts
 #}
 {% macro openedge_field_map_columns(field_map, data_columns, map_type='binary', has_parts=false) -%}
-{{ change_mask_columns(field_map, data_columns, 'lsb_first', 0, map_type, has_parts) }}
+{{ afterimage.change_mask_columns(field_map, data_columns, 'lsb_first', 0, map_type, has_parts) }}
 {%- endmacro %}

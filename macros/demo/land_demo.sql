@@ -11,10 +11,10 @@
 #}
 {% macro land_demo(batch, scale=1, seed=7, system='qlik', brokers=none) %}
     {%- do run_query("create schema if not exists " ~ var('demo_raw_schema')) -%}
-    {%- do _create_progress() -%}
+    {%- do afterimage._create_progress() -%}
     {%- set destination = {
         'schema': var('demo_raw_schema'),
-        'progress': _progress_relation() | string,
+        'progress': afterimage._progress_relation() | string,
         'brokers': brokers,
         'table_format': adapter.afterimage.table_format(),
     } -%}

@@ -8,7 +8,7 @@
 
 {# Settings of the source table that a tested log or mart comes from. #}
 {% macro _tested_settings() %}
-    {{ return(_settings_of(_tested_node())) }}
+    {{ return(afterimage._settings_of(afterimage._tested_node())) }}
 {% endmacro %}
 
 
@@ -16,14 +16,14 @@
 {% macro _tested_key(test_name, key) %}
     {%- if key is string or key is mapping -%}
         {{ exceptions.raise_compiler_error(
-            "`" ~ test_name ~ "` on " ~ _tested_node().name ~ ": `key` is a list of column names, got " ~ key
+            "`" ~ test_name ~ "` on " ~ afterimage._tested_node().name ~ ": `key` is a list of column names, got " ~ key
             ~ ". Write key: [order_id], or leave it out: the `key` of the source table's settings is taken then."
         ) }}
     {%- endif -%}
-    {%- set columns = key or _tested_settings().key -%}
+    {%- set columns = key or afterimage._tested_settings().key -%}
     {%- if not columns -%}
         {{ exceptions.raise_compiler_error(
-            "`" ~ test_name ~ "` on " ~ _tested_node().name ~ ": its source table declares no `key`."
+            "`" ~ test_name ~ "` on " ~ afterimage._tested_node().name ~ ": its source table declares no `key`."
             ~ " Add `key: [...]` to the table's `meta.afterimage`, or give the test the argument key: [...]."
         ) }}
     {%- endif -%}
@@ -35,7 +35,7 @@
 {% macro _check_relation_argument(test_name, argument, given) %}
     {%- if given is string or given is not defined or given is none or given.identifier is not defined -%}
         {{ exceptions.raise_compiler_error(
-            "`" ~ test_name ~ "` on " ~ _tested_node().name ~ ": `" ~ argument ~ "` is a model, got "
+            "`" ~ test_name ~ "` on " ~ afterimage._tested_node().name ~ ": `" ~ argument ~ "` is a model, got "
             ~ (given if given is string else 'nothing') ~ ". Write " ~ argument ~ ": ref('<name of the model>')."
         ) }}
     {%- endif -%}
@@ -46,7 +46,7 @@
 {% macro _check_whole_table(test_name, relation) %}
     {%- if relation is string or relation.identifier is not defined -%}
         {{ exceptions.raise_compiler_error(
-            "`" ~ test_name ~ "` on " ~ _tested_node().name ~ ": it looks at the whole table and takes no `where`."
+            "`" ~ test_name ~ "` on " ~ afterimage._tested_node().name ~ ": it looks at the whole table and takes no `where`."
             ~ " Remove `where` from the test's config."
         ) }}
     {%- endif -%}
@@ -61,15 +61,15 @@
 
 {# Rows of a change log that were recorded up to this time have record hashes of an earlier form; '' where none has. #}
 {% macro _hashed_after(changes) %}
-    {{ return(_own_properties(changes).get('afterimage.hashed_after', '') | replace('T', ' ')) }}
+    {{ return(afterimage._own_properties(changes).get('afterimage.hashed_after', '') | replace('T', ' ')) }}
 {% endmacro %}
 
 
 {# Data columns of a change log that its staging model has no longer. #}
 {% macro _lost_columns(changes, staging, settings) %}
-    {%- set present = _raw_columns(staging) | map(attribute='name') | list -%}
+    {%- set present = afterimage._raw_columns(staging) | map(attribute='name') | list -%}
     {%- set lost = [] -%}
-    {%- for column in _data_columns(changes, settings) if _same_name(column.name, present) is none -%}
+    {%- for column in afterimage._data_columns(changes, settings) if afterimage._same_name(column.name, present) is none -%}
         {%- do lost.append(column.name) -%}
     {%- endfor -%}
     {{ return(lost) }}
@@ -80,7 +80,7 @@
 {% macro _are_null(names, prefix='') %}
     {%- set parts = [] -%}
     {%- for name in names -%}
-        {%- do parts.append(prefix ~ _quoted(name) ~ ' is null') -%}
+        {%- do parts.append(prefix ~ afterimage._quoted(name) ~ ' is null') -%}
     {%- endfor -%}
     {{ return(parts | join(' and ')) }}
 {% endmacro %}

@@ -13,11 +13,11 @@
     {%- endif -%}
     {%- if minimum_share is not number or minimum_share is boolean or not 0 <= minimum_share <= 1 -%}
         {{ exceptions.raise_compiler_error(
-            "`before_images_arrive` on " ~ _tested_node().name ~ ": `minimum_share` is a number from 0 to 1, got "
+            "`before_images_arrive` on " ~ afterimage._tested_node().name ~ ": `minimum_share` is a number from 0 to 1, got "
             ~ minimum_share ~ ". Fix: write minimum_share: 0.1 for one update in ten."
         ) }}
     {%- endif -%}
-    {%- set settings = _tested_settings() -%}
+    {%- set settings = afterimage._tested_settings() -%}
 with
 
 updates as (
@@ -36,7 +36,7 @@ updates as (
 select
     updates,
     with_before_image,
-    {{ _text(_missing_before_images(settings)) }} as what_is_wrong
+    {{ afterimage._text(afterimage._missing_before_images(settings)) }} as what_is_wrong
 from updates
 where with_before_image < updates * {{ minimum_share }}
 {% endtest %}

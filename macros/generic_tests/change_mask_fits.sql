@@ -13,7 +13,7 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- set node = _tested_node() -%}
+    {%- set node = afterimage._tested_node() -%}
     {%- if not node.sources -%}
         {{ exceptions.raise_compiler_error(
             "`change_mask_fits` on " ~ node.name ~ ": it stands on a staging model, and this model reads no source table."
@@ -22,23 +22,23 @@
     {%- endif -%}
     {%- set table = node.sources[0] | join('.') -%}
     {%- set relation = source(*node.sources[0]) -%}
-    {%- set settings = _settings(*node.sources[0]) -%}
-    {%- set raw_columns = _raw_columns(relation) -%}
+    {%- set settings = afterimage._settings(*node.sources[0]) -%}
+    {%- set raw_columns = afterimage._raw_columns(relation) -%}
     {%- if not raw_columns -%}
-        {%- do _stop_for_missing('change_mask_fits', relation) -%}
+        {%- do afterimage._stop_for_missing('change_mask_fits', relation) -%}
     {%- endif -%}
-    {%- set found = _qlik_change_table('change_mask_fits', table, raw_columns, settings) -%}
+    {%- set found = afterimage._qlik_change_table('change_mask_fits', table, raw_columns, settings) -%}
     {%- if not found.mask -%}
         {{ exceptions.raise_compiler_error(
             "`change_mask_fits` on " ~ node.name ~ ": table " ~ table ~ " stores no change mask. Remove the test."
         ) }}
     {%- endif -%}
-    {%- set layouts = _change_mask_layouts(found, settings) -%}
+    {%- set layouts = afterimage._change_mask_layouts(found, settings) -%}
     {%- set compared = found.data | rejectattr('name', 'in', found.lobs) | map(attribute='name') | list -%}
-    {%- set key = _columns_of_setting('change_mask_fits', table, 'key', settings.key, found.data) -%}
-    {%- set operation = _quoted(found.headers.operation.name) if 'operation' in found.headers else none -%}
-    {%- set change_seq = _quoted(found.headers.change_seq.name) -%}
-    {%- set mask = _quoted(found.mask.column) -%}
+    {%- set key = afterimage._columns_of_setting('change_mask_fits', table, 'key', settings.key, found.data) -%}
+    {%- set operation = afterimage._quoted(found.headers.operation.name) if 'operation' in found.headers else none -%}
+    {%- set change_seq = afterimage._quoted(found.headers.change_seq.name) -%}
+    {%- set mask = afterimage._quoted(found.mask.column) -%}
     {%- set form = layouts[0].form -%}
     {%- set width = found.mask.columns | length -%}
 with
@@ -46,9 +46,9 @@ with
 records as (
     select
         {{ change_seq }} as _change_seq,
-        {{ qlik_change_operation(_quoted(found.headers.change_oper.name), operation) | indent(8) }} as _change_oper,
-        {{ _change_mask_bytes(mask, form) }} as _mask,
-        {{ _listed(compared) }}
+        {{ afterimage.qlik_change_operation(afterimage._quoted(found.headers.change_oper.name), operation) | indent(8) }} as _change_oper,
+        {{ afterimage._change_mask_bytes(mask, form) }} as _mask,
+        {{ afterimage._listed(compared) }}
     from {{ relation }}
 ),
 
@@ -58,7 +58,7 @@ paired as (
         count(*) over (partition by _change_seq) = 2
         and count_if(_change_oper = 'B') over (partition by _change_seq) = 1 as _is_pair,
         max_by(
-            struct({{ _listed(compared) | replace('\n        ', ' ') }}), _change_oper = 'B'
+            struct({{ afterimage._listed(compared) | replace('\n        ', ' ') }}), _change_oper = 'B'
         ) over (partition by _change_seq) as _before
     from records
     where _change_oper in ('I', 'U', 'D', 'B')
@@ -78,7 +78,7 @@ expected as (
                     array(
                         {%- for name in compared %}
                         if(
-                            _before.{{ _quoted(name) }} <=> {{ _quoted(name) }},
+                            _before.{{ afterimage._quoted(name) }} <=> {{ afterimage._quoted(name) }},
                             null,
                             {{ found.mask.columns.index(name) }}
                         ){{ ',' if not loop.last }}
@@ -131,17 +131,17 @@ misfits as (
     where
         -- a bit beyond the last column is a reason to reject the record
         coalesce(array_max({{ form.byte_order }}) < {{ layouts[0].first_data_bit + width }}, true)
-        and not {{ _change_mask_fits(layouts[0], width) | indent(8) }}
+        and not {{ afterimage._change_mask_fits(layouts[0], width) | indent(8) }}
 )
 {% for layout in layouts %}
 {{ 'union all\n' if not loop.first -}}
 select
-    {{ _text(layout.byte_order) }} as mask_byte_order,
+    {{ afterimage._text(layout.byte_order) }} as mask_byte_order,
     {{ layout.first_data_bit }} as mask_first_data_bit,
     {{ 'true' if loop.first else 'false' }} as is_set,
     count(*) as misfits,
     count_if(
-        {{ _change_mask_fits(layout, width) | indent(8) }}
+        {{ afterimage._change_mask_fits(layout, width) | indent(8) }}
     ) as fitting,
     min(_change_seq) as first_change_seq
 from misfits
@@ -152,7 +152,7 @@ having count(*) > 0
 
 {# The layouts to try, the present one first: {byte_order, first_data_bit, form}. #}
 {% macro _change_mask_layouts(found, settings) %}
-    {%- set form = _change_mask('change_mask_fits', found.mask.columns, settings.mask_byte_order, 0, found.mask.type) -%}
+    {%- set form = afterimage._change_mask('change_mask_fits', found.mask.columns, settings.mask_byte_order, 0, found.mask.type) -%}
     {%- set other = {'msb_first': 'lsb_first', 'lsb_first': 'msb_first'}[form.byte_order] -%}
     {%- set bits = [found.mask.first_data_bit] -%}
     {%- for bit in [0, found.headers | length] if bit not in bits -%}

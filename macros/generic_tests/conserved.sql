@@ -25,20 +25,20 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- do _check_relation_argument('conserved', 'staging', staging) -%}
-    {%- do _check_whole_table('conserved', model) -%}
+    {%- do afterimage._check_relation_argument('conserved', 'staging', staging) -%}
+    {%- do afterimage._check_whole_table('conserved', model) -%}
     {%- if while_landing is not boolean -%}
         {{ exceptions.raise_compiler_error(
-            "`conserved` on " ~ _tested_node().name ~ ": `while_landing` is true or false, got " ~ while_landing ~ "."
+            "`conserved` on " ~ afterimage._tested_node().name ~ ": `while_landing` is true or false, got " ~ while_landing ~ "."
         ) }}
     {%- endif -%}
-    {%- set settings = _tested_settings() -%}
-    {%- set lost = _lost_columns(model, staging, settings) -%}
+    {%- set settings = afterimage._tested_settings() -%}
+    {%- set lost = afterimage._lost_columns(model, staging, settings) -%}
     {%- set same_content = 'staged.record_hash = recorded.record_hash' -%}
-    {%- set hashed_after = _hashed_after(model) -%}
+    {%- set hashed_after = afterimage._hashed_after(model) -%}
     {%- set is_hashed = "recorded_at > timestamp '" ~ hashed_after ~ "'" if hashed_after else '' -%}
-    {%- set is_known = [is_hashed, _are_null(lost)] | select | join(' and ') -%}
-    {%- set is_before_known = [is_hashed, _are_null(lost, 'before.')] | select | join(' and ') -%}
+    {%- set is_known = [is_hashed, afterimage._are_null(lost)] | select | join(' and ') -%}
+    {%- set is_before_known = [is_hashed, afterimage._are_null(lost, 'before.')] | select | join(' and ') -%}
 with
 
 staged as (
@@ -46,7 +46,7 @@ staged as (
         change_seq,
         change_oper,
         load_id,
-        {%- if _same_name('partner_may_follow', _raw_columns(staging) | map(attribute='name') | list) %}
+        {%- if afterimage._same_name('partner_may_follow', afterimage._raw_columns(staging) | map(attribute='name') | list) %}
         coalesce(partner_may_follow, true) as may_be_pending,
         {%- else %}
         true as may_be_pending,
@@ -93,7 +93,7 @@ rejected as (
         change_seq,
         change_oper,
         {{ 'if(' ~ is_hashed ~ ', record_hash, null) as ' if is_hashed }}record_hash
-    from {{ _rejected_relation(model) }}
+    from {{ afterimage._rejected_relation(model) }}
 ),
 
 last_change as (
@@ -113,8 +113,8 @@ horizon as (
 
 last_mark as (
     select max(arrival) as arrival
-    from {{ _progress_relation() }}
-    where model = '{{ _noted_name(model) }}'
+    from {{ afterimage._progress_relation() }}
+    where model = '{{ afterimage._noted_name(model) }}'
 ),
 {%- endif %}
 

@@ -11,19 +11,19 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- do _check_relation_argument('current_equals_open', 'history', history) -%}
-    {%- do _check_whole_table('current_equals_open', model) -%}
-    {%- set columns = _raw_columns(model) | map(attribute='name') | list -%}
-    {%- set keeps_deleted = _tested_settings().keep_deleted -%}
+    {%- do afterimage._check_relation_argument('current_equals_open', 'history', history) -%}
+    {%- do afterimage._check_whole_table('current_equals_open', model) -%}
+    {%- set columns = afterimage._raw_columns(model) | map(attribute='name') | list -%}
+    {%- set keeps_deleted = afterimage._tested_settings().keep_deleted -%}
     {%- set state = 'last' if keeps_deleted else 'open' -%}
 with
 
 {% if keeps_deleted -%}
-{{ _last_versions("select *\n    from " ~ history, _tested_key('current_equals_open', none)) }},
+{{ afterimage._last_versions("select *\n    from " ~ history, afterimage._tested_key('current_equals_open', none)) }},
 
 open_rows as (
     select
-        {{ _current_values(columns) | indent }}
+        {{ afterimage._current_values(columns) | indent }}
     from last_versions
     where
         _place_from_end = 1
@@ -32,7 +32,7 @@ open_rows as (
 {%- else -%}
 open_rows as (
     select
-        {{ _listed(columns) }}
+        {{ afterimage._listed(columns) }}
     from {{ history }}
     where is_current
 ),
@@ -40,7 +40,7 @@ open_rows as (
 
 current_rows as (
     select
-        {{ _listed(columns) }}
+        {{ afterimage._listed(columns) }}
     from {{ model }}
 ),
 
@@ -62,11 +62,11 @@ surplus as (
 
 select
     '{{ state }} in history, but not in current' as what_is_wrong,
-    {{ _listed(columns, indent=4) }}
+    {{ afterimage._listed(columns, indent=4) }}
 from missing
 union all
 select
     'in current, but not {{ state }} in history' as what_is_wrong,
-    {{ _listed(columns, indent=4) }}
+    {{ afterimage._listed(columns, indent=4) }}
 from surplus
 {% endtest %}

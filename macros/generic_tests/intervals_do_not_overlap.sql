@@ -12,12 +12,12 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- set key = _tested_key('intervals_do_not_overlap', key) -%}
+    {%- set key = afterimage._tested_key('intervals_do_not_overlap', key) -%}
 with
 
 versions as (
     select
-        {{ _listed(key) }},
+        {{ afterimage._listed(key) }},
         valid_from_seq,
         valid_to_seq,
         valid_from,
@@ -28,7 +28,7 @@ versions as (
     from {{ model }}
     window by_key as (
         partition by
-            {{ _listed(key, indent=12) }}
+            {{ afterimage._listed(key, indent=12) }}
         order by valid_from_seq
     )
 ),

@@ -11,18 +11,18 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- do _check_whole_table('neighbours_differ', model) -%}
-    {%- set settings = _tested_settings() -%}
-    {%- set key = _tested_key('neighbours_differ', key) -%}
-    {%- set own = key + _history_own_columns() + settings.get('history_metadata', []) + [model.identifier ~ '_id'] -%}
-    {%- set data = _without(_raw_columns(model) | map(attribute='name') | list, own) -%}
-    {%- set tracked = _tracked_columns(data, settings) -%}
-    {%- set values = 'struct(' ~ (_listed(tracked) | replace('\n        ', ' ')) ~ ')' -%}
+    {%- do afterimage._check_whole_table('neighbours_differ', model) -%}
+    {%- set settings = afterimage._tested_settings() -%}
+    {%- set key = afterimage._tested_key('neighbours_differ', key) -%}
+    {%- set own = key + afterimage._history_own_columns() + settings.get('history_metadata', []) + [model.identifier ~ '_id'] -%}
+    {%- set data = afterimage._without(afterimage._raw_columns(model) | map(attribute='name') | list, own) -%}
+    {%- set tracked = afterimage._tracked_columns(data, settings) -%}
+    {%- set values = 'struct(' ~ (afterimage._listed(tracked) | replace('\n        ', ' ')) ~ ')' -%}
 with
 
 versions as (
     select
-        {{ _listed(key) }},
+        {{ afterimage._listed(key) }},
         valid_from_seq,
         valid_to_seq,
         closed_by,
@@ -32,7 +32,7 @@ versions as (
     from {{ model }}
     window by_key as (
         partition by
-            {{ _listed(key, indent=12) }}
+            {{ afterimage._listed(key, indent=12) }}
         order by valid_from_seq
     )
 ),

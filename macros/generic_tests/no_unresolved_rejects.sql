@@ -7,13 +7,13 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- do _check_whole_table('no_unresolved_rejects', model) -%}
+    {%- do afterimage._check_whole_table('no_unresolved_rejects', model) -%}
 select
     reject_reason,
     change_seq,
     change_oper,
     recorded_at,
     raw_record
-from {{ _rejected_relation(model) }}
+from {{ afterimage._rejected_relation(model) }}
 where resolved_at is null
 {% endtest %}

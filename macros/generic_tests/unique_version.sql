@@ -9,18 +9,18 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- set key = _tested_key('unique_version', key) -%}
-    {%- set version_id = _quoted(version_id or _tested_node().alias ~ '_id') -%}
+    {%- set key = afterimage._tested_key('unique_version', key) -%}
+    {%- set version_id = afterimage._quoted(version_id or afterimage._tested_node().alias ~ '_id') -%}
 with
 
 versions as (
     select
         {{ version_id }},
-        {{ _listed(key) }},
+        {{ afterimage._listed(key) }},
         valid_from_seq,
         count(*) over (
             partition by
-                {{ _listed(key, indent=16) }},
+                {{ afterimage._listed(key, indent=16) }},
                 valid_from_seq
         ) as versions_of_key_and_seq,
         count(*) over (partition by {{ version_id }}) as versions_of_id

@@ -8,10 +8,10 @@
 #}
 {% macro _carried_touches(given, touches) -%}
 {%- set key = given.key -%}
-{%- set partition = _listed(key) | replace('\n        ', ' ') -%}
+{%- set partition = afterimage._listed(key) | replace('\n        ', ' ') -%}
 {%- set carried = given.carried -%}
-{%- set upserts = _upserts() -%}
-{%- set follows_moves = _carries_lives(given) -%}
+{%- set upserts = afterimage._upserts() -%}
+{%- set follows_moves = afterimage._carries_lives(given) -%}
 beginnings as (
     select
         *,
@@ -37,10 +37,10 @@ lives as (
 -- an arrival that needs values, and where the row began on the key that it comes from
 arrivals as (
     select
-        {{ _listed(key, 'lives.') }},
+        {{ afterimage._listed(key, 'lives.') }},
         lives.change_seq as _began,
         {%- for name in key %}
-        departures.{{ _quoted(name) }} as _old_{{ loop.index }},
+        departures.{{ afterimage._quoted(name) }} as _old_{{ loop.index }},
         {%- endfor %}
         departures._began as _old_began
     from lives
@@ -48,19 +48,19 @@ arrivals as (
         on
             lives.change_seq = departures.change_seq
             {%- for name in key %}
-            and lives.before.{{ _quoted(name) }} = departures.{{ _quoted(name) }}
+            and lives.before.{{ afterimage._quoted(name) }} = departures.{{ afterimage._quoted(name) }}
             {%- endfor %}
     where
         lives._kind = 'K'
-        and {{ _is_blind_for(carried, 'lives.') }}
+        and {{ afterimage._is_blind_for(carried, 'lives.') }}
 ),
 
 origins as (
     select
-        {{ _listed(key, 'arrivals.') }},
+        {{ afterimage._listed(key, 'arrivals.') }},
         arrivals._began,
         struct(
-            {{ _old_key(key, 'arrivals.') }},
+            {{ afterimage._old_key(key, 'arrivals.') }},
             arrivals._old_began as _began
         ) as _life
     from arrivals
@@ -68,11 +68,11 @@ origins as (
         on
             arrivals._old_began = earlier._began
             {%- for name in key %}
-            and arrivals._old_{{ loop.index }} = earlier.{{ _quoted(name) }}
+            and arrivals._old_{{ loop.index }} = earlier.{{ afterimage._quoted(name) }}
             {%- endfor %}
     union all
     select
-        {{ _listed(key, 'arrivals.') }},
+        {{ afterimage._listed(key, 'arrivals.') }},
         arrivals._began,
         origins._life
     from origins
@@ -80,7 +80,7 @@ origins as (
         on
             origins._began = arrivals._old_began
             {%- for name in key %}
-            and origins.{{ _quoted(name) }} = arrivals._old_{{ loop.index }}
+            and origins.{{ afterimage._quoted(name) }} = arrivals._old_{{ loop.index }}
             {%- endfor %}
 ),
 
@@ -90,14 +90,14 @@ whole_lives as (
         coalesce(
             origins._life,
             struct(
-                {{ _listed(key, 'lives.') | replace('\n        ', '\n                ') }},
+                {{ afterimage._listed(key, 'lives.') | replace('\n        ', '\n                ') }},
                 lives._began as _began
             )
         ) as _life
     from lives
     left join origins
         on
-            {{ _equal(key, 'lives', 'origins', '=', indent=12) }}
+            {{ afterimage._equal(key, 'lives', 'origins', '=', indent=12) }}
             and lives._began = origins._began
 ),
 {%- set touches = 'whole_lives' %}
@@ -105,16 +105,16 @@ whole_lives as (
 
 carried as (
     select
-        * except ({{ _listed(carried) | replace('\n        ', ' ') }}, _begins, _began{{ ', _life' if follows_moves }}),
+        * except ({{ afterimage._listed(carried) | replace('\n        ', ' ') }}, _begins, _began{{ ', _life' if follows_moves }}),
         {%- for name in carried %}
         last_value(
             case
                 when _kind not in {{ upserts }} then null
-                when known_columns is null or array_contains(known_columns, {{ _text(name) }})
-                    then struct({{ _quoted(name) }} as value)
+                when known_columns is null or array_contains(known_columns, {{ afterimage._text(name) }})
+                    then struct({{ afterimage._quoted(name) }} as value)
                 {%- if given.has_moves %}
-                when _kind = 'K' and (before_known_columns is null or array_contains(before_known_columns, {{ _text(name) }}))
-                    then struct(before.{{ _quoted(name) }} as value)
+                when _kind = 'K' and (before_known_columns is null or array_contains(before_known_columns, {{ afterimage._text(name) }}))
+                    then struct(before.{{ afterimage._quoted(name) }} as value)
                 {%- endif %}
             end,
             true
@@ -131,12 +131,12 @@ filled as (
     select
         * except (known_columns),
         {%- for name in carried %}
-        carried_{{ loop.index }}.value as {{ _quoted(name) }},
+        carried_{{ loop.index }}.value as {{ afterimage._quoted(name) }},
         {%- endfor %}
         nullif(
             array_compact(array(
                 {%- for name in carried %}
-                case when carried_{{ loop.index }} is null then {{ _text(name) }} end{{ ',' if not loop.last }}
+                case when carried_{{ loop.index }} is null then {{ afterimage._text(name) }} end{{ ',' if not loop.last }}
                 {%- endfor %}
             )),
             array()
@@ -155,9 +155,9 @@ filled as (
 {# True where neither image of an update knows all of some columns. #}
 {% macro _is_blind_for(columns, prefix='') %}
     {{- return(
-        "size(array_except(array(" ~ _texts(columns) ~ "), array_union("
-        ~ "coalesce(" ~ prefix ~ "known_columns, array(" ~ _texts(columns) ~ ")), "
-        ~ "coalesce(" ~ prefix ~ "before_known_columns, if(" ~ prefix ~ "before is null, array(), array(" ~ _texts(columns) ~ ")))"
+        "size(array_except(array(" ~ afterimage._texts(columns) ~ "), array_union("
+        ~ "coalesce(" ~ prefix ~ "known_columns, array(" ~ afterimage._texts(columns) ~ ")), "
+        ~ "coalesce(" ~ prefix ~ "before_known_columns, if(" ~ prefix ~ "before is null, array(), array(" ~ afterimage._texts(columns) ~ ")))"
         ~ "))) > 0"
     ) -}}
 {% endmacro %}
@@ -167,7 +167,7 @@ filled as (
 {% macro _old_key(key, prefix) %}
     {%- set parts = [] -%}
     {%- for name in key -%}
-        {%- do parts.append(prefix ~ '_old_' ~ loop.index ~ ' as ' ~ _quoted(name)) -%}
+        {%- do parts.append(prefix ~ '_old_' ~ loop.index ~ ' as ' ~ afterimage._quoted(name)) -%}
     {%- endfor -%}
     {{ return(parts | join(',\n            ')) }}
 {% endmacro %}

@@ -6,14 +6,14 @@
     counts. The table of progress, which is written afterwards, could not tell.
 #}
 {% macro _change_activity_batch(target_relation) %}
-    {%- set logs = _change_activity_logs(target_relation) -%}
+    {%- set logs = afterimage._change_activity_logs(target_relation) -%}
     {%- if not logs -%}
         {{ return(none) }}
     {%- endif -%}
     {%- set parts = [] -%}
     {%- for log in logs -%}
-        {%- do parts.append("select 1 from " ~ log.changes ~ " where " ~ _is_uncounted_change(log)) -%}
-        {%- do parts.append("select 1 from " ~ _rejected_relation(log.changes) ~ " where " ~ _is_uncounted_reject(log)) -%}
+        {%- do parts.append("select 1 from " ~ log.changes ~ " where " ~ afterimage._is_uncounted_change(log)) -%}
+        {%- do parts.append("select 1 from " ~ afterimage._rejected_relation(log.changes) ~ " where " ~ afterimage._is_uncounted_reject(log)) -%}
     {%- endfor -%}
     {%- set found = run_query("select count(*) from (" ~ parts | join(' union all ') ~ ") as uncounted").rows[0][0] | int -%}
     {%- if not found -%}
@@ -23,8 +23,8 @@
         'path': 'narrow',
         'why': 'records of new batches only',
         'changes': found,
-        'applied': _change_activity_applied('narrow'),
-        'statement': _change_activity_merge(target_relation, logs),
+        'applied': afterimage._change_activity_applied('narrow'),
+        'statement': afterimage._change_activity_merge(target_relation, logs),
     }) }}
 {% endmacro %}
 
@@ -44,10 +44,10 @@
     ).rows -%}
         {%- do counted.update({row[0]: {'recorded_at': row[1], 'rejects_recorded_at': row[2], 'change_seq': row[3]}}) -%}
     {%- endfor -%}
-    {%- set logs = _all_change_logs() if config.get('counts_all_change_logs') else [] -%}
+    {%- set logs = afterimage._all_change_logs() if config.get('counts_all_change_logs') else [] -%}
     {%- if not config.get('counts_all_change_logs') -%}
         {%- for reference in model.refs -%}
-            {%- do logs.append(_counted_log(modules.re.sub('_changes$', '', reference.name), ref(reference.name))) -%}
+            {%- do logs.append(afterimage._counted_log(modules.re.sub('_changes$', '', reference.name), ref(reference.name))) -%}
         {%- endfor -%}
     {%- endif -%}
     {%- for log in logs -%}
@@ -59,13 +59,13 @@
 
 {# Condition on a log: not counted yet. Rows of a full load are no changes; `in` skips files that hold nothing else. #}
 {% macro _is_uncounted_change(log) %}
-    {{- return("change_oper in ('I', 'U', 'D', 'T') and " ~ _recorded_after(log.counted.recorded_at)) -}}
+    {{- return("change_oper in ('I', 'U', 'D', 'T') and " ~ afterimage._recorded_after(log.counted.recorded_at)) -}}
 {% endmacro %}
 
 
 {# Condition on the rejected records of a log: not counted yet. #}
 {% macro _is_uncounted_reject(log) %}
-    {{- return(_recorded_after(log.counted.rejects_recorded_at)) -}}
+    {{- return(afterimage._recorded_after(log.counted.rejects_recorded_at)) -}}
 {% endmacro %}
 
 
@@ -80,7 +80,7 @@ using (
     with
 
     counted as (
-        {{ _change_activity_rows(logs) | indent(8) }}
+        {{ afterimage._change_activity_rows(logs) | indent(8) }}
     ),
 
     -- another run may have counted the batch since this one looked
@@ -89,8 +89,8 @@ using (
         from {{ target_relation }}
         where
             {%- for log in logs %}
-            {%- set is_newer = _recorded_after(log.counted.recorded_at) if log.counted.recorded_at else 'recorded_at is not null' %}
-            {{ 'or ' if not loop.first }}(table_name = {{ _text(log.table) }} and {{ is_newer }})
+            {%- set is_newer = afterimage._recorded_after(log.counted.recorded_at) if log.counted.recorded_at else 'recorded_at is not null' %}
+            {{ 'or ' if not loop.first }}(table_name = {{ afterimage._text(log.table) }} and {{ is_newer }})
             {%- endfor %}
         having max(recorded_at) is not null
     )

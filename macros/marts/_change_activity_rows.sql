@@ -14,16 +14,16 @@ with
 changes as (
     {%- for log in logs %}
     select
-        {{ _text(log.table) }} as table_name,
+        {{ afterimage._text(log.table) }} as table_name,
         change_seq,
         change_oper,
         date_trunc('hour', coalesce(changed_at, recorded_at)) as activity_hour,
         unix_seconds(recorded_at) - unix_seconds(changed_at) as lag_seconds,
         recorded_at,
-        {{ _is_key_change(_settings_of(log.node).key) }} as is_key_change,
-        cast({{ _text(log.counted.change_seq) if log.counted.change_seq else 'null' }} as string) as counted_seq
+        {{ afterimage._is_key_change(afterimage._settings_of(log.node).key) }} as is_key_change,
+        cast({{ afterimage._text(log.counted.change_seq) if log.counted.change_seq else 'null' }} as string) as counted_seq
     from {{ log.changes }} as changes
-    where {{ _is_uncounted_change(log) }}
+    where {{ afterimage._is_uncounted_change(log) }}
     {%- if not loop.last %}
     union all
     {%- endif %}
@@ -44,11 +44,11 @@ changes as (
 rejects as (
     {%- for log in logs %}
     select
-        {{ _text(log.table) }} as table_name,
+        {{ afterimage._text(log.table) }} as table_name,
         date_trunc('hour', recorded_at) as activity_hour,
         recorded_at
-    from {{ _rejected_relation(log.changes) }}
-    where {{ _is_uncounted_reject(log) }}
+    from {{ afterimage._rejected_relation(log.changes) }}
+    where {{ afterimage._is_uncounted_reject(log) }}
     {%- if not loop.last %}
     union all
     {%- endif %}

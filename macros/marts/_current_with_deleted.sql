@@ -12,8 +12,8 @@
 
 {# Stops when the setting is not the one that the table was built with: its columns would be other ones. #}
 {% macro _check_keep_deleted(target_relation, history, settings) %}
-    {%- set built = 'is_deleted' in _raw_columns(target_relation) | map(attribute='name') | list
-        and 'is_deleted' not in _raw_columns(history) | map(attribute='name') | list -%}
+    {%- set built = 'is_deleted' in afterimage._raw_columns(target_relation) | map(attribute='name') | list
+        and 'is_deleted' not in afterimage._raw_columns(history) | map(attribute='name') | list -%}
     {%- if built != settings.keep_deleted -%}
         {{ exceptions.raise_compiler_error(
             "`current`: " ~ target_relation ~ " was built with `keep_deleted: " ~ built | lower ~ "`, and the setting of its"
@@ -28,10 +28,10 @@
 {% macro _current_rows_with_deleted(history, key, columns) -%}
 with
 
-{{ _last_versions("select *\n    from " ~ history, key) }}
+{{ afterimage._last_versions("select *\n    from " ~ history, key) }}
 
 select
-    {{ _current_values(columns) }}
+    {{ afterimage._current_values(columns) }}
 from last_versions
 where
     _place_from_end = 1
@@ -56,21 +56,21 @@ select *
 select history_rows.*
     from {{ history }} as history_rows
     left semi join touched
-        on {{ _equal(key, 'history_rows', 'touched', '=') }}
+        on {{ afterimage._equal(key, 'history_rows', 'touched', '=') }}
     {%- endif -%}
 {%- endset -%}
 with
 {%- if path != 'narrow' %}
 
 touched as (
-    {{ _keys_that_history_touched(history, key, is_new, target_relation, 'valid_from_seq') | indent }}
+    {{ afterimage._keys_that_history_touched(history, key, is_new, target_relation, 'valid_from_seq') | indent }}
 ),
 {%- endif %}
 
-{{ _last_versions(rows, key) }}
+{{ afterimage._last_versions(rows, key) }}
 
 select
-    {{ _current_values(columns) }},
+    {{ afterimage._current_values(columns) }},
     if(not is_current and closed_by = 'K', 'delete', 'update') as _write_action
 from last_versions
 where _place_from_end = 1
@@ -78,12 +78,12 @@ where _place_from_end = 1
 union all
 select
     {%- for name in columns %}
-    {{ 'kept_rows.' ~ _quoted(name) if name in key else 'null as ' ~ _quoted(name) }},
+    {{ 'kept_rows.' ~ afterimage._quoted(name) if name in key else 'null as ' ~ afterimage._quoted(name) }},
     {%- endfor %}
     'delete' as _write_action
 from {{ target_relation }} as kept_rows
 left anti join {{ history }} as history_rows
-    on {{ _equal(key, 'kept_rows', 'history_rows', '=') }}
+    on {{ afterimage._equal(key, 'kept_rows', 'history_rows', '=') }}
 {%- endif %}
 {%- endmacro %}
 
@@ -99,7 +99,7 @@ last_versions as (
         *,
         row_number() over (
             partition by
-                {{ _listed(key, indent=16) }}
+                {{ afterimage._listed(key, indent=16) }}
             order by valid_from_seq desc
         ) as _place_from_end
     from versions
@@ -112,7 +112,7 @@ last_versions as (
     {%- set expressions = {'is_deleted': 'not is_current as is_deleted', 'deleted_at': 'valid_to as deleted_at'} -%}
     {%- set parts = [] -%}
     {%- for name in columns -%}
-        {%- do parts.append(expressions.get(name, _quoted(name))) -%}
+        {%- do parts.append(expressions.get(name, afterimage._quoted(name))) -%}
     {%- endfor -%}
     {{ return(parts | join(',\n    ')) }}
 {% endmacro %}

@@ -7,8 +7,8 @@
 #}
 {% macro _ended_touches(given, touches) -%}
 {%- set key = given.key -%}
-{%- set partition = _listed(key) | replace('\n        ', ' ') -%}
-{%- set upserts = _upserts() -%}
+{%- set partition = afterimage._listed(key) | replace('\n        ', ' ') -%}
+{%- set upserts = afterimage._upserts() -%}
 -- the first truncate, or load without this key, after a touch and before the next one
 neighbouring_touches as (
     select
@@ -19,8 +19,8 @@ neighbouring_touches as (
         -- the value that a truncate's scope is compared with, as text; NULL when it was never known
         last_value(
             case
-                when _kind in {{ upserts }} and (known_columns is null or array_contains(known_columns, {{ _text(name) }}))
-                    then struct(cast({{ _quoted(name) }} as string) as value)
+                when _kind in {{ upserts }} and (known_columns is null or array_contains(known_columns, {{ afterimage._text(name) }}))
+                    then struct(cast({{ afterimage._quoted(name) }} as string) as value)
             end,
             true
         ) over (
@@ -55,10 +55,10 @@ ends as (
                         )
                         {%- for name in given.scopes %}
                         and (
-                            not coalesce(map_contains_key(_closer.truncate_scope, {{ _text(name) }}), false)
+                            not coalesce(map_contains_key(_closer.truncate_scope, {{ afterimage._text(name) }}), false)
                             or (
                                 neighbouring_touches._scope_{{ loop.index }} is not null
-                                and neighbouring_touches._scope_{{ loop.index }}.value <=> _closer.truncate_scope[{{ _text(name) }}]
+                                and neighbouring_touches._scope_{{ loop.index }}.value <=> _closer.truncate_scope[{{ afterimage._text(name) }}]
                             )
                         )
                         {%- endfor %}
@@ -72,7 +72,7 @@ ends as (
 
 closed_touches as (
     select
-        {{ _listed(key + _without(given.columns, key)) }},
+        {{ afterimage._listed(key + afterimage._without(given.columns, key)) }},
         case when _is_end then if(_closer.change_oper = 'T', 'T', 'R') else _kind end as _kind,
         case when _is_end then 0 else _touch_rank end as _touch_rank,
         case when _is_end then _closer.change_seq else change_seq end as change_seq,
@@ -81,7 +81,7 @@ closed_touches as (
         {%- for name in given.metadata %}
         {{ name }},
         {%- endfor %}
-        {%- for name in _columns_of_some_touches(given) %}
+        {%- for name in afterimage._columns_of_some_touches(given) %}
         {{ name }},
         {%- endfor %}
         known_columns
@@ -100,7 +100,7 @@ _closers as (
         coalesce(
             array_sort(
                 collect_list(struct(change_seq, change_oper, changed_at{{ ', truncate_scope' if given.scopes }}))
-                {{- _by_position() if given.scopes }}
+                {{- afterimage._by_position() if given.scopes }}
             ),
             array()
         ) as _closers,

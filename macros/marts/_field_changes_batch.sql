@@ -4,20 +4,20 @@
     wide path, the keys that it wrote are compared anew, for a late change falsifies old values.
 #}
 {% macro _field_changes_batch(target_relation, changes, history, noted) %}
-    {%- set settings = _settings_of(model) -%}
+    {%- set settings = afterimage._settings_of(model) -%}
     {%- if settings.before_images -%}
-        {{ return(_field_changes_batch_by_images(target_relation, changes, settings, noted)) }}
+        {{ return(afterimage._field_changes_batch_by_images(target_relation, changes, settings, noted)) }}
     {%- endif -%}
-    {{ return(_field_changes_batch_by_versions(target_relation, changes, history, settings, noted)) }}
+    {{ return(afterimage._field_changes_batch_by_versions(target_relation, changes, history, settings, noted)) }}
 {% endmacro %}
 
 
 {% macro _field_changes_batch_by_images(target_relation, changes, settings, noted) %}
-    {%- set applied = noted[_noted_name(target_relation)].recorded_at -%}
-    {%- set is_new = _recorded_after(applied) -%}
-    {%- set answers = _asked({
-        'found': _batch_question(changes, is_new),
-        'published': _newest_batch_question(target_relation, is_new),
+    {%- set applied = noted[afterimage._noted_name(target_relation)].recorded_at -%}
+    {%- set is_new = afterimage._recorded_after(applied) -%}
+    {%- set answers = afterimage._asked({
+        'found': afterimage._batch_question(changes, is_new),
+        'published': afterimage._newest_batch_question(target_relation, is_new),
     }) -%}
     {%- set found = fromjson(answers.found) -%}
     {%- if not found.changes -%}
@@ -25,15 +25,15 @@
     {%- endif -%}
     {#- a run that was killed before it noted its progress has published already; a batch is whole or absent -#}
     {%- set published = answers.published -%}
-    {%- set columns = _data_columns(changes, settings) -%}
+    {%- set columns = afterimage._data_columns(changes, settings) -%}
     {{ return({
         'path': 'narrow',
         'why': 'changes of new batches only',
         'changes': found.changes,
         'applied': {'recorded_at': found.recorded_at, 'change_seq': none, 'changed_at': none, 'path': 'narrow'},
         'after': published or applied,
-        'rows': _field_changes_by_images(
-            changes, settings, columns, _recorded_after(published) if published else is_new
+        'rows': afterimage._field_changes_by_images(
+            changes, settings, columns, afterimage._recorded_after(published) if published else is_new
         ),
     }) }}
 {% endmacro %}
@@ -41,19 +41,19 @@
 
 {% macro _field_changes_batch_by_versions(target_relation, changes, history, settings, noted) %}
     {%- set state = adapter.afterimage.state(target_relation) -%}
-    {%- set applied = noted[_noted_name(target_relation)] -%}
-    {%- set current = noted[_noted_name(history)] -%}
-    {%- set is_new = _recorded_after(applied.recorded_at) -%}
-    {%- set answers = _asked({
-        'found': _batch_question(history, is_new),
-        'published': _newest_batch_question(target_relation, is_new),
+    {%- set applied = noted[afterimage._noted_name(target_relation)] -%}
+    {%- set current = noted[afterimage._noted_name(history)] -%}
+    {%- set is_new = afterimage._recorded_after(applied.recorded_at) -%}
+    {%- set answers = afterimage._asked({
+        'found': afterimage._batch_question(history, is_new),
+        'published': afterimage._newest_batch_question(target_relation, is_new),
     }) -%}
     {%- set written = fromjson(answers.found).changes -%}
-    {%- set publications = noted[_noted_name(history)] -%}
+    {%- set publications = noted[afterimage._noted_name(history)] -%}
     {%- if not written and publications.paths in ([], ['narrow']) -%}
         {{ return(none) }}
     {%- endif -%}
-    {%- set columns = _data_columns(changes, settings) -%}
+    {%- set columns = afterimage._data_columns(changes, settings) -%}
     {%- set why = none -%}
     {%- if not applied.change_seq -%}
         {%- set why = 'what was applied before is not known' if answers.published else 'no change was applied before' -%}
@@ -64,7 +64,7 @@
     {%- endif -%}
     {%- if why -%}
         {%- set batch = {
-            'source': _field_changes_difference(target_relation, history, settings, columns, is_new),
+            'source': afterimage._field_changes_difference(target_relation, history, settings, columns, is_new),
             'identity': settings.key + ['change_seq', 'column_name'],
             'where': '',
             'after': state,
@@ -72,7 +72,7 @@
     {%- else -%}
         {%- set batch = {
             'after': applied.recorded_at,
-            'rows': _field_changes_by_versions(
+            'rows': afterimage._field_changes_by_versions(
                 "select *\n    from " ~ history ~ "\n    where " ~ is_new, settings, columns, applied.change_seq
             ),
         } -%}
@@ -96,31 +96,31 @@
 {% macro _field_changes_difference(target_relation, history, settings, columns, is_new) -%}
 {%- set key = settings.key -%}
 {%- set identity = key + ['change_seq', 'column_name'] -%}
-{%- set values = _without(_field_changes_columns(key), identity + ['recorded_at']) -%}
+{%- set values = afterimage._without(afterimage._field_changes_columns(key), identity + ['recorded_at']) -%}
 {%- set rows = "select history_rows.*\n    from " ~ history ~ " as history_rows\n    left semi join touched"
-    ~ "\n        on " ~ _equal(key, 'history_rows', 'touched', '=') -%}
+    ~ "\n        on " ~ afterimage._equal(key, 'history_rows', 'touched', '=') -%}
 with
 
 touched as (
-    {{ _keys_that_history_touched(history, key, is_new, target_relation, 'change_seq') | indent }}
+    {{ afterimage._keys_that_history_touched(history, key, is_new, target_relation, 'change_seq') | indent }}
 ),
 
 rebuilt as (
-    {{ _field_changes_by_versions(rows, settings, columns) | indent }}
+    {{ afterimage._field_changes_by_versions(rows, settings, columns) | indent }}
 ),
 
 stored as (
     select stored_rows.*
     from {{ target_relation }} as stored_rows
     left semi join touched
-        on {{ _equal(key, 'stored_rows', 'touched', '=') }}
+        on {{ afterimage._equal(key, 'stored_rows', 'touched', '=') }}
 )
 
 select
     {%- for name in identity %}
-    coalesce(rebuilt.{{ _quoted(name) }}, stored.{{ _quoted(name) }}) as {{ _quoted(name) }},
+    coalesce(rebuilt.{{ afterimage._quoted(name) }}, stored.{{ afterimage._quoted(name) }}) as {{ afterimage._quoted(name) }},
     {%- endfor %}
-    {{ _listed(values + ['recorded_at'], 'rebuilt.', indent=4) }},
+    {{ afterimage._listed(values + ['recorded_at'], 'rebuilt.', indent=4) }},
     case
         when rebuilt.change_seq is null then 'delete'
         when stored.change_seq is null then 'insert'
@@ -128,13 +128,13 @@ select
     end as _write_action
 from rebuilt
 full outer join stored
-    on {{ _equal(identity, 'rebuilt', 'stored', '=') }}
+    on {{ afterimage._equal(identity, 'rebuilt', 'stored', '=') }}
 where
     rebuilt.change_seq is null
     or stored.change_seq is null
     or not (
-        struct({{ _listed(values, 'rebuilt.') | replace('\n        ', ' ') }})
-        <=> struct({{ _listed(values, 'stored.') | replace('\n        ', ' ') }})
+        struct({{ afterimage._listed(values, 'rebuilt.') | replace('\n        ', ' ') }})
+        <=> struct({{ afterimage._listed(values, 'stored.') | replace('\n        ', ' ') }})
     )
 {%- endmacro %}
 
@@ -145,15 +145,15 @@ where
 #}
 {% macro _keys_that_history_touched(history, key, is_new, mart, place) -%}
 {%- set gap = '\n    ' if key | length > 1 else ' ' -%}
-select{{ gap }}{{ _listed(key, indent=4) }}
+select{{ gap }}{{ afterimage._listed(key, indent=4) }}
 from {{ history }}
 where {{ is_new }}
 union
 -- of a version that history has taken back
-select{{ gap }}{{ _listed(key, 'told.', indent=4) }}
+select{{ gap }}{{ afterimage._listed(key, 'told.', indent=4) }}
 from {{ mart }} as told
 left anti join {{ history }} as history_rows
     on
-        {{ _equal(key, 'told', 'history_rows', '=', indent=8) }}
+        {{ afterimage._equal(key, 'told', 'history_rows', '=', indent=8) }}
         and told.{{ place }} = history_rows.valid_from_seq
 {%- endmacro %}

@@ -8,38 +8,38 @@
 #}
 {% macro _history_batch(target_relation, changes, noted) %}
     {%- set after = adapter.afterimage.state(target_relation) -%}
-    {%- set table = _history_table(changes) -%}
-    {%- set applied = noted[_noted_name(target_relation)] -%}
-    {%- set is_new = _recorded_after(applied.recorded_at) -%}
-    {%- set answers = _asked({
-        'found': _history_look_question(table, is_new),
-        'published': _newest_batch_question(target_relation, is_new),
-        'unknown': _open_unknown_columns_question(target_relation),
+    {%- set table = afterimage._history_table(changes) -%}
+    {%- set applied = noted[afterimage._noted_name(target_relation)] -%}
+    {%- set is_new = afterimage._recorded_after(applied.recorded_at) -%}
+    {%- set answers = afterimage._asked({
+        'found': afterimage._history_look_question(table, is_new),
+        'published': afterimage._newest_batch_question(target_relation, is_new),
+        'unknown': afterimage._open_unknown_columns_question(target_relation),
     }) -%}
     {#- more than the progress row says where a run was killed before it wrote one -#}
     {%- do applied.update({'is_known': answers.published is none}) -%}
-    {%- set found = _history_found(table, answers.found) -%}
+    {%- set found = afterimage._history_found(table, answers.found) -%}
     {%- if not found.changes -%}
         {{ return(none) }}
     {%- endif -%}
-    {%- do table.update({'changes': _recorded_up_to(changes, found.recorded_at)}) -%}
-    {%- set decision = _history_path(target_relation, table, applied, found, is_new) -%}
+    {%- do table.update({'changes': afterimage._recorded_up_to(changes, found.recorded_at)}) -%}
+    {%- set decision = afterimage._history_path(target_relation, table, applied, found, is_new) -%}
     {%- if decision.path == 'narrow' -%}
-        {%- set given = _history_given_by(table, found, none, fromjson(answers.unknown or '[]')) -%}
+        {%- set given = afterimage._history_given_by(table, found, none, fromjson(answers.unknown or '[]')) -%}
         {%- do given.update({
             'where': is_new,
-            'affected_keys': none if found.truncates else _history_batch_keys(table, is_new, found),
-            'seeds': _history_open_rows(target_relation, table, found),
+            'affected_keys': none if found.truncates else afterimage._history_batch_keys(table, is_new, found),
+            'seeds': afterimage._history_open_rows(target_relation, table, found),
         }) -%}
-        {%- set source = _history_narrow_source(given, table, found) -%}
+        {%- set source = afterimage._history_narrow_source(given, table, found) -%}
         {#- the open version of a key, and it has but one: closed rows are not read -#}
         {%- set identity, where = table.settings.key, 'target.is_current' -%}
     {%- else -%}
-        {%- set given = _history_replay(target_relation, table, found, decision, is_new) -%}
-        {%- set source = _history_wide_source(target_relation, given, table, found) -%}
+        {%- set given = afterimage._history_replay(target_relation, table, found, decision, is_new) -%}
+        {%- set source = afterimage._history_wide_source(target_relation, given, table, found) -%}
         {#- what had ended before is not read -#}
         {%- set identity = [model.alias ~ '_id'] -%}
-        {%- set where = _standing_since(_text(given.from_seq), 'target') if given.from_seq else '' -%}
+        {%- set where = afterimage._standing_since(afterimage._text(given.from_seq), 'target') if given.from_seq else '' -%}
     {%- endif -%}
     {{ return({
         'path': decision.path,
@@ -71,30 +71,30 @@
 
 {# How much of what is in the changes that a condition selects. #}
 {% macro _history_look(table, where) %}
-    {{ return(_history_found(table, _asked({'found': _history_look_question(table, where)}).found)) }}
+    {{ return(afterimage._history_found(table, afterimage._asked({'found': afterimage._history_look_question(table, where)}).found)) }}
 {% endmacro %}
 
 
 {# The same as a question, for `_asked`. #}
 {% macro _history_look_question(table, where) -%}
-{%- set is_move = _is_key_change(table.settings.key) -%}
+{%- set is_move = afterimage._is_key_change(table.settings.key) -%}
 select
     to_json(
         struct(
             count(*) as changes,
             cast(max(recorded_at) as string) as recorded_at,
             min(change_seq) as first_seq,
-            max({{ _of_changes_and_loads('change_seq') }}) as change_seq,
+            max({{ afterimage._of_changes_and_loads('change_seq') }}) as change_seq,
             {#- a time that is not known is the one before it, so it may be any (R10) #}
             cast(
-                min(if(change_oper <> 'L', coalesce(changed_at, {{ _beginning_of_time() }}), null)) as string
+                min(if(change_oper <> 'L', coalesce(changed_at, {{ afterimage._beginning_of_time() }}), null)) as string
             ) as first_changed_at,
-            cast(max({{ _of_changes_and_loads('changed_at') }}) as string) as changed_at,
+            cast(max({{ afterimage._of_changes_and_loads('changed_at') }}) as string) as changed_at,
             count_if(change_oper = 'T') as truncates,
             count_if(load_rows is not null) as loads,
             min(if(load_rows is not null, change_seq, null)) as load_seq,
             count_if({{ is_move }}) as moves,
-            count_if({{ is_move }} and {{ _is_blind_for(table.columns) }}) as blind_moves,
+            count_if({{ is_move }} and {{ afterimage._is_blind_for(table.columns) }}) as blind_moves,
             array_distinct(flatten(collect_set(map_keys(truncate_scope)))) as scopes,
             collect_set(known_columns) as known,
             collect_set(before_known_columns) as before_known
@@ -112,7 +112,7 @@ where {{ where }}
     {%- set has_ends = found.truncates > 0 or found.loads > 1 or (found.loads == 1 and found.first_seq < found.load_seq) -%}
     {%- do found.update({
         'has_ends': has_ends,
-        'scopes': _truncate_scopes(table, found.scopes or []),
+        'scopes': afterimage._truncate_scopes(table, found.scopes or []),
         'known': found.known + found.before_known,
     }) -%}
     {{ return(found) }}
@@ -145,11 +145,11 @@ where {{ where }}
         {%- set why = 'the batch has late changes' -%}
     {%- elif applied.changed_at and found.first_changed_at and found.first_changed_at < applied.changed_at -%}
         {%- set why = 'clocks ran back' -%}
-    {%- elif var('force_wide_path') -%}
+    {%- elif afterimage._var('force_wide_path') -%}
         {%- set why = 'force_wide_path is set' -%}
-    {%- elif table.settings.base and _history_rewinds(target_relation, table, found, is_new) -%}
+    {%- elif table.settings.base and afterimage._history_rewinds(target_relation, table, found, is_new) -%}
         {%- set why = 'a change shows that the base table was ahead of the load' -%}
-    {%- elif found.moves and _history_continues(target_relation, table, is_new) -%}
+    {%- elif found.moves and afterimage._history_continues(target_relation, table, is_new) -%}
         {%- set why = 'a transaction that moves rows between keys began in an earlier batch' -%}
     {%- endif -%}
     {%- if why is none -%}
@@ -171,15 +171,15 @@ where is_current and unknown_columns is not null
 
 {# Arguments of `_versions` for the whole log, as far as it needs them: steps for what the log does not hold are left out. #}
 {% macro _history_given_by_log(table, unknown=[]) %}
-    {%- set found = _history_look(table, 'true') -%}
+    {%- set found = afterimage._history_look(table, 'true') -%}
     {%- set base = table.settings.base if found.loads else none -%}
-    {{ return(_history_given_by(table, found, base, table.columns if _has_blind_rewind(table) else unknown)) }}
+    {{ return(afterimage._history_given_by(table, found, base, table.columns if afterimage._has_blind_rewind(table) else unknown)) }}
 {% endmacro %}
 
 
 {# The same for what a look at changes has found; `unknown` are columns that versions among the seeds do not know. #}
 {% macro _history_given_by(table, found, base, unknown) %}
-    {%- set given = _history_given(table, _unknown_columns(table, found.known, unknown)) -%}
+    {%- set given = afterimage._history_given(table, afterimage._unknown_columns(table, found.known, unknown)) -%}
     {%- do given.update({
         'base': base,
         'has_ends': found.has_ends,
@@ -196,7 +196,7 @@ where is_current and unknown_columns is not null
 {% macro _unknown_columns(table, known_lists, others) %}
     {%- set unknown = others | list -%}
     {%- for known in known_lists -%}
-        {%- do unknown.extend(_without(table.columns, known)) -%}
+        {%- do unknown.extend(afterimage._without(table.columns, known)) -%}
     {%- endfor -%}
     {%- set carried = [] -%}
     {%- for name in table.columns if name in unknown and name not in table.settings.key -%}
@@ -223,7 +223,7 @@ where is_current and unknown_columns is not null
             ) as loads
             where change_oper not in ('L', 'T')
             group by
-                {{ _listed(table.settings.key, indent=16) }},
+                {{ afterimage._listed(table.settings.key, indent=16) }},
                 -- of each load
                 size(filter(_loads, _load -> _load <= change_seq))
         ) as first_changes
@@ -236,9 +236,9 @@ where is_current and unknown_columns is not null
 
 {# Distinct keys that the batch names, old ones included. #}
 {% macro _history_batch_keys(table, is_new, found) -%}
-select distinct{{ '\n        ' if table.settings.key | length > 1 else ' ' }}{{ _listed(table.settings.key) }}
+select distinct{{ '\n        ' if table.settings.key | length > 1 else ' ' }}{{ afterimage._listed(table.settings.key) }}
     from (
-        {{ _history_sides(table, is_new, found.moves) | indent(8) }}
+        {{ afterimage._history_sides(table, is_new, found.moves) | indent(8) }}
     ) as sides
 {%- endmacro %}
 
@@ -253,7 +253,7 @@ select *
 select opened.*
     from {{ target_relation }} as opened
     left semi join affected_keys
-        on {{ _equal(table.settings.key, 'opened', 'affected_keys', '=') }}
+        on {{ afterimage._equal(table.settings.key, 'opened', 'affected_keys', '=') }}
     where opened.is_current
     {%- endif -%}
 {%- endmacro %}
@@ -261,11 +261,11 @@ select opened.*
 
 {# Rows to write on the narrow path: new versions, and open ones that are closed or updated in place. #}
 {% macro _history_narrow_source(given, table, found) -%}
-{{ _versions(given) }}
+{{ afterimage._versions(given) }}
 
 select
     _version_id as {{ model.alias }}_id,
-    {{ _listed(_history_columns(table)[1:] | reject('equalto', 'recorded_at') | list, indent=4) }},
+    {{ afterimage._listed(afterimage._history_columns(table)[1:] | reject('equalto', 'recorded_at') | list, indent=4) }},
     timestamp '{{ found.recorded_at }}' as recorded_at,
     if(_is_seed, 'update', 'insert') as _write_action
 from versions
@@ -276,8 +276,8 @@ where not _is_seed or valid_to_seq is not null or _is_updated_in_place
 {# Rows to write on the wide path: the difference between the rebuilt versions and the stored ones. #}
 {% macro _history_wide_source(target_relation, given, table, found) -%}
 {%- set id = model.alias ~ '_id' -%}
-{%- set values = _history_columns(table)[1:] | reject('equalto', 'recorded_at') | list -%}
-{{ _versions(given) }},
+{%- set values = afterimage._history_columns(table)[1:] | reject('equalto', 'recorded_at') | list -%}
+{{ afterimage._versions(given) }},
 
 stored as (
     {%- if given.stored %}
@@ -287,7 +287,7 @@ stored as (
     select stored_rows.*
     from {{ target_relation }} as stored_rows
     left semi join affected_keys
-        on {{ _equal(table.settings.key, 'stored_rows', 'affected_keys', '=', indent=12) }}
+        on {{ afterimage._equal(table.settings.key, 'stored_rows', 'affected_keys', '=', indent=12) }}
     {%- else %}
     select *
     from {{ target_relation }}
@@ -298,14 +298,14 @@ compared_versions as (
     select
         coalesce(versions._version_id, stored.{{ id }}) as {{ id }},
         {%- for name in values %}
-        versions.{{ _quoted(name) }},
+        versions.{{ afterimage._quoted(name) }},
         {%- endfor %}
         case
             when versions._version_id is null then 'delete'
             when stored.{{ id }} is null then 'insert'
             else 'update'
         end as _write_action,
-        struct({{ _listed(values, 'stored.') | replace('\n        ', ' ') }}) as _stored
+        struct({{ afterimage._listed(values, 'stored.') | replace('\n        ', ' ') }}) as _stored
     from versions
     full outer join stored
         on versions._version_id = stored.{{ id }}
@@ -313,11 +313,11 @@ compared_versions as (
 
 select
     {{ id }},
-    {{ _listed(values, indent=4) }},
+    {{ afterimage._listed(values, indent=4) }},
     timestamp '{{ found.recorded_at }}' as recorded_at,
     _write_action
 from compared_versions
 where
     _write_action <> 'update'
-    or not (struct({{ _listed(values) | replace('\n        ', ' ') }}) <=> _stored)
+    or not (struct({{ afterimage._listed(values) | replace('\n        ', ' ') }}) <=> _stored)
 {%- endmacro %}

@@ -10,12 +10,12 @@
     - no version stood, and one that had ended bears a later time, which the new ones must not fall behind (R10)
 #}
 {% macro _history_replay(target_relation, table, found, decision, is_new) %}
-    {%- set may_replay = decision.path == 'wide' and not var('force_wide_path') -%}
-    {%- set later = _history_look(table, _since(found.first_seq)) if may_replay else none -%}
+    {%- set may_replay = decision.path == 'wide' and not afterimage._var('force_wide_path') -%}
+    {%- set later = afterimage._history_look(table, afterimage._since(found.first_seq)) if may_replay else none -%}
     {%- if may_replay and not later.loads -%}
-        {%- set given = _history_given_by(table, later, none, []) -%}
+        {%- set given = afterimage._history_given_by(table, later, none, []) -%}
         {#- worked out once: what is looked at here is what the batch is built from, and joins it several times -#}
-        {%- set keys = adapter.afterimage.checkpoint(_history_replayed_keys(target_relation, table, found, later, given, is_new)) -%}
+        {%- set keys = adapter.afterimage.checkpoint(afterimage._history_replayed_keys(target_relation, table, found, later, given, is_new)) -%}
         {%- do decision.update({'kept': [keys]}) -%}
         {%- set look = run_query(
             "select count_if(_from_seq is null), count(*), to_json(array_distinct(flatten(collect_set(_unknown_columns)))) from "
@@ -25,35 +25,35 @@
         {%- set unknown = fromjson(look[2] or '[]') -%}
         {%- if from_seq -%}
             {%- do decision.update({'why': decision.why ~ '; read from change_seq ' ~ from_seq ~ ' on'}) -%}
-            {%- set given = _history_given_by(table, later, none, unknown) -%}
+            {%- set given = afterimage._history_given_by(table, later, none, unknown) -%}
         {%- else -%}
             {%- do decision.update({'why': decision.why ~ '; ' ~ look[0] ~ ' of ' ~ look[1] ~ ' keys from the beginning of the log'}) -%}
-            {%- set given = _history_given_by_log(table, unknown) -%}
+            {%- set given = afterimage._history_given_by_log(table, unknown) -%}
         {%- endif -%}
         {#- 250,000 keys are about 25 MB -#}
         {%- do given.update({
-            'where': _since(from_seq) if from_seq else none,
+            'where': afterimage._since(from_seq) if from_seq else none,
             'affected_keys': 'select * from ' ~ keys,
             'has_few_keys': look[1] | int <= 250000,
             'replays': true,
             'from_seq': from_seq,
         }) -%}
     {%- else -%}
-        {%- set given = _history_given_by_log(table, []) -%}
+        {%- set given = afterimage._history_given_by_log(table, []) -%}
         {%- if decision.path == 'wide' -%}
-            {%- do given.update({'affected_keys': _history_batch_keys(table, is_new, found)}) -%}
+            {%- do given.update({'affected_keys': afterimage._history_batch_keys(table, is_new, found)}) -%}
             {%- do decision.update({'why': decision.why ~ '; from the beginning of the log'}) -%}
         {%- endif -%}
     {%- endif -%}
-    {%- if decision.path == 'wide' and _carries_lives(given) -%}
+    {%- if decision.path == 'wide' and afterimage._carries_lives(given) -%}
         {%- do decision.update({'path': 'all', 'why': decision.why ~ ', and key changes carry values from key to key'}) -%}
-        {{ return(_history_given_by_log(table, [])) }}
+        {{ return(afterimage._history_given_by_log(table, [])) }}
     {%- endif -%}
     {%- if given.replays -%}
         {#- read once, with all its columns: what stood is among what may change -#}
-        {%- set stored = adapter.afterimage.checkpoint(_history_stored_versions(target_relation, table, given)) -%}
+        {%- set stored = adapter.afterimage.checkpoint(afterimage._history_stored_versions(target_relation, table, given)) -%}
         {%- do decision.kept.append(stored) -%}
-        {%- do given.update({'stored': stored, 'seeds': _history_standing_versions(stored)}) -%}
+        {%- do given.update({'stored': stored, 'seeds': afterimage._history_standing_versions(stored)}) -%}
     {%- endif -%}
     {{ return(given) }}
 {% endmacro %}
@@ -81,24 +81,24 @@
 {# A select of the batch's keys with `_from_seq`, NULL for the beginning of the log, and the unknown columns of what stood. #}
 {% macro _history_replayed_keys(target_relation, table, found, later, given, is_new) -%}
 {%- set key = table.settings.key -%}
-{%- set keys = _listed(key) | replace('\n        ', ' ') -%}
+{%- set keys = afterimage._listed(key) | replace('\n        ', ' ') -%}
 {%- set is_side_new = is_new | replace('recorded_at', 'later_sides.recorded_at') -%}
-{%- set has_untracked = given.carried or _without(table.columns, key + table.tracked) -%}
+{%- set has_untracked = given.carried or afterimage._without(table.columns, key + table.tracked) -%}
 with
 
 first_changes as (
     select
-        {{ _listed(key) }},
+        {{ afterimage._listed(key) }},
         min(change_seq) as first_seq
     from (
-        {{ _history_sides(table, is_new, found.moves) | indent(8) }}
+        {{ afterimage._history_sides(table, is_new, found.moves) | indent(8) }}
     ) as sides
     group by {{ keys }}
 ),
 
 standing as (
     select
-        {{ _listed(key, 'first_changes.') }},
+        {{ afterimage._listed(key, 'first_changes.') }},
         versions.valid_from,
         versions.valid_to_seq,
         versions.transaction_id,
@@ -106,22 +106,22 @@ standing as (
     from first_changes
     inner join {{ target_relation }} as versions
         on
-            {{ _equal(key, 'first_changes', 'versions', '=', indent=12) }}
-            and {{ _stands_at('first_changes.first_seq', 'versions') | indent(8) }}
-    where {{ _standing_since(_text(found.first_seq), 'versions') }}
+            {{ afterimage._equal(key, 'first_changes', 'versions', '=', indent=12) }}
+            and {{ afterimage._stands_at('first_changes.first_seq', 'versions') | indent(8) }}
+    where {{ afterimage._standing_since(afterimage._text(found.first_seq), 'versions') }}
 ),
 
 later_sides as (
-    {{ _history_sides(table, _since(found.first_seq), later.moves) | indent }}
+    {{ afterimage._history_sides(table, afterimage._since(found.first_seq), later.moves) | indent }}
 ),
 
 replays as (
     select
-        {{ _listed(key, 'first_changes.') }},
+        {{ afterimage._listed(key, 'first_changes.') }},
         first_changes.first_seq,
         any_value(standing.valid_from is not null) as is_standing,
         any_value(standing.unknown_columns) as unknown_columns,
-        min(coalesce(later_sides.changed_at, {{ _beginning_of_time() }})) as earliest,
+        min(coalesce(later_sides.changed_at, {{ afterimage._beginning_of_time() }})) as earliest,
         coalesce(
             bool_or(
                 {{ 'true' if has_untracked else 'standing.unknown_columns is not null' }}
@@ -135,8 +135,8 @@ replays as (
         {%- if later.moves %}
         coalesce(
             bool_or(
-                {{ _is_of_transaction('later_sides', 'standing') }}
-                or {{ _is_of_any_transaction('later_sides') }}
+                {{ afterimage._is_of_transaction('later_sides', 'standing') }}
+                or {{ afterimage._is_of_any_transaction('later_sides') }}
             ),
             false
         )
@@ -152,19 +152,19 @@ replays as (
     from first_changes
     inner join later_sides
         on
-            {{ _equal(key, 'first_changes', 'later_sides', '=', indent=12) }}
+            {{ afterimage._equal(key, 'first_changes', 'later_sides', '=', indent=12) }}
             and first_changes.first_seq <= later_sides.change_seq
     left join standing
-        on {{ _equal(key, 'first_changes', 'standing', '=') }}
-    group by {{ _listed(key, 'first_changes.') | replace('\n        ', ' ') }}, first_changes.first_seq
+        on {{ afterimage._equal(key, 'first_changes', 'standing', '=') }}
+    group by {{ afterimage._listed(key, 'first_changes.') | replace('\n        ', ' ') }}, first_changes.first_seq
 ),
 
 overtaken as (
-    select distinct{{ '\n        ' if key | length > 1 else ' ' }}{{ _listed(key, 'versions.') }}
+    select distinct{{ '\n        ' if key | length > 1 else ' ' }}{{ afterimage._listed(key, 'versions.') }}
     from {{ target_relation }} as versions
     inner join replays
         on
-            {{ _equal(key, 'versions', 'replays', '=', indent=12) }}
+            {{ afterimage._equal(key, 'versions', 'replays', '=', indent=12) }}
             and versions.valid_to_seq < replays.first_seq
             and versions.valid_to > replays.earliest
     where
@@ -176,22 +176,22 @@ overtaken as (
 recent_versions as (
     select *
     from {{ target_relation }} as versions
-    where {{ _standing_since(_text(found.first_seq), 'versions') }}
+    where {{ afterimage._standing_since(afterimage._text(found.first_seq), 'versions') }}
 ),
 
 rewinding as (
-    {{ _history_rewinding_keys(table, found, is_new, 'recent_versions') | indent }}
+    {{ afterimage._history_rewinding_keys(table, found, is_new, 'recent_versions') | indent }}
 )
 {%- endif %}
 
 select
-    {{ _listed(key, 'replays.', indent=4) }},
+    {{ afterimage._listed(key, 'replays.', indent=4) }},
     if(
         replays.is_updated_since
         or replays.is_in_transaction
-        or overtaken.{{ _quoted(key[0]) }} is not null
+        or overtaken.{{ afterimage._quoted(key[0]) }} is not null
         {%- if table.settings.base %}
-        or rewinding.{{ _quoted(key[0]) }} is not null
+        or rewinding.{{ afterimage._quoted(key[0]) }} is not null
         or replays.is_inserted_later
         {%- endif %},
         null,
@@ -200,26 +200,26 @@ select
     replays.unknown_columns as _unknown_columns
 from replays
 left join overtaken
-    on {{ _equal(key, 'replays', 'overtaken', '=') }}
+    on {{ afterimage._equal(key, 'replays', 'overtaken', '=') }}
 {%- if table.settings.base %}
 left join rewinding
-    on {{ _equal(key, 'replays', 'rewinding', '=') }}
+    on {{ afterimage._equal(key, 'replays', 'rewinding', '=') }}
 {%- endif %}
 {%- endmacro %}
 
 
 {# The stored versions of the keys as far as they may change, with `_from_seq` of their key. #}
 {% macro _history_stored_versions(target_relation, table, given) -%}
-select{{ _few_keys_hint(given) }}
+select{{ afterimage._few_keys_hint(given) }}
     stored_versions.*,
     affected_keys._from_seq
 from {{ target_relation }} as stored_versions
 inner join ({{ given.affected_keys }}) as affected_keys
-    on {{ _equal(table.settings.key, 'stored_versions', 'affected_keys', '=') }}
+    on {{ afterimage._equal(table.settings.key, 'stored_versions', 'affected_keys', '=') }}
 where
-    (affected_keys._from_seq is null or {{ _standing_since('affected_keys._from_seq', 'stored_versions') }})
+    (affected_keys._from_seq is null or {{ afterimage._standing_since('affected_keys._from_seq', 'stored_versions') }})
     {%- if given.from_seq %}
-    and {{ _standing_since(_text(given.from_seq), 'stored_versions') }}
+    and {{ afterimage._standing_since(afterimage._text(given.from_seq), 'stored_versions') }}
     {%- endif %}
 {%- endmacro %}
 
@@ -228,5 +228,5 @@ where
 {% macro _history_standing_versions(stored) -%}
 select *
     from {{ stored }}
-    where {{ _stands_at('_from_seq', stored) | replace('\n    ', ' ') }}
+    where {{ afterimage._stands_at('_from_seq', stored) | replace('\n    ', ' ') }}
 {%- endmacro %}

@@ -4,12 +4,12 @@
 #}
 {% macro _history_rewinding_keys(table, found, is_new, versions) -%}
 {%- set key = table.settings.key -%}
-{%- set partition = _listed(key) | replace('\n        ', ' ') -%}
+{%- set partition = afterimage._listed(key) | replace('\n        ', ' ') -%}
 {%- set is_live = table.settings.base.kind == 'live' -%}
 with
 
 sides as (
-    {{ _history_sides(table, is_new) | indent }}
+    {{ afterimage._history_sides(table, is_new) | indent }}
 ),
 
 numbered as (
@@ -20,12 +20,12 @@ numbered as (
     from sides
 )
 
-select{{ '\n    ' if key | length > 1 else ' ' }}{{ _listed(key, 'touched.', indent=4) }}
+select{{ '\n    ' if key | length > 1 else ' ' }}{{ afterimage._listed(key, 'touched.', indent=4) }}
 from numbered as touched
 left join {{ versions }} as opened
     on
-        {{ _equal(key, 'touched', 'opened', '=', indent=8) }}
-        and {{ _stands_at('touched.change_seq', 'opened') | indent }}
+        {{ afterimage._equal(key, 'touched', 'opened', '=', indent=8) }}
+        and {{ afterimage._stands_at('touched.change_seq', 'opened') | indent }}
 where
     touched.touch_number = 1
     {%- if found.truncates %}
@@ -50,14 +50,14 @@ where
         )
         or opened.opened_by = 'L' and touched._kind in ('U', 'X', 'D') and (
             touched._kind = 'U' and touched.before is null
-            {%- for name in _without(table.columns, key) %}
+            {%- for name in afterimage._without(table.columns, key) %}
             or touched.before is not null and (
                 touched.before_known_columns is null
-                or array_contains(touched.before_known_columns, {{ _text(name) }})
+                or array_contains(touched.before_known_columns, {{ afterimage._text(name) }})
             )
             and (
-                not (touched.before.{{ _quoted(name) }} <=> opened.{{ _quoted(name) }})
-                or coalesce(array_contains(opened.unknown_columns, {{ _text(name) }}), false)
+                not (touched.before.{{ afterimage._quoted(name) }} <=> opened.{{ afterimage._quoted(name) }})
+                or coalesce(array_contains(opened.unknown_columns, {{ afterimage._text(name) }}), false)
             )
             {%- endfor %}
         )
@@ -72,6 +72,6 @@ where
 {% macro _history_rewinds(target_relation, table, found, is_new) %}
     {%- set versions = "(select * from " ~ target_relation ~ " where is_current)" -%}
     {{ return(run_query(
-        "select 1 from (" ~ _history_rewinding_keys(table, found, is_new, versions) ~ ") as rewinding_keys limit 1"
+        "select 1 from (" ~ afterimage._history_rewinding_keys(table, found, is_new, versions) ~ ") as rewinding_keys limit 1"
     ).rows | length > 0) }}
 {% endmacro %}

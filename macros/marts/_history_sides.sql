@@ -6,7 +6,7 @@
 {%- set kinds = "case when _is_move then array('X', 'K') else array(change_oper) end" if has_moves else "array(change_oper)" -%}
 select
     {%- for name in table.settings.key %}
-    {%- set column = _quoted(name) %}
+    {%- set column = afterimage._quoted(name) %}
     {{ "case when _kind = 'X' then before." ~ column ~ " else " ~ column ~ " end as " ~ column if has_moves else column }},
     {%- endfor %}
     _kind,
@@ -20,7 +20,7 @@ from (
     select{{ ' *' if not has_moves }}
         {%- if has_moves %}
         *,
-        {{ _is_key_change(table.settings.key) }} as _is_move
+        {{ afterimage._is_key_change(table.settings.key) }} as _is_move
         {%- endif %}
     from {{ table.changes | indent }}
     where {{ where }} and change_oper not in ('T', 'L')
@@ -57,11 +57,11 @@ from (
     {%- set statement -%}
         select 1
         from (
-            {{ _history_sides(table, is_new) }}
+            {{ afterimage._history_sides(table, is_new) }}
         ) as sides
         left join {{ target_relation }} as opened
-            on {{ _equal(table.settings.key, 'sides', 'opened', '=') }} and opened.is_current
-        where {{ _is_of_transaction('sides', 'opened') }} or {{ _is_of_any_transaction('sides') }}
+            on {{ afterimage._equal(table.settings.key, 'sides', 'opened', '=') }} and opened.is_current
+        where {{ afterimage._is_of_transaction('sides', 'opened') }} or {{ afterimage._is_of_any_transaction('sides') }}
         limit 1
     {%- endset -%}
     {{ return(run_query(statement).rows | length > 0) }}

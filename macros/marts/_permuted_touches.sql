@@ -8,13 +8,13 @@
 #}
 {% macro _permuted_touches(given, touches) -%}
 {%- set key = given.key -%}
-{%- set partition = _listed(key) | replace('\n        ', ' ') -%}
-{%- set upserts = _upserts() -%}
+{%- set partition = afterimage._listed(key) | replace('\n        ', ' ') -%}
+{%- set upserts = afterimage._upserts() -%}
 {%- set is_displaced = "touch._kind = 'X' and size(state.displaced) > 0 and state.move_group <=> touch._move_group" -%}
 move_touches as (
     select
         {{ touches }}.*,
-        {{ _move_group() }} as _move_group
+        {{ afterimage._move_group() }} as _move_group
     from {{ touches }}
 ),
 
@@ -25,7 +25,7 @@ permutations as (
         case
             when
                 _kind = 'X'
-                {%- if not _carries_lives(given) %}
+                {%- if not afterimage._carries_lives(given) %}
                 and count_if(_kind = 'K') over (partition by {{ partition }}) > 0
                 {%- endif %}
                 then collect_list(struct(change_seq, _touch_rank, _kind, _move_group)) over (
@@ -93,11 +93,11 @@ left_touches as (
         ) as _departure
     from permutations
 ),
-{%- if _carries_lives(given) %}
+{%- if afterimage._carries_lives(given) %}
 
 departures as (
     select
-        {{ _listed(key) }},
+        {{ afterimage._listed(key) }},
         change_seq,
         _departure.began as _began
     from left_touches

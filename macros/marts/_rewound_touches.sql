@@ -16,23 +16,23 @@
 {%- set key = given.key -%}
 {%- set carried = given.carried -%}
 {%- set is_live = given.base.kind == 'live' -%}
-{%- set values = _without(given.columns, key) -%}
-{%- set partition = _listed(key) | replace('\n        ', ' ') -%}
+{%- set values = afterimage._without(given.columns, key) -%}
+{%- set partition = afterimage._listed(key) | replace('\n        ', ' ') -%}
 {%- set has_displaced = is_live and given.has_moves -%}
 {%- if has_displaced -%}
-{%- set image = _listed(values) | replace('\n        ', ' ') if values else 'true' -%}
+{%- set image = afterimage._listed(values) | replace('\n        ', ' ') if values else 'true' -%}
 {%- set same_row -%}
 {%- if not values %}true{% endif -%}
 {%- for name in values -%}
 {%- if name in carried -%}
 (
                 {%- for known in ['_row.known_columns', 'before_known_columns'] %}
-                ({{ known }} is not null and not array_contains({{ known }}, {{ _text(name) }}))
+                ({{ known }} is not null and not array_contains({{ known }}, {{ afterimage._text(name) }}))
                 or
-                {%- endfor %} _row.{{ _quoted(name) }} <=> before.{{ _quoted(name) }}
+                {%- endfor %} _row.{{ afterimage._quoted(name) }} <=> before.{{ afterimage._quoted(name) }}
             )
 {%- else -%}
-_row.{{ _quoted(name) }} <=> before.{{ _quoted(name) }}
+_row.{{ afterimage._quoted(name) }} <=> before.{{ afterimage._quoted(name) }}
 {%- endif -%}
 {{ '\n            and ' if not loop.last }}
 {%- endfor -%}
@@ -41,7 +41,7 @@ _row.{{ _quoted(name) }} <=> before.{{ _quoted(name) }}
 dated_touches as (
     select
         {{ touches }}.*,
-        {{ _move_group(touches ~ '.') }} as _move_group,
+        {{ afterimage._move_group(touches ~ '.') }} as _move_group,
         size(filter(_closers._loads, _load -> _load.change_seq <= {{ touches }}.change_seq))
         + size(filter(_closers._truncates, _truncate -> _truncate <= {{ touches }}.change_seq)) as _era
     from {{ touches }}
@@ -151,7 +151,7 @@ neighbours as (
         {%- if has_displaced %}
         lead({{ touches }}._move_group) over by_key as _next_move_group,
         first_value({{ touches }}._displaced, true) over (
-            partition by {{ _listed(key, touches ~ '.') | replace('\n        ', ' ') }}
+            partition by {{ afterimage._listed(key, touches ~ '.') | replace('\n        ', ' ') }}
             order by {{ touches }}.change_seq, {{ touches }}._touch_rank
             rows between 1 following and unbounded following
         ) as _next_displaced,
@@ -165,7 +165,7 @@ neighbours as (
     from {{ touches }}
     cross join _closers
     window by_key as (
-        partition by {{ _listed(key, touches ~ '.') | replace('\n        ', ' ') }}
+        partition by {{ afterimage._listed(key, touches ~ '.') | replace('\n        ', ' ') }}
         order by {{ touches }}.change_seq, {{ touches }}._touch_rank
     )
 ),
@@ -191,10 +191,10 @@ first_changes as (
                     {%- endif %}
                     {%- for name in given.scopes %}
                     and (
-                        not coalesce(map_contains_key(_closer.truncate_scope, {{ _text(name) }}), false)
+                        not coalesce(map_contains_key(_closer.truncate_scope, {{ afterimage._text(name) }}), false)
                         or (
-                            (known_columns is null or array_contains(known_columns, {{ _text(name) }}))
-                            and cast({{ _quoted(name) }} as string) <=> _closer.truncate_scope[{{ _text(name) }}]
+                            (known_columns is null or array_contains(known_columns, {{ afterimage._text(name) }}))
+                            and cast({{ afterimage._quoted(name) }} as string) <=> _closer.truncate_scope[{{ afterimage._text(name) }}]
                         )
                     )
                     {%- endfor %}
@@ -216,7 +216,7 @@ first_changes as (
             when _kind in ('U', 'X', 'D') and before is not null
                 then struct(before as before, before_known_columns as before_known_columns)
             when _kind = 'U'
-                then struct(before as before, array({{ _texts(key) }}) as before_known_columns)
+                then struct(before as before, array({{ afterimage._texts(key) }}) as before_known_columns)
             {%- if has_displaced %}
             when _kind = 'K' and _next_displaced._move_group <=> _move_group
                 then struct(
@@ -259,37 +259,37 @@ sides as (
 rewound as (
     {%- if is_live %}
     select
-        {{ _listed(key) }},
+        {{ afterimage._listed(key) }},
         {%- for name in values %}
         case
-            when _is_lost then _lost_row.before.{{ _quoted(name) }}
+            when _is_lost then _lost_row.before.{{ afterimage._quoted(name) }}
             when
                 _at_load is not null
                 {%- if name in carried %}
                 {#- what the before image does not know is taken from the base row (decision 7) #}
                 and (
                     _at_load.before_known_columns is null
-                    or array_contains(_at_load.before_known_columns, {{ _text(name) }})
+                    or array_contains(_at_load.before_known_columns, {{ afterimage._text(name) }})
                 )
                 {%- endif %}
-                then _at_load.before.{{ _quoted(name) }}
-            else {{ _quoted(name) }}
-        end as {{ _quoted(name) }},
+                then _at_load.before.{{ afterimage._quoted(name) }}
+            else {{ afterimage._quoted(name) }}
+        end as {{ afterimage._quoted(name) }},
         {%- endfor %}
         _side as _kind,
         if(_side = 'L', 1, _touch_rank) as _touch_rank,
         if(_is_lost, _load.change_seq, change_seq) as change_seq,
-        if(_is_lost, coalesce(_load.changed_at, {{ _beginning_of_time() }}), changed_at) as changed_at,
+        if(_is_lost, coalesce(_load.changed_at, {{ afterimage._beginning_of_time() }}), changed_at) as changed_at,
         if(_is_lost, null, transaction_id) as transaction_id,
         {%- for name in given.metadata %}
         if(_is_lost, null, {{ name }}) as {{ name }},
         {%- endfor %}
-        {%- for name in _columns_of_some_touches(given) %}
+        {%- for name in afterimage._columns_of_some_touches(given) %}
         {{ name }},
         {%- endfor %}
         case
             when _is_lost then _lost_row.before_known_columns
-            when _is_blind then array({{ _texts(key) }})
+            when _is_blind then array({{ afterimage._texts(key) }})
             when _at_load.before_known_columns is not null
                 then array_union(known_columns, _at_load.before_known_columns)
             when _at_load is not null then null
@@ -298,7 +298,7 @@ rewound as (
     from sides
     {%- else %}
     select
-        {{ _listed(key + values) }},
+        {{ afterimage._listed(key + values) }},
         _kind,
         _touch_rank,
         change_seq,
@@ -307,7 +307,7 @@ rewound as (
         {%- for name in given.metadata %}
         {{ name }},
         {%- endfor %}
-        {%- for name in _columns_of_some_touches(given) %}
+        {%- for name in afterimage._columns_of_some_touches(given) %}
         {{ name }},
         {%- endfor %}
         known_columns

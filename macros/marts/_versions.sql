@@ -34,17 +34,17 @@
 {%- set columns = given.columns -%}
 {%- set tracked = given.tracked -%}
 {%- set carried = given.carried -%}
-{%- set values = _without(columns, key) -%}
+{%- set values = afterimage._without(columns, key) -%}
 {%- set untracked = [] -%}
 {%- for name in values if name not in tracked or name in carried -%}
     {%- do untracked.append(name) -%}
 {%- endfor -%}
-{%- set partition = _listed(key) | replace('\n        ', ' ') -%}
-{%- set upserts = _upserts() -%}
-{%- set beginning = _beginning_of_time() -%}
+{%- set partition = afterimage._listed(key) | replace('\n        ', ' ') -%}
+{%- set upserts = afterimage._upserts() -%}
+{%- set beginning = afterimage._beginning_of_time() -%}
 {%- set state = 'struct(_row as _row' ~ (', unknown_columns as unknown_columns' if carried else '') ~ ')' -%}
-{%- set keeps_before = _keeps_before(given) -%}
-with{{ ' recursive' if _carries_lives(given) }}
+{%- set keeps_before = afterimage._keeps_before(given) -%}
+with{{ ' recursive' if afterimage._carries_lives(given) }}
 
 {% if given.affected_keys -%}
 affected_keys as (
@@ -70,7 +70,7 @@ changes as (
 moves as (
     select
         *,
-        {{ _is_key_change(key) }} as _is_move
+        {{ afterimage._is_key_change(key) }} as _is_move
     from changes
     where change_oper <> 'T' and load_rows is null
 ),
@@ -78,10 +78,10 @@ moves as (
 touches as (
     select
         {%- for name in key %}
-        case when _kind = 'X' then before.{{ _quoted(name) }} else {{ _quoted(name) }} end as {{ _quoted(name) }},
+        case when _kind = 'X' then before.{{ afterimage._quoted(name) }} else {{ afterimage._quoted(name) }} end as {{ afterimage._quoted(name) }},
         {%- endfor %}
-        {%- for name in _without(columns, key) %}
-        {{ _quoted(name) }},
+        {%- for name in afterimage._without(columns, key) %}
+        {{ afterimage._quoted(name) }},
         {%- endfor %}
         _kind,
         case _kind when 'L' then 1 when 'I' then 2 when 'D' then 4 else 3 end as _touch_rank,
@@ -110,7 +110,7 @@ touches as (
     {%- if given.seeds %}
     union all
     select
-        {{ _listed(key + _without(columns, key)) }},
+        {{ afterimage._listed(key + afterimage._without(columns, key)) }},
         'S' as _kind,
         0 as _touch_rank,
         valid_from_seq as change_seq,
@@ -129,7 +129,7 @@ touches as (
         struct(opened_by as opened_by, changed_columns as changed_columns) as _stood,
         case
             when unknown_columns is not null
-                then array_except(array({{ _texts(columns) }}), unknown_columns)
+                then array_except(array({{ afterimage._texts(columns) }}), unknown_columns)
         end as known_columns
     from seeds
     {%- endif %}
@@ -138,11 +138,11 @@ touches as (
 {%- if given.affected_keys and (given.replays or not given.seeds) %}
 
 affected_touches as (
-    select{{ _few_keys_hint(given) }} touches.*
+    select{{ afterimage._few_keys_hint(given) }} touches.*
     from touches
     left semi join affected_keys
         on
-            {{ _equal(key, 'touches', 'affected_keys', '=', indent=12) }}
+            {{ afterimage._equal(key, 'touches', 'affected_keys', '=', indent=12) }}
             {%- if given.replays %}
             and (
                 touches._kind = 'S'
@@ -155,33 +155,33 @@ affected_touches as (
 {%- endif %}
 {%- if given.base or given.has_ends %}
 
-{{ _closers(given) }}
+{{ afterimage._closers(given) }}
 {%- endif %}
 {%- if given.base %}
 
-{{ _rewound_touches(given, touches) }}
+{{ afterimage._rewound_touches(given, touches) }}
 {%- set touches = 'rewound' %}
 {%- endif %}
 {%- if given.has_ends %}
 
-{{ _ended_touches(given, touches) }}
+{{ afterimage._ended_touches(given, touches) }}
 {%- set touches = 'closed_touches' %}
 {%- endif %}
 {%- if given.has_moves %}
 
-{{ _permuted_touches(given, touches) }}
+{{ afterimage._permuted_touches(given, touches) }}
 {%- set touches = 'kept_touches' %}
 {%- endif %}
 {%- if carried %}
 
-{{ _carried_touches(given, touches) }}
+{{ afterimage._carried_touches(given, touches) }}
 {%- set touches = 'filled' %}
 {%- endif %}
 
 -- from here on the values go along as one: many columns would make each step below as long as the table is wide
 packed as (
     select
-        {{ _listed(key) }},
+        {{ afterimage._listed(key) }},
         _kind,
         _touch_rank,
         change_seq,
@@ -196,7 +196,7 @@ packed as (
         {%- if carried %}
         unknown_columns,
         {%- endif %}
-        struct({{ _listed(values) | replace('\n        ', ' ') if values else 'true' }}) as _row
+        struct({{ afterimage._listed(values) | replace('\n        ', ' ') if values else 'true' }}) as _row
     from {{ touches }}
 ),
 
@@ -240,7 +240,7 @@ boundaries as (
             not coalesce(_was_open, false)
             or _kind = 'K'
             {%- if untracked %}
-            or {{ _differs_somewhere(tracked, carried) }}
+            or {{ afterimage._differs_somewhere(tracked, carried) }}
             {%- else %}
             or not (_previous <=> _row)
             {%- endif %}
@@ -303,8 +303,8 @@ intervals as (
 
 versions as (
     select
-        {{ _history_id(key) }} as _version_id,
-        {{ _listed(key) }},
+        {{ afterimage._history_id(key) }} as _version_id,
+        {{ afterimage._listed(key) }},
         _boundary_at as valid_from,
         valid_to,
         change_seq as valid_from_seq,
@@ -328,8 +328,8 @@ versions as (
                 {%- if tracked %}
                 then array_compact(array(
                     {%- for name in tracked %}
-                    {%- set old, new = '_previous.' ~ _quoted(name), '_row.' ~ _quoted(name) %}
-                    case when not ({{ old }} <=> {{ new }}) then {{ _text(name) }} end{{ ',' if not loop.last }}
+                    {%- set old, new = '_previous.' ~ afterimage._quoted(name), '_row.' ~ afterimage._quoted(name) %}
+                    case when not ({{ old }} <=> {{ new }}) then {{ afterimage._text(name) }} end{{ ',' if not loop.last }}
                     {%- endfor %}
                 ))
                 {%- else %}
@@ -338,7 +338,7 @@ versions as (
         end as changed_columns,
         {{ '_latest.unknown_columns' if carried else 'cast(null as array<string>) as unknown_columns' }},
         {%- for name in values %}
-        {{ '_latest.' if name in untracked }}_row.{{ _quoted(name) }},
+        {{ '_latest.' if name in untracked }}_row.{{ afterimage._quoted(name) }},
         {%- endfor %}
         {%- if given.seeds %}
         {{ 'if(_latest <=> ' ~ state ~ ', false, true)' if untracked else 'false' }} as _is_updated_in_place,
@@ -375,7 +375,7 @@ versions as (
 {% macro _columns_of_some_touches(given) %}
     {{ return(
         (['_from_seq'] if given.replays else [])
-        + (['before', 'before_known_columns'] if _keeps_before(given) else [])
+        + (['before', 'before_known_columns'] if afterimage._keeps_before(given) else [])
         + (['_stood'] if given.seeds else [])
     ) }}
 {% endmacro %}
@@ -383,7 +383,7 @@ versions as (
 
 {# valid_from of a load whose time is not known (R8). #}
 {% macro _beginning_of_time() %}
-    {{- return("timestamp '" ~ var('beginning_of_time') ~ "'") -}}
+    {{- return("timestamp '" ~ afterimage._var('beginning_of_time') ~ "'") -}}
 {% endmacro %}
 
 
@@ -401,7 +401,7 @@ versions as (
 {% macro _texts(names) %}
     {%- set parts = [] -%}
     {%- for name in names -%}
-        {%- do parts.append(_text(name)) -%}
+        {%- do parts.append(afterimage._text(name)) -%}
     {%- endfor -%}
     {{ return(parts | join(', ')) }}
 {% endmacro %}
@@ -411,9 +411,9 @@ versions as (
 {% macro _differs_somewhere(tracked, carried) %}
     {%- set parts = ['false'] -%}
     {%- for name in tracked -%}
-        {%- set differs = "not (_previous." ~ _quoted(name) ~ " <=> _row." ~ _quoted(name) ~ ")" -%}
+        {%- set differs = "not (_previous." ~ afterimage._quoted(name) ~ " <=> _row." ~ afterimage._quoted(name) ~ ")" -%}
         {%- if name in carried -%}
-            {%- set differs = differs ~ " and not coalesce(array_contains(_previous_unknown_columns, " ~ _text(name) ~ "), false)" -%}
+            {%- set differs = differs ~ " and not coalesce(array_contains(_previous_unknown_columns, " ~ afterimage._text(name) ~ "), false)" -%}
         {%- endif -%}
         {%- do parts.append(differs) -%}
     {%- endfor -%}
@@ -425,7 +425,7 @@ versions as (
 {% macro _history_id(key) %}
     {%- set parts = [] -%}
     {%- for name in key -%}
-        {%- set text = 'cast(' ~ _quoted(name) ~ ' as string)' -%}
+        {%- set text = 'cast(' ~ afterimage._quoted(name) ~ ' as string)' -%}
         {%- do parts.append("length(" ~ text ~ "), ':', " ~ text) -%}
     {%- endfor -%}
     {{ return("md5(concat(" ~ parts | join(', ') ~ ", ':', change_seq))") }}

@@ -17,14 +17,14 @@
     {%- endif -%}
     {#- a var is what YAML makes of it: a date, or a number of 35 digits -#}
     {%- set at = at | string | trim -%}
-    {%- set settings = _settings_of_relation(relation) -%}
+    {%- set settings = afterimage._settings_of_relation(relation) -%}
     {%- set kind = adapter.afterimage.moment_kind(at, settings.system) -%}
     {%- if kind == 'change_seq' -%}
-        {{ return(_valid_at(relation, 'valid_from_seq', 'valid_to_seq', _text(at))) }}
+        {{ return(afterimage._valid_at(relation, 'valid_from_seq', 'valid_to_seq', afterimage._text(at))) }}
     {%- elif kind == 'timestamp' -%}
-        {{ return(_valid_at(relation, 'valid_from', 'valid_to', "timestamp " ~ _text(at))) }}
+        {{ return(afterimage._valid_at(relation, 'valid_from', 'valid_to', "timestamp " ~ afterimage._text(at))) }}
     {%- elif '(' in at or "'" in at -%}
-        {{ return(_valid_at(relation, 'valid_from', 'valid_to', "cast(" ~ at ~ " as timestamp)")) }}
+        {{ return(afterimage._valid_at(relation, 'valid_from', 'valid_to', "cast(" ~ at ~ " as timestamp)")) }}
     {%- endif -%}
     {{ exceptions.raise_compiler_error(
         "`as_of` of " ~ relation ~ ": `at` is '" ~ at ~ "'. Allowed: a UTC timestamp such as '2026-03-02 12:00:00'; a"

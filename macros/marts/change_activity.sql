@@ -21,18 +21,18 @@
     {%- set logs = [] -%}
     {%- for table in tables or [] -%}
         {%- set changes = ref(table ~ '_changes') -%}
-        {%- do logs.append(_counted_log(table, changes)) if execute -%}
+        {%- do logs.append(afterimage._counted_log(table, changes)) if execute -%}
     {%- endfor -%}
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {{ return(_change_activity_rows(logs if tables is not none else _all_change_logs())) }}
+    {{ return(afterimage._change_activity_rows(logs if tables is not none else afterimage._all_change_logs())) }}
 {% endmacro %}
 
 
 {# A change log of which nothing is counted yet: {table, changes, node, counted}. #}
 {% macro _counted_log(table, changes, node=none) %}
-    {{ return({'table': table, 'changes': changes, 'node': node or _log_of(table), 'counted': {}}) }}
+    {{ return({'table': table, 'changes': changes, 'node': node or afterimage._log_of(table), 'counted': {}}) }}
 {% endmacro %}
 
 
@@ -41,9 +41,9 @@
     {%- set logs = [] -%}
     {%- for node in graph.nodes.values() | sort(attribute='name')
         if node.resource_type == 'model' and node.config.materialized == 'change_log' -%}
-        {%- set changes = load_relation(_relation_of(node)) -%}
+        {%- set changes = load_relation(afterimage._relation_of(node)) -%}
         {%- if changes is not none -%}
-            {%- do logs.append(_counted_log(modules.re.sub('_changes$', '', node.name), changes, node)) -%}
+            {%- do logs.append(afterimage._counted_log(modules.re.sub('_changes$', '', node.name), changes, node)) -%}
         {%- endif -%}
     {%- endfor -%}
     {{ return(logs) }}

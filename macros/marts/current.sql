@@ -10,19 +10,19 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- set settings = _settings_of(model) -%}
-    {{ return(_current_rows(history, settings, _current_columns(history, settings))) }}
+    {%- set settings = afterimage._settings_of(model) -%}
+    {{ return(afterimage._current_rows(history, settings, afterimage._current_columns(history, settings))) }}
 {% endmacro %}
 
 
 {# The whole table, from its history. #}
 {% macro _current_rows(history, settings, columns) %}
     {%- if settings.keep_deleted -%}
-        {{ return(_current_rows_with_deleted(history, settings.key, columns)) }}
+        {{ return(afterimage._current_rows_with_deleted(history, settings.key, columns)) }}
     {%- endif -%}
     {%- set statement -%}
 select
-    {{ _listed(columns, indent=4) }}
+    {{ afterimage._listed(columns, indent=4) }}
 from {{ history }}
 where is_current
     {%- endset -%}
@@ -32,25 +32,25 @@ where is_current
 
 {# Columns of a current table, from those of its history. #}
 {% macro _current_columns(history, settings) %}
-    {%- set left_out = settings.key + [history.identifier ~ '_id'] + _history_own_columns() + settings.get('history_metadata', []) -%}
-    {%- set data = _without(_raw_columns(history) | map(attribute='name') | list, left_out) -%}
+    {%- set left_out = settings.key + [history.identifier ~ '_id'] + afterimage._history_own_columns() + settings.get('history_metadata', []) -%}
+    {%- set data = afterimage._without(afterimage._raw_columns(history) | map(attribute='name') | list, left_out) -%}
     {%- if not data -%}
-        {%- set data = _without(_data_columns(history, settings) | map(attribute='name') | list, left_out) -%}
+        {%- set data = afterimage._without(afterimage._data_columns(history, settings) | map(attribute='name') | list, left_out) -%}
     {%- endif -%}
-    {%- for name in settings.key + data if name | lower in _deletion_columns(settings) -%}
+    {%- for name in settings.key + data if name | lower in afterimage._deletion_columns(settings) -%}
         {{ exceptions.raise_compiler_error(
             "`current`: the source table of " ~ model.name ~ " has a column `" ~ name ~ "`, a name that `keep_deleted: true`"
             ~ " adds. Fix: leave the setting out, or rename the column in a view over the raw table, and declare that view"
             ~ " as the source."
         ) }}
     {%- endfor -%}
-    {{ return(settings.key + _current_own_columns(settings) + data) }}
+    {{ return(settings.key + afterimage._current_own_columns(settings) + data) }}
 {% endmacro %}
 
 
 {# Columns of a current table besides the data, from history. #}
 {% macro _current_own_columns(settings) %}
-    {{ return(['valid_from', 'valid_from_seq'] + _deletion_columns(settings) + ['transaction_id', 'recorded_at']) }}
+    {{ return(['valid_from', 'valid_from_seq'] + afterimage._deletion_columns(settings) + ['transaction_id', 'recorded_at']) }}
 {% endmacro %}
 
 
@@ -63,15 +63,15 @@ where is_current
 #}
 {% macro _current_batch(target_relation, history, noted) %}
     {%- set after = adapter.afterimage.state(target_relation) -%}
-    {%- set settings = _settings_of(model) -%}
-    {%- set is_new = _recorded_after(noted[_noted_name(target_relation)].recorded_at) -%}
-    {%- set found = fromjson(_asked({'found': _batch_question(history, is_new)}).found) -%}
-    {%- set publications = noted[_noted_name(history)] -%}
+    {%- set settings = afterimage._settings_of(model) -%}
+    {%- set is_new = afterimage._recorded_after(noted[afterimage._noted_name(target_relation)].recorded_at) -%}
+    {%- set found = fromjson(afterimage._asked({'found': afterimage._batch_question(history, is_new)}).found) -%}
+    {%- set publications = noted[afterimage._noted_name(history)] -%}
     {%- if not found.changes and publications.paths in ([], ['narrow']) -%}
         {{ return(none) }}
     {%- endif -%}
     {%- set key = settings.key -%}
-    {%- set columns = _current_columns(history, settings) -%}
+    {%- set columns = afterimage._current_columns(history, settings) -%}
     {%- set path, why = 'narrow', 'keys of the batch only' -%}
     {%- if publications.paths != ['narrow'] -%}
         {%- set path, why = 'wide', 'history did not take its narrow path' -%}
@@ -79,9 +79,9 @@ where is_current
         {%- set path, why = 'wide', 'history has rows that it has not noted yet, another run is at work or was cut off' -%}
     {%- endif -%}
     {%- if settings.keep_deleted -%}
-        {%- set source = _current_source_with_deleted(history, target_relation, key, columns, is_new, path) -%}
+        {%- set source = afterimage._current_source_with_deleted(history, target_relation, key, columns, is_new, path) -%}
     {%- else -%}
-        {%- set source = _current_source(history, target_relation, key, columns, is_new, path) -%}
+        {%- set source = afterimage._current_source(history, target_relation, key, columns, is_new, path) -%}
     {%- endif -%}
     {{ return({
         'path': path,
@@ -113,7 +113,7 @@ touched as (
 
 opened as (
     select
-        {{ _listed(columns) }},
+        {{ afterimage._listed(columns) }},
         'update' as _write_action
     from touched
     where is_current
@@ -122,11 +122,11 @@ opened as (
 -- may have been closed
 candidates as (
     {%- if path == 'narrow' %}
-    select distinct{{ '\n        ' if key | length > 1 else ' ' }}{{ _listed(key) }}
+    select distinct{{ '\n        ' if key | length > 1 else ' ' }}{{ afterimage._listed(key) }}
     from touched
     where not is_current
     {%- else %}
-    select{{ '\n        ' if key | length > 1 else ' ' }}{{ _listed(key) }}
+    select{{ '\n        ' if key | length > 1 else ' ' }}{{ afterimage._listed(key) }}
     from {{ target_relation }}
     {%- endif %}
 ),
@@ -148,10 +148,10 @@ from opened
 union all
 select
     {%- for name in columns %}
-    {{ 'candidates.' ~ _quoted(name) if name in key else 'null as ' ~ _quoted(name) }},
+    {{ 'candidates.' ~ afterimage._quoted(name) if name in key else 'null as ' ~ afterimage._quoted(name) }},
     {%- endfor %}
     'delete' as _write_action
 from candidates
 left anti join still_open
-    on {{ _equal(key, 'candidates', 'still_open', '=') }}
+    on {{ afterimage._equal(key, 'candidates', 'still_open', '=') }}
 {%- endmacro %}

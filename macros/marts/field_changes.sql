@@ -13,24 +13,24 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- set settings = _settings_of(model) -%}
-    {%- set columns = _data_columns(changes, settings) -%}
+    {%- set settings = afterimage._settings_of(model) -%}
+    {%- set columns = afterimage._data_columns(changes, settings) -%}
     {%- if settings.before_images -%}
-        {{ return(_field_changes_by_images(changes, settings, columns)) }}
+        {{ return(afterimage._field_changes_by_images(changes, settings, columns)) }}
     {%- elif history is none -%}
         {{ exceptions.raise_compiler_error(
             "`field_changes`: " ~ model.name ~ " stands on a table with `before_images: false`, so old values must come from"
             ~ " history. Write field_changes(ref('...'), history=ref('<table>_history'))."
         ) }}
     {%- endif -%}
-    {{ return(_field_changes_by_versions("select * from " ~ history, settings, columns)) }}
+    {{ return(afterimage._field_changes_by_versions("select * from " ~ history, settings, columns)) }}
 {% endmacro %}
 
 
 {# From before images: compares `before` with the image after, where both are known. `is_new`: condition on the log. #}
 {% macro _field_changes_by_images(changes, settings, columns, is_new=none) -%}
 {%- set key = settings.key -%}
-{%- set with_others = var('field_changes_of_inserts_and_deletes') -%}
+{%- set with_others = afterimage._var('field_changes_of_inserts_and_deletes') -%}
 with
 
 changes as (
@@ -45,13 +45,13 @@ changes as (
 
 compared as (
     select
-        {{ _listed(key) }}{{ ',' if key }}
+        {{ afterimage._listed(key) }}{{ ',' if key }}
         {%- if key %}
         case
-            when {{ _is_key_change(key) }}
+            when {{ afterimage._is_key_change(key) }}
                 then struct(
                     {%- for name in key %}
-                    before.{{ _quoted(name) }} as {{ _quoted(name) }}{{ ',' if not loop.last }}
+                    before.{{ afterimage._quoted(name) }} as {{ afterimage._quoted(name) }}{{ ',' if not loop.last }}
                     {%- endfor %}
                 )
         end as previous_key,
@@ -65,21 +65,21 @@ compared as (
             filter(
                 array(
                     {%- for column in columns %}
-                    {%- set name = _quoted(column.name) %}
-                    {%- set old_value = _as_text('before.' ~ name, column.data_type) %}
-                    {%- set new_value = _as_text(name, column.data_type) %}
+                    {%- set name = afterimage._quoted(column.name) %}
+                    {%- set old_value = afterimage._as_text('before.' ~ name, column.data_type) %}
+                    {%- set new_value = afterimage._as_text(name, column.data_type) %}
                     struct(
-                        {{ _text(column.name) }} as column_name,
+                        {{ afterimage._text(column.name) }} as column_name,
                         {%- if with_others %}
                         case when change_oper = 'D' then {{ new_value }} else {{ old_value }} end as old_value,
                         case when change_oper <> 'D' then {{ new_value }} end as new_value,
                         (
                             change_oper = 'U'
                             and not (before.{{ name }} <=> {{ name }})
-                            and (known_columns is null or array_contains(known_columns, {{ _text(column.name) }}))
+                            and (known_columns is null or array_contains(known_columns, {{ afterimage._text(column.name) }}))
                             and (
                                 before_known_columns is null
-                                or array_contains(before_known_columns, {{ _text(column.name) }})
+                                or array_contains(before_known_columns, {{ afterimage._text(column.name) }})
                             )
                         )
                         or (change_oper in ('I', 'D') and {{ name }} is not null) as is_changed
@@ -87,10 +87,10 @@ compared as (
                         {{ old_value }} as old_value,
                         {{ new_value }} as new_value,
                         not (before.{{ name }} <=> {{ name }})
-                        and (known_columns is null or array_contains(known_columns, {{ _text(column.name) }}))
+                        and (known_columns is null or array_contains(known_columns, {{ afterimage._text(column.name) }}))
                         and (
                             before_known_columns is null
-                            or array_contains(before_known_columns, {{ _text(column.name) }})
+                            or array_contains(before_known_columns, {{ afterimage._text(column.name) }})
                         ) as is_changed
                         {%- endif %}
                     ){{ ',' if not loop.last }}
@@ -103,7 +103,7 @@ compared as (
 )
 
 select
-    {{ _listed(_field_changes_columns(key), indent=4) | replace('derived_from', "'before_image' as derived_from") }}
+    {{ afterimage._listed(afterimage._field_changes_columns(key), indent=4) | replace('derived_from', "'before_image' as derived_from") }}
 from compared
 {%- endmacro %}
 
@@ -130,17 +130,17 @@ opened as (
         opened_by = 'U'
         and size(changed_columns) > 0
         {%- if after_seq %}
-        and valid_from_seq > {{ _text(after_seq) }}
+        and valid_from_seq > {{ afterimage._text(after_seq) }}
         {%- endif %}
 ),
 
 compared as (
     select
-        {{ _listed(key, 'opened.') }},
+        {{ afterimage._listed(key, 'opened.') }},
         -- without before images a key change cannot be seen
         if(
             false,
-            struct({{ _listed(key, 'opened.') | replace('\n        ', ' ') }}),
+            struct({{ afterimage._listed(key, 'opened.') | replace('\n        ', ' ') }}),
             null
         ) as previous_key,
         opened.valid_from_seq as change_seq,
@@ -153,11 +153,11 @@ compared as (
                 {%- if columns | length > key | length %}
                 array(
                     {%- for column in columns if column.name not in key %}
-                    {%- set name = _quoted(column.name) %}
+                    {%- set name = afterimage._quoted(column.name) %}
                     struct(
-                        {{ _text(column.name) }} as column_name,
-                        {{ _as_text('closed.' ~ name, column.data_type) }} as old_value,
-                        {{ _as_text('opened.' ~ name, column.data_type) }} as new_value
+                        {{ afterimage._text(column.name) }} as column_name,
+                        {{ afterimage._as_text('closed.' ~ name, column.data_type) }} as old_value,
+                        {{ afterimage._as_text('opened.' ~ name, column.data_type) }} as new_value
                     ){{ ',' if not loop.last }}
                     {%- endfor %}
                 ),
@@ -172,12 +172,12 @@ compared as (
     from opened
     inner join versions as closed
         on
-            {{ _equal(key, 'opened', 'closed', '=', indent=12) }}
+            {{ afterimage._equal(key, 'opened', 'closed', '=', indent=12) }}
             and opened.valid_from_seq = closed.valid_to_seq
 )
 
 select
-    {{ _listed(_field_changes_columns(key), indent=4) | replace('derived_from', "'previous_version' as derived_from") }}
+    {{ afterimage._listed(afterimage._field_changes_columns(key), indent=4) | replace('derived_from', "'previous_version' as derived_from") }}
 from compared
 {%- endmacro %}
 

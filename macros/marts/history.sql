@@ -14,30 +14,30 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- set table = _history_table(changes) -%}
-    {%- set given = _history_given(table, _carried_by_settings(table)) -%}
-    {{ return(_history_from_log(given, table)) }}
+    {%- set table = afterimage._history_table(changes) -%}
+    {%- set given = afterimage._history_given(table, afterimage._carried_by_settings(table)) -%}
+    {{ return(afterimage._history_from_log(given, table)) }}
 {% endmacro %}
 
 
 {# What the history step needs to know of a table: its log, as a relation and as it stands after FROM, settings, columns. #}
 {% macro _history_table(changes) %}
-    {%- set settings = _settings_of(model) -%}
+    {%- set settings = afterimage._settings_of(model) -%}
     {%- if not settings.key -%}
         {{ exceptions.raise_compiler_error(
             "`history`: the source table of " ~ model.name ~ " declares no `key`. History needs one; without a key a table"
             ~ " has a change log and field changes only. Add `key: [...]` to its `meta.afterimage`."
         ) }}
     {%- endif -%}
-    {%- set columns = _data_columns(changes, settings) -%}
+    {%- set columns = afterimage._data_columns(changes, settings) -%}
     {%- set names = columns | map(attribute='name') | list -%}
-    {%- for name in names if name | lower in _history_own_columns() + [model.alias ~ "_id"] -%}
+    {%- for name in names if name | lower in afterimage._history_own_columns() + [model.alias ~ "_id"] -%}
         {{ exceptions.raise_compiler_error(
             "`history`: the source table of " ~ model.name ~ " has a column `" ~ name ~ "`, which is a name that history adds."
             ~ " Rename the column in a view over the raw table, and declare that view as the source."
         ) }}
     {%- endfor -%}
-    {%- set logged = _raw_columns(changes) | map(attribute='name') | list -%}
+    {%- set logged = afterimage._raw_columns(changes) | map(attribute='name') | list -%}
     {%- for name in settings.get('history_metadata', []) if logged and name not in logged -%}
         {{ exceptions.raise_compiler_error(
             "`history`: `history_metadata` of source table " ~ settings.source_table ~ " names `" ~ name ~ "`, and its change log "
@@ -50,7 +50,7 @@
         'changes': changes ~ ' as changes',
         'settings': settings,
         'columns': names,
-        'tracked': _tracked_columns(names, settings),
+        'tracked': afterimage._tracked_columns(names, settings),
     }) }}
 {% endmacro %}
 
@@ -104,16 +104,16 @@
 {# The columns of a history table, in order; what every reader filters by stands first. #}
 {% macro _history_columns(table) %}
     {{ return(
-        [model.alias ~ '_id'] + table.settings.key + _history_own_columns()
-        + table.settings.get('history_metadata', []) + _without(table.columns, table.settings.key)
+        [model.alias ~ '_id'] + table.settings.key + afterimage._history_own_columns()
+        + table.settings.get('history_metadata', []) + afterimage._without(table.columns, table.settings.key)
     ) }}
 {% endmacro %}
 
 
 {# The whole history from the change log. #}
 {% macro _history_from_log(given, table) -%}
-{%- set names = _history_columns(table) -%}
-{{ _versions(given) }}
+{%- set names = afterimage._history_columns(table) -%}
+{{ afterimage._versions(given) }}
 
 select
     _version_id as {{ names[0] }},
@@ -121,7 +121,7 @@ select
     {%- if name == 'recorded_at' %}
     {{ "timestamp '" ~ given.recorded_at ~ "'" if given.recorded_at else '(select max(changes.recorded_at) from changes)' }} as recorded_at
     {%- else %}
-    {{ _quoted(name) }}
+    {{ afterimage._quoted(name) }}
     {%- endif %}{{ ',' if not loop.last }}
     {%- endfor %}
 from versions

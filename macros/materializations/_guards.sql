@@ -6,20 +6,20 @@
 {# Stops when a mart was made from other settings, or has columns that do not fit; adds new columns, widens types. #}
 {% macro _guard_mart(target_relation, mart, inputs) %}
     {%- if mart == 'current' -%}
-        {%- do _check_keep_deleted(target_relation, inputs[0], _settings_of(model)) -%}
+        {%- do afterimage._check_keep_deleted(target_relation, inputs[0], afterimage._settings_of(model)) -%}
     {%- endif -%}
-    {%- if _is_of_one_table(mart) -%}
-        {%- do adapter.afterimage.evolve_mart_schema(target_relation, inputs[0], _mart_expectations(mart, inputs)) -%}
+    {%- if afterimage._is_of_one_table(mart) -%}
+        {%- do adapter.afterimage.evolve_mart_schema(target_relation, inputs[0], afterimage._mart_expectations(mart, inputs)) -%}
     {%- endif -%}
 {% endmacro %}
 
 
 {# The table properties that say what a mart is made from. #}
 {% macro _mart_properties(mart) %}
-    {%- if not _is_of_one_table(mart) -%}
+    {%- if not afterimage._is_of_one_table(mart) -%}
         {{ return({}) }}
     {%- endif -%}
-    {{ return(adapter.afterimage.mart_properties(_settings_of(model), _is_tracking(mart))) }}
+    {{ return(adapter.afterimage.mart_properties(afterimage._settings_of(model), afterimage._is_tracking(mart))) }}
 {% endmacro %}
 
 
@@ -38,25 +38,25 @@
     copies    struct column -> columns that it repeats
 #}
 {% macro _mart_expectations(mart, inputs) %}
-    {%- set settings = _settings_of(model) -%}
+    {%- set settings = afterimage._settings_of(model) -%}
     {%- set expected = {
         'model': model.name,
         'settings': settings,
-        'is_tracking': _is_tracking(mart),
-        'left_out': _without(_log_columns(settings), settings.get('history_metadata', []) if mart == 'history' else []),
+        'is_tracking': afterimage._is_tracking(mart),
+        'left_out': afterimage._without(afterimage._log_columns(settings), settings.get('history_metadata', []) if mart == 'history' else []),
         'only': none,
         'copies': {},
     } -%}
     {%- if mart == 'history' -%}
-        {%- do expected.update({'own': [model.alias ~ '_id'] + settings.key + _history_own_columns()}) -%}
+        {%- do expected.update({'own': [model.alias ~ '_id'] + settings.key + afterimage._history_own_columns()}) -%}
     {%- elif mart == 'current' -%}
         {%- do expected.update({
-            'own': settings.key + _current_own_columns(settings),
-            'left_out': [inputs[0].identifier ~ '_id'] + _history_own_columns() + settings.get('history_metadata', []),
+            'own': settings.key + afterimage._current_own_columns(settings),
+            'left_out': [inputs[0].identifier ~ '_id'] + afterimage._history_own_columns() + settings.get('history_metadata', []),
         }) -%}
     {%- else -%}
         {%- do expected.update({
-            'own': _field_changes_columns(settings.key),
+            'own': afterimage._field_changes_columns(settings.key),
             'only': settings.key,
             'copies': {'previous_key': settings.key} if settings.key else {},
         }) -%}
@@ -67,5 +67,5 @@
 
 {# Whether `track` and `ignore` shape a mart: its rows are versions. Before images show changes of any column. #}
 {% macro _is_tracking(mart) %}
-    {{ return(mart != 'field_changes' or not _settings_of(model).before_images) }}
+    {{ return(mart != 'field_changes' or not afterimage._settings_of(model).before_images) }}
 {% endmacro %}

@@ -22,7 +22,7 @@
 {% macro _noted_names(relations) %}
     {%- set names = [] -%}
     {%- for relation in relations -%}
-        {%- do names.append(_noted_name(relation)) -%}
+        {%- do names.append(afterimage._noted_name(relation)) -%}
     {%- endfor -%}
     {{ return(names) }}
 {% endmacro %}
@@ -32,7 +32,7 @@
 {% macro _create_progress() %}
     {%- do run_query("create schema if not exists " ~ target.schema) -%}
     {%- set statement -%}
-        create table if not exists {{ _progress_relation() }} (
+        create table if not exists {{ afterimage._progress_relation() }} (
             model string comment 'the table that was published to, with its schema where that is not the schema of the target',
             recorded_at timestamp comment 'the last batch of the change log that it has applied',
             change_seq string comment 'greatest change_seq that it has applied',
@@ -46,27 +46,27 @@
     {%- endset -%}
     {%- do run_query(statement) -%}
     {#- each model of a run adds a file, and each run reads them all -#}
-    {%- do adapter.afterimage.compact_if_needed(_progress_relation()) -%}
+    {%- do adapter.afterimage.compact_if_needed(afterimage._progress_relation()) -%}
 {% endmacro %}
 
 
 {# What a table has applied: {recorded_at, change_seq, changed_at}, each none before its first publication. #}
 {% macro _read_progress(relation) %}
-    {%- set name = _noted_name(relation) -%}
-    {{ return(_noted_since(name, [name])[name]) }}
+    {%- set name = afterimage._noted_name(relation) -%}
+    {{ return(afterimage._noted_since(name, [name])[name]) }}
 {% endmacro %}
 
 
 {# The same of a mart and its inputs, by relation name. #}
 {% macro _noted_by(mart, inputs) %}
-    {{ return(_noted_since(_noted_name(mart), _noted_names([mart] + inputs))) }}
+    {{ return(afterimage._noted_since(afterimage._noted_name(mart), afterimage._noted_names([mart] + inputs))) }}
 {% endmacro %}
 
 
 {# What they had applied when the command began, and have not changed since: {recorded_at}, none where that is not known. #}
 {% macro _noted_at_start(mart, inputs) %}
     {{ return(adapter.afterimage.cached_progress(
-        _progress_relation(), _noted_names([mart] + inputs)
+        afterimage._progress_relation(), afterimage._noted_names([mart] + inputs)
     )) }}
 {% endmacro %}
 
@@ -86,7 +86,7 @@
         ~ " from (select model, max(struct(recorded_at, change_seq, changed_at)) as last,"
         ~ " collect_set(if(coalesce(recorded_at > applied, true), path, null)) as paths"
         ~ " from (select *, max(if(model = '" ~ reader ~ "', recorded_at, null)) over (partition by 1) as applied from "
-        ~ _progress_relation() ~ " where model in ('" ~ noted | join("', '") ~ "')) as publications"
+        ~ afterimage._progress_relation() ~ " where model in ('" ~ noted | join("', '") ~ "')) as publications"
         ~ " group by model) as last_rows"
     ).rows -%}
         {%- do noted.update({row[0]: {
@@ -118,13 +118,13 @@
 
 {# Appends what has just been published to a table. #}
 {% macro _write_progress(relation, progress) %}
-    {%- set noted_name = _noted_name(relation) -%}
+    {%- set noted_name = afterimage._noted_name(relation) -%}
     {%- set texts = [] -%}
     {%- for name in ('recorded_at', 'change_seq', 'changed_at', 'path') -%}
         {%- do texts.append("'" ~ progress[name] ~ "'" if progress[name] is not none else 'null') -%}
     {%- endfor -%}
     {%- do run_query(
-        "insert into " ~ _progress_relation() ~ " values ('" ~ noted_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
+        "insert into " ~ afterimage._progress_relation() ~ " values ('" ~ noted_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
         ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp), " ~ texts[3] ~ ", null, null)"
     ) -%}
     {%- do adapter.afterimage.drop_cached_progress(noted_name) -%}
@@ -139,8 +139,8 @@
     {%- set names = [] -%}
     {%- for node in graph.nodes.values() -%}
         {%- if node.config.materialized == 'change_mart' and model.unique_id in node.depends_on.nodes -%}
-            {%- do names.append(_noted_name(_relation_of(node))) -%}
+            {%- do names.append(afterimage._noted_name(afterimage._relation_of(node))) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- do adapter.afterimage.reset_progress(_progress_relation(), names) -%}
+    {%- do adapter.afterimage.reset_progress(afterimage._progress_relation(), names) -%}
 {% endmacro %}

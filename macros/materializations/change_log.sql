@@ -10,6 +10,7 @@
 {{ compiled_code }}
 
 # --- written by the materialization change_log ---
+{{ afterimage._run_context() }}
 from dbt_afterimage.change_log.raw_version import raw_tables
 from dbt_afterimage.change_log.write import write_batch
 from dbt_afterimage.run_context import RunContext

@@ -16,7 +16,7 @@
     {%- set existing = load_cached_relation(this) -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set mart = config.require('mart') -%}
-    {%- set inputs = _mart_inputs() -%}
+    {%- set inputs = afterimage._mart_inputs() -%}
     {{ run_hooks(pre_hooks) }}
 
     {%- if existing is not none and existing.is_view -%}
@@ -25,30 +25,30 @@
     {%- endif -%}
     {%- set is_first = existing is none or should_full_refresh() -%}
     {#- counts of change activity say themselves what they have counted -#}
-    {%- set noted = none if is_first or mart == 'change_activity' else _noted_at_start(target_relation, inputs) -%}
-    {%- if noted and not _has_applied_all(mart, inputs, target_relation, noted) -%}
-        {%- set noted = _noted_by(target_relation, inputs) -%}
+    {%- set noted = none if is_first or mart == 'change_activity' else afterimage._noted_at_start(target_relation, inputs) -%}
+    {%- if noted and not afterimage._has_applied_all(mart, inputs, target_relation, noted) -%}
+        {%- set noted = afterimage._noted_by(target_relation, inputs) -%}
     {%- endif -%}
     {%- if noted and (
-        _has_applied_all(mart, inputs, target_relation, noted) or _is_empty_still(mart, inputs, target_relation, noted)
+        afterimage._has_applied_all(mart, inputs, target_relation, noted) or afterimage._is_empty_still(mart, inputs, target_relation, noted)
     ) -%}
-        {%- do _guard_mart(target_relation, mart, inputs) -%}
+        {%- do afterimage._guard_mart(target_relation, mart, inputs) -%}
         {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
-    {%- elif is_first or _is_made_anew(mart, inputs, target_relation, noted) -%}
-        {%- set applied = _mart_applied_by_rebuild(mart, inputs) -%}
+    {%- elif is_first or afterimage._is_made_anew(mart, inputs, target_relation, noted) -%}
+        {%- set applied = afterimage._mart_applied_by_rebuild(mart, inputs) -%}
         {%- if mart == 'history' -%}
-            {%- do _forget_followers() -%}
+            {%- do afterimage._forget_followers() -%}
         {%- endif -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
         {%- do adapter.afterimage.create_table(
-            target_relation, _mart_select(mart, inputs, applied), _column_descriptions(),
-            config.get('partition_by') or [], _table_properties(mart)
+            target_relation, afterimage._mart_select(mart, inputs, applied), afterimage._column_descriptions(),
+            config.get('partition_by') or [], afterimage._table_properties(mart)
         ) -%}
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
-        {%- do _write_progress(target_relation, applied) -%}
+        {%- do afterimage._write_progress(target_relation, applied) -%}
     {%- else -%}
-        {%- do _guard_mart(target_relation, mart, inputs) -%}
-        {%- set batch = _mart_batch(target_relation, mart, inputs, noted) -%}
+        {%- do afterimage._guard_mart(target_relation, mart, inputs) -%}
+        {%- set batch = afterimage._mart_batch(target_relation, mart, inputs, noted) -%}
         {%- if batch is none -%}
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
         {%- else -%}
@@ -66,7 +66,7 @@
                     {{ batch.statement }}
                 {%- endcall -%}
             {%- endif -%}
-            {%- do _write_progress(target_relation, batch.applied) -%}
+            {%- do afterimage._write_progress(target_relation, batch.applied) -%}
         {%- endif -%}
     {%- endif -%}
 
@@ -82,21 +82,21 @@
 #}
 {% macro _has_applied_all(mart, inputs, target_relation, noted) %}
     {%- set input = inputs[1] if mart == 'field_changes' and inputs | length > 1 else inputs[0] -%}
-    {%- set applied = noted[_noted_name(target_relation)].recorded_at -%}
-    {%- set published = noted[_noted_name(input)].recorded_at -%}
+    {%- set applied = noted[afterimage._noted_name(target_relation)].recorded_at -%}
+    {%- set published = noted[afterimage._noted_name(input)].recorded_at -%}
     {{ return(applied is not none and published is not none and applied >= published) }}
 {% endmacro %}
 
 
 {# Whether no batch is noted of a mart that is made from a history or a log: it has had none, or it was forgotten. #}
 {% macro _has_noted_nothing(mart, target_relation, noted) %}
-    {{ return(mart in ('current', 'field_changes') and noted[_noted_name(target_relation)].recorded_at is none) }}
+    {{ return(mart in ('current', 'field_changes') and noted[afterimage._noted_name(target_relation)].recorded_at is none) }}
 {% endmacro %}
 
 
 {# Whether a mart and its input have never had a row: of such a mart no batch is noted, as if it were to be made anew. #}
 {% macro _is_empty_still(mart, inputs, target_relation, noted) %}
-    {%- if not _has_noted_nothing(mart, target_relation, noted) -%}
+    {%- if not afterimage._has_noted_nothing(mart, target_relation, noted) -%}
         {{ return(false) }}
     {%- endif -%}
     {%- set statement -%}
@@ -112,21 +112,21 @@
     the mart had applied was forgotten.
 #}
 {% macro _is_made_anew(mart, inputs, target_relation, noted) %}
-    {%- if _has_noted_nothing(mart, target_relation, noted) -%}
+    {%- if afterimage._has_noted_nothing(mart, target_relation, noted) -%}
         {{ return(true) }}
     {%- endif -%}
     {%- set applied = {} -%}
     {%- if mart == 'change_activity' -%}
-        {%- for log in _change_activity_logs(target_relation) -%}
+        {%- for log in afterimage._change_activity_logs(target_relation) -%}
             {%- do applied.update({log.changes | string: log.counted.recorded_at}) -%}
         {%- endfor -%}
     {%- else -%}
-        {%- do applied.update({inputs[0] | string: noted[_noted_name(target_relation)].recorded_at}) -%}
+        {%- do applied.update({inputs[0] | string: noted[afterimage._noted_name(target_relation)].recorded_at}) -%}
     {%- endif -%}
     {%- set left = [] -%}
     {%- for input, recorded_at in applied.items() if recorded_at -%}
         {%- do left.append(
-            "select count(*) from (select 1 from " ~ input ~ " where not (" ~ _recorded_after(recorded_at) ~ ") limit 1) as left_rows"
+            "select count(*) from (select 1 from " ~ input ~ " where not (" ~ afterimage._recorded_after(recorded_at) ~ ") limit 1) as left_rows"
         ) -%}
     {%- endfor -%}
     {%- if not left -%}
@@ -142,11 +142,11 @@
 #}
 {% macro _mart_select(mart, inputs, applied) %}
     {%- if mart == 'history' -%}
-        {%- set table = _history_table(inputs[0]) -%}
+        {%- set table = afterimage._history_table(inputs[0]) -%}
         {%- if applied.recorded_at -%}
-            {%- do table.update({'changes': _recorded_up_to(inputs[0], applied.recorded_at)}) -%}
+            {%- do table.update({'changes': afterimage._recorded_up_to(inputs[0], applied.recorded_at)}) -%}
         {%- endif -%}
-        {{ return(_history_from_log(_history_given_by_log(table), table)) }}
+        {{ return(afterimage._history_from_log(afterimage._history_given_by_log(table), table)) }}
     {%- endif -%}
     {{ return(sql) }}
 {% endmacro %}
@@ -165,13 +165,13 @@
 {# What is new for an existing mart; none when nothing is. #}
 {% macro _mart_batch(target_relation, mart, inputs, noted) %}
     {%- if mart == 'history' -%}
-        {{ return(_history_batch(target_relation, inputs[0], noted)) }}
+        {{ return(afterimage._history_batch(target_relation, inputs[0], noted)) }}
     {%- elif mart == 'current' -%}
-        {{ return(_current_batch(target_relation, inputs[0], noted)) }}
+        {{ return(afterimage._current_batch(target_relation, inputs[0], noted)) }}
     {%- elif mart == 'field_changes' -%}
-        {{ return(_field_changes_batch(target_relation, inputs[0], inputs[1] if inputs | length > 1 else none, noted)) }}
+        {{ return(afterimage._field_changes_batch(target_relation, inputs[0], inputs[1] if inputs | length > 1 else none, noted)) }}
     {%- elif mart == 'change_activity' -%}
-        {{ return(_change_activity_batch(target_relation)) }}
+        {{ return(afterimage._change_activity_batch(target_relation)) }}
     {%- endif -%}
     {{ exceptions.raise_compiler_error(
         "`change_mart`: no mart of kind " ~ mart ~ "; allowed: history, current, field_changes, change_activity."
@@ -182,14 +182,14 @@
 {# What a mart that is built anew will have applied. Read before the build: what is appended meanwhile comes next time. #}
 {% macro _mart_applied_by_rebuild(mart, inputs) %}
     {%- if mart == 'change_activity' -%}
-        {%- set applied = _change_activity_applied('rebuild') -%}
+        {%- set applied = afterimage._change_activity_applied('rebuild') -%}
     {%- elif mart == 'field_changes' and inputs | length > 1 -%}
         {#- old values come from history: what it has applied #}
-        {%- set applied = _read_progress(inputs[1]) -%}
+        {%- set applied = afterimage._read_progress(inputs[1]) -%}
     {%- else -%}
         {%- set positions = ["null", "null"] if mart != 'history' else [
-            "max(" ~ _of_changes_and_loads('change_seq') ~ ")",
-            "cast(max(" ~ _of_changes_and_loads('changed_at') ~ ") as string)",
+            "max(" ~ afterimage._of_changes_and_loads('change_seq') ~ ")",
+            "cast(max(" ~ afterimage._of_changes_and_loads('changed_at') ~ ") as string)",
         ] -%}
         {%- set found = run_query(
             "select cast(max(recorded_at) as string), " ~ positions | join(', ') ~ " from " ~ inputs[0]
@@ -223,7 +223,7 @@
     {%- if model.description -%}
         {%- do properties.update({'comment': model.description}) -%}
     {%- endif -%}
-    {%- do properties.update(_mart_properties(mart)) -%}
+    {%- do properties.update(afterimage._mart_properties(mart)) -%}
     {{ return(properties) }}
 {% endmacro %}
 

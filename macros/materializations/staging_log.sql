@@ -10,6 +10,7 @@
 {{ compiled_code }}
 
 # --- written by the materialization staging_log ---
+{{ afterimage._run_context() }}
 from dbt_afterimage.change_log.decoded_log import write_log
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.missing_relation import existing_table

@@ -6,30 +6,30 @@
 {% materialization staging_view, adapter='spark' %}
     {%- set existing = load_cached_relation(this) -%}
     {%- set target_relation = this.incorporate(type='view') -%}
-    {%- set definition = local_md5(sql ~ model.description ~ tojson(_column_descriptions())) -%}
+    {%- set definition = local_md5(sql ~ model.description ~ tojson(afterimage._column_descriptions())) -%}
     {{ run_hooks(pre_hooks) }}
 
     {%- if existing is not none and not existing.is_view -%}
         {%- do adapter.drop_relation(existing) -%}
         {%- set existing = none -%}
     {%- endif -%}
-    {%- set made = _own_properties(existing) if existing is not none else {} -%}
+    {%- set made = afterimage._own_properties(existing) if existing is not none else {} -%}
     {%- if made.get('afterimage.definition') == definition and 'afterimage.mask_places' in made -%}
         {%- call noop_statement('main', 'OK, unchanged') -%}{{ sql }}{%- endcall -%}
     {%- else -%}
-        {%- set places = _mask_places() -%}
-        {%- do _check_mask_places(fromjson(made.get('afterimage.mask_places', 'null')), places, _settings_of(model) if places else {}) -%}
+        {%- set places = afterimage._mask_places() -%}
+        {%- do afterimage._check_mask_places(fromjson(made.get('afterimage.mask_places', 'null')), places, afterimage._settings_of(model) if places else {}) -%}
         {%- set create_view -%}
             create or replace view {{ target_relation }} (
-                {{ _described(get_columns_in_query(sql), model.columns) }}
+                {{ afterimage._described(get_columns_in_query(sql), model.columns) }}
             )
             comment '{{ model.description | replace("\\", "\\\\") | replace("'", "\\'") }}'
             tblproperties (
                 'afterimage.definition' = '{{ definition }}',
-                'afterimage.mask_places' = {{ _text(tojson(places)) }}
+                'afterimage.mask_places' = {{ afterimage._text(tojson(places)) }}
             )
             as
-            {{ _without_indentation(sql) }}
+            {{ afterimage._without_indentation(sql) }}
         {%- endset -%}
         {%- do adapter.afterimage.make_room_for_view(create_view) -%}
         {%- call statement('main') -%}
@@ -51,7 +51,7 @@
     {%- for name in names -%}
         {%- set text = columns[name].description | trim if name in columns else '' -%}
         {%- set text = text if text | length <= 255 else text[:252] ~ '...' -%}
-        {%- do described.append(_quoted(name) ~ (' comment ' ~ _text(text) if text else '')) -%}
+        {%- do described.append(afterimage._quoted(name) ~ (' comment ' ~ afterimage._text(text) if text else '')) -%}
     {%- endfor -%}
     {{ return(described | join(', ')) }}
 {% endmacro %}

@@ -13,7 +13,7 @@
       max_files  so many data files of a table are rewritten at most; Delta rewrites all that are small
 #}
 {% macro compact(models=none, keep_days=7, max_files=1000) %}
-    {%- for relation in _compacted_relations(models) -%}
+    {%- for relation in afterimage._compacted_relations(models) -%}
         {%- if load_relation(relation) is not none -%}
             {%- do log(relation.identifier ~ ': ' ~ adapter.afterimage.compact(relation, keep_days, max_files), info=true) -%}
         {%- endif -%}
@@ -29,10 +29,10 @@
         if node.resource_type == 'model' and node.config.materialized in ('change_log', 'change_mart', 'staging_log') -%}
         {%- do known.append(node.name) -%}
         {%- if models is none or node.name in models -%}
-            {%- set relation = _relation_of(node) -%}
+            {%- set relation = afterimage._relation_of(node) -%}
             {%- do relations.append(relation) -%}
             {%- if node.config.materialized == 'change_log' -%}
-                {%- do relations.append(_rejected_relation(relation)) -%}
+                {%- do relations.append(afterimage._rejected_relation(relation)) -%}
             {%- endif -%}
         {%- endif -%}
     {%- endfor -%}
@@ -42,5 +42,5 @@
             ~ ". Nothing was done. Fix: correct `models`."
         ) }}
     {%- endfor -%}
-    {{ return(relations if models is not none else relations + [_progress_relation()]) }}
+    {{ return(relations if models is not none else relations + [afterimage._progress_relation()]) }}
 {% endmacro %}

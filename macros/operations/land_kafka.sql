@@ -10,7 +10,7 @@
 {% macro land_kafka(source_name, request, table_name='messages') %}
     {%- set relation = source(source_name, table_name) -%}
     {%- do run_query("create schema if not exists " ~ relation.schema) -%}
-    {%- do _create_progress() -%}
-    {%- set count = adapter.afterimage.land_kafka(request, relation | string, _progress_relation() | string) -%}
+    {%- do afterimage._create_progress() -%}
+    {%- set count = adapter.afterimage.land_kafka(request, relation | string, afterimage._progress_relation() | string) -%}
     {%- do log("Landed " ~ count ~ " new messages in " ~ relation, info=true) -%}
 {% endmacro %}

@@ -4,16 +4,16 @@
 #}
 {% macro spark__persist_docs(relation, model, for_relation=true, for_columns=true) %}
     {%- if relation.type == 'table' and (config.persist_relation_docs() or config.persist_column_docs()) -%}
-        {%- set stored = _stored_descriptions(relation) -%}
+        {%- set stored = afterimage._stored_descriptions(relation) -%}
         {%- if for_relation and config.persist_relation_docs() and model.description and stored.comment != model.description | trim -%}
-            {%- do run_query("comment on table " ~ relation ~ " is '" ~ _escaped(model.description | trim) ~ "'") -%}
+            {%- do run_query("comment on table " ~ relation ~ " is '" ~ afterimage._escaped(model.description | trim) ~ "'") -%}
         {%- endif -%}
         {%- if for_columns and config.persist_column_docs() -%}
             {%- for name, column in model.columns.items() -%}
                 {%- if name in stored.columns and column.description and stored.columns[name] != column.description | trim -%}
                     {%- do run_query(
-                        "alter table " ~ relation ~ " alter column " ~ _quoted(name) ~ " comment '"
-                        ~ _escaped(column.description | trim) ~ "'"
+                        "alter table " ~ relation ~ " alter column " ~ afterimage._quoted(name) ~ " comment '"
+                        ~ afterimage._escaped(column.description | trim) ~ "'"
                     ) -%}
                 {%- endif -%}
             {%- endfor -%}

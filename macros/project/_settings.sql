@@ -23,11 +23,11 @@
         {{ return({}) }}
     {%- endif -%}
     {%- if node.sources -%}
-        {{ return(_settings(node.sources[0][0], node.sources[0][1])) }}
+        {{ return(afterimage._settings(node.sources[0][0], node.sources[0][1])) }}
     {%- endif -%}
     {%- for id in node.depends_on.nodes -%}
         {%- if id in graph.nodes and graph.nodes[id].resource_type == 'model' -%}
-            {{ return(_settings_of(graph.nodes[id])) }}
+            {{ return(afterimage._settings_of(graph.nodes[id])) }}
         {%- endif -%}
     {%- endfor -%}
     {{ exceptions.raise_compiler_error(
@@ -42,13 +42,13 @@
     {%- set found = [] -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.alias == relation.identifier -%}
         {%- if node.schema == relation.schema -%}
-            {{ return(_settings_of(node)) }}
+            {{ return(afterimage._settings_of(node)) }}
         {%- endif -%}
         {%- do found.append(node) -%}
     {%- endfor -%}
     {#- with --defer a relation is in the schema of another target -#}
     {%- if found | length == 1 -%}
-        {{ return(_settings_of(found[0])) }}
+        {{ return(afterimage._settings_of(found[0])) }}
     {%- endif -%}
     {{ exceptions.raise_compiler_error(
         "`_settings_of_relation`: " ~ relation ~ " is no model of this project. Use ref('<name of the model>')."

@@ -4,9 +4,10 @@
         {%- if adapter.afterimage is not defined -%}
             {{ exceptions.raise_compiler_error(
                 "`check_session`: dbt did not load the plugin dbt_afterimage, without which Python models are sent to Databricks."
-                ~ " Install this project's package into the environment that runs dbt: `pip install -e .`, or `make setup`."
+                ~ " Fix: install it into the environment that runs dbt: `pip install dbt-afterimage`; in a clone, `make setup`."
             ) }}
         {%- endif -%}
+        {%- do afterimage._check_version() -%}
         {%- set zone = run_query("select current_timezone() as zone").rows[0][0] -%}
         {%- if zone not in ('UTC', 'Etc/UTC', 'Z', '+00:00') -%}
             {{ exceptions.raise_compiler_error(
@@ -20,9 +21,9 @@
                 ~ " Nothing was written. Fix: leave --empty out; a run on the raw tables of a test schema costs what they hold."
             ) }}
         {%- endif -%}
-        {%- do _check_letters() -%}
-        {%- do _check_aliases() -%}
-        {%- do _create_progress() -%}
+        {%- do afterimage._check_letters() -%}
+        {%- do afterimage._check_aliases() -%}
+        {%- do afterimage._create_progress() -%}
         {%- for source in graph.sources.values() -%}
             {%- if source.meta.get('afterimage') or source.config.get('meta', {}).get('afterimage') -%}
                 {%- do adapter.afterimage.settings(source) -%}

@@ -28,13 +28,13 @@ if(
 {# A raw column as its declared type. Text becomes binary by its hex digits, as replication tools write it. #}
 {% macro _cast_column(column) %}
     {%- if not column.is_cast -%}
-        {{ return(_quoted(column.raw_name)) }}
+        {{ return(afterimage._quoted(column.raw_name)) }}
     {%- elif column.is_array -%}
-        {{ return(openedge_array(_quoted(column.raw_name))) }}
+        {{ return(afterimage.openedge_array(afterimage._quoted(column.raw_name))) }}
     {%- elif column.is_text and column.data_type == 'binary' -%}
-        {{ return(_hex_to_binary(_quoted(column.raw_name))) }}
+        {{ return(afterimage._hex_to_binary(afterimage._quoted(column.raw_name))) }}
     {%- endif -%}
-    {{ return("try_cast(" ~ _quoted(column.raw_name) ~ " as " ~ column.data_type | replace(',', ', ') ~ ")") }}
+    {{ return("try_cast(" ~ afterimage._quoted(column.raw_name) ~ " as " ~ column.data_type | replace(',', ', ') ~ ")") }}
 {% endmacro %}
 
 
@@ -45,8 +45,8 @@ if(
     A floating-point number is inexact anyway, it may be rounded.
 #}
 {% macro _is_uncastable(column) %}
-    {%- set raw = _quoted(column.raw_name) -%}
-    {%- set value = _cast_column(column) -%}
+    {%- set raw = afterimage._quoted(column.raw_name) -%}
+    {%- set value = afterimage._cast_column(column) -%}
     {%- set failed = raw ~ " is not null and " ~ value ~ " is null" -%}
     {%- set whole_date = '^ *[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}' -%}
     {%- set decimal = modules.re.match('decimal\\((\\d+),(\\d+)\\)', column.data_type) -%}
@@ -100,8 +100,8 @@ if(
     `is_array`: its text is an array of OpenEdge, joined by `;`.
 #}
 {% macro _typed_column(name, raw, data_type, is_array=false) %}
-    {%- set raw_type = _normal_type(raw.data_type) -%}
-    {%- set target = _normal_type(data_type or raw.data_type) -%}
+    {%- set raw_type = afterimage._normal_type(raw.data_type) -%}
+    {%- set target = afterimage._normal_type(data_type or raw.data_type) -%}
     {{ return({
         'name': name,
         'raw_name': raw.name,

@@ -11,7 +11,7 @@
 {% macro _listed(names, prefix='', indent=8) %}
     {%- set parts = [] -%}
     {%- for name in names -%}
-        {%- do parts.append(prefix ~ _quoted(name)) -%}
+        {%- do parts.append(prefix ~ afterimage._quoted(name)) -%}
     {%- endfor -%}
     {{ return(parts | join(',\n' ~ ' ' * indent)) }}
 {% endmacro %}
@@ -24,7 +24,7 @@
 {% macro _equal(names, left, right, operator='<=>', indent=none) %}
     {%- set parts = [] -%}
     {%- for name in names -%}
-        {%- do parts.append(left ~ '.' ~ _quoted(name) ~ ' ' ~ operator ~ ' ' ~ right ~ '.' ~ _quoted(name)) -%}
+        {%- do parts.append(left ~ '.' ~ afterimage._quoted(name) ~ ' ' ~ operator ~ ' ' ~ right ~ '.' ~ afterimage._quoted(name)) -%}
     {%- endfor -%}
     {{ return(parts | join(' and ' if indent is none else '\n' ~ ' ' * indent ~ 'and ')) }}
 {% endmacro %}
@@ -37,10 +37,10 @@
     {%- endif -%}
     {%- set known = [] -%}
     {%- for name in key -%}
-        {%- do known.append("array_contains(" ~ changes ~ ".before_known_columns, " ~ _text(name) ~ ")") -%}
+        {%- do known.append("array_contains(" ~ changes ~ ".before_known_columns, " ~ afterimage._text(name) ~ ")") -%}
     {%- endfor -%}
     {{- return(
-        "(" ~ changes ~ ".before is not null and not (" ~ _equal(key, changes ~ '.before', changes) ~ ")"
+        "(" ~ changes ~ ".before is not null and not (" ~ afterimage._equal(key, changes ~ '.before', changes) ~ ")"
         ~ " and (" ~ changes ~ ".before_known_columns is null or (" ~ known | join(' and ') ~ ")))"
     ) -}}
 {% endmacro %}
@@ -60,8 +60,8 @@
 {# so that the project compiles, and its SQL can be linted, without tables. #}
 {% macro _data_columns(changes, settings) %}
     {%- set columns = [] -%}
-    {%- for column in _raw_columns(changes) -%}
-        {%- if column.name not in _log_columns(settings) -%}
+    {%- for column in afterimage._raw_columns(changes) -%}
+        {%- if column.name not in afterimage._log_columns(settings) -%}
             {%- do columns.append(column) -%}
         {%- endif -%}
     {%- endfor -%}

@@ -34,7 +34,7 @@
         {#- of these Spark's own JSON is the same -#}
         {{ return("to_json(" ~ expression ~ ")") }}
     {%- elif kind.startswith(('array<', 'struct<', 'map<')) -%}
-        {{ return("if(" ~ expression ~ " is null, null, " ~ _nested_as_json(expression, data_type, 1) ~ ")") }}
+        {{ return("if(" ~ expression ~ " is null, null, " ~ afterimage._nested_as_json(expression, data_type, 1) ~ ")") }}
     {%- endif -%}
     {{ return("cast(" ~ expression ~ " as string)") }}
 {% endmacro %}
@@ -43,14 +43,14 @@
 {# A value inside an array, a struct or a map as JSON; never NULL. `depth` tells the names of lambda variables apart. #}
 {% macro _as_json(expression, data_type, depth) %}
     {%- set kind = data_type | lower -%}
-    {%- set text = _as_text(expression, data_type) -%}
+    {%- set text = afterimage._as_text(expression, data_type) -%}
     {%- if kind.startswith(('array<', 'struct<', 'map<')) -%}
-        {%- set text = _nested_as_json(expression, data_type, depth) -%}
+        {%- set text = afterimage._nested_as_json(expression, data_type, depth) -%}
     {%- elif kind in ('float', 'double') -%}
         {%- set text = "if(isnan(" ~ expression ~ ") or abs(" ~ expression ~ ") = double('infinity'), concat('\"', " ~ text
             ~ ", '\"'), " ~ text ~ ")" -%}
     {%- elif kind not in ('boolean', 'tinyint', 'smallint', 'int', 'bigint') and not kind.startswith('decimal') -%}
-        {%- set text = _json_string(text) -%}
+        {%- set text = afterimage._json_string(text) -%}
     {%- endif -%}
     {{ return("coalesce(" ~ text ~ ", 'null')") }}
 {% endmacro %}
@@ -59,17 +59,17 @@
 {# The JSON of an array, a struct or a map; what it is for NULL does not matter. #}
 {% macro _nested_as_json(expression, data_type, depth) %}
     {%- set kind = data_type[:data_type.index('<')] | lower -%}
-    {%- set inner = _type_parts(data_type) -%}
+    {%- set inner = afterimage._type_parts(data_type) -%}
     {%- set item = 'item_' ~ depth -%}
     {%- if kind == 'array' -%}
         {{ return(
-            "concat('[', array_join(transform(" ~ expression ~ ", " ~ item ~ " -> " ~ _as_json(item, inner[0], depth + 1)
+            "concat('[', array_join(transform(" ~ expression ~ ", " ~ item ~ " -> " ~ afterimage._as_json(item, inner[0], depth + 1)
             ~ "), ','), ']')"
         ) }}
     {%- elif kind == 'map' -%}
         {{ return(
             "concat('{', array_join(transform(array_sort(map_entries(" ~ expression ~ ")), " ~ item ~ " -> concat("
-            ~ _json_string(_as_text(item ~ ".key", inner[0])) ~ ", ':', " ~ _as_json(item ~ ".value", inner[1], depth + 1)
+            ~ afterimage._json_string(afterimage._as_text(item ~ ".key", inner[0])) ~ ", ':', " ~ afterimage._as_json(item ~ ".value", inner[1], depth + 1)
             ~ ")), ','), '}')"
         ) }}
     {%- endif -%}
@@ -77,8 +77,8 @@
     {%- for field in inner -%}
         {%- set name, type = field.split(':', 1) -%}
         {%- do fields.append(
-            _text((',' if not loop.first else '') ~ tojson(name) ~ ':') ~ ", "
-            ~ _as_json(expression ~ "." ~ _quoted(name), type, depth)
+            afterimage._text((',' if not loop.first else '') ~ tojson(name) ~ ':') ~ ", "
+            ~ afterimage._as_json(expression ~ "." ~ afterimage._quoted(name), type, depth)
         ) -%}
     {%- endfor -%}
     {{ return(

@@ -25,9 +25,9 @@
     with the columns that are declared.
 #}
 {% macro _landed_columns(macro, relation) %}
-    {%- set found = _raw_columns(relation) -%}
+    {%- set found = afterimage._raw_columns(relation) -%}
     {%- if execute and not found and flags.WHICH in ('run', 'build', 'retry') -%}
-        {%- do _stop_for_missing(macro, relation) -%}
+        {%- do afterimage._stop_for_missing(macro, relation) -%}
     {%- endif -%}
     {{ return(found) }}
 {% endmacro %}

@@ -14,7 +14,7 @@
 
 {# Stops when a data column has a name that the contract or the change log gives to a column of its own. #}
 {% macro _check_data_columns(macro, table, names, settings, helpers=[]) %}
-    {%- set reserved = _staged_columns() + _log_columns(settings) + helpers -%}
+    {%- set reserved = afterimage._staged_columns() + afterimage._log_columns(settings) + helpers -%}
     {%- for name in names if name | lower in reserved -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ table ~ " has a data column `" ~ name ~ "`, and the change-event contract gives that"

@@ -36,12 +36,12 @@ case
         then array_except(
             array(
                 {%- for column in columns %}
-                {{ _text(column.name) }}{{ ',' if not loop.last }}
+                {{ afterimage._text(column.name) }}{{ ',' if not loop.last }}
                 {%- endfor %}
             ),
             array(
                 {%- for column in unknown %}
-                if({{ column.condition }}, {{ _text(column.name) }}, ''){{ ',' if not loop.last }}
+                if({{ column.condition }}, {{ afterimage._text(column.name) }}, ''){{ ',' if not loop.last }}
                 {%- endfor %}
             )
         )
@@ -56,8 +56,8 @@ end
 {% macro _when_uncastable(columns) %}
     {%- for column in columns if column.is_cast and not column.is_array %}
 when
-    {{ _is_uncastable(column) }}
-    then {{ _text('uncastable_value:' ~ column.raw_name) }}
+    {{ afterimage._is_uncastable(column) }}
+    then {{ afterimage._text('uncastable_value:' ~ column.raw_name) }}
     {%- endfor %}
 {%- endmacro %}
 
@@ -86,21 +86,21 @@ when
 {%- endfor -%}
 xxhash64( /* of columns {{ local_md5(tojson(raw_columns)) }} */
     {%- for column in raw_columns if not partition or column.name != partition.name %}
-    {%- set raw = _quoted(column.name) %}
-    if({{ raw }} is null, null, {{ _text(column.name | lower) }}),
+    {%- set raw = afterimage._quoted(column.name) %}
+    if({{ raw }} is null, null, {{ afterimage._text(column.name | lower) }}),
     {%- if column.name in casts %}
-    {{ _widest(column.name, _cast_column(casts[column.name]), casts[column.name].data_type) }}{{ ',' if not loop.last or casts }}
+    {{ afterimage._widest(column.name, afterimage._cast_column(casts[column.name]), casts[column.name].data_type) }}{{ ',' if not loop.last or casts }}
     {%- else %}
-    {{ _widest(column.name, raw, column.data_type) }}{{ ',' if not loop.last or casts }}
+    {{ afterimage._widest(column.name, raw, column.data_type) }}{{ ',' if not loop.last or casts }}
     {%- endif %}
     {%- endfor %}
     {%- if casts %}
     if(
-        {{ is_rejected or _is_some_uncastable(casts.values()) }},
+        {{ is_rejected or afterimage._is_some_uncastable(casts.values()) }},
         to_json(
             array(
                 {%- for name in casts %}
-                {{ _as_text(_quoted(name), casts[name].raw_type) }}{{ ',' if not loop.last }}
+                {{ afterimage._as_text(afterimage._quoted(name), casts[name].raw_type) }}{{ ',' if not loop.last }}
                 {%- endfor %}
             )
         ),
@@ -115,7 +115,7 @@ xxhash64( /* of columns {{ local_md5(tojson(raw_columns)) }} */
 {% macro _is_some_uncastable(columns) %}
     {%- set conditions = [] -%}
     {%- for column in columns -%}
-        {%- do conditions.append('(' ~ _is_uncastable(column) ~ ')') -%}
+        {%- do conditions.append('(' ~ afterimage._is_uncastable(column) ~ ')') -%}
     {%- endfor -%}
     {{ return(conditions | join('\n        or ')) }}
 {% endmacro %}
@@ -123,7 +123,7 @@ xxhash64( /* of columns {{ local_md5(tojson(raw_columns)) }} */
 
 {# A value as the widest type that a table format would widen its type to. #}
 {% macro _widest(name, value, data_type) %}
-    {%- set type = _normal_type(data_type) -%}
+    {%- set type = afterimage._normal_type(data_type) -%}
     {%- if 'map<' in type or 'variant' in type -%}
         {{ exceptions.raise_compiler_error(
             "`_record_hash`: the raw column `" ~ name ~ "` is " ~ data_type ~ ". Spark can neither hash nor compare"
@@ -147,7 +147,7 @@ xxhash64( /* of columns {{ local_md5(tojson(raw_columns)) }} */
 to_json(
     struct(
         {%- for column in raw_columns %}
-        {{ _quoted(column.name) }}{{ ',' if not loop.last }}
+        {{ afterimage._quoted(column.name) }}{{ ',' if not loop.last }}
         {%- endfor %}
     ),
     map(
@@ -163,7 +163,7 @@ to_json(
 {% macro _with_base_rows(macro, source_name, base, relation, settings, data) -%}
 {% if base -%}
 base_rows as (
-    {{ _base_rows(macro, source_name, base, relation, settings, data) | indent }}
+    {{ afterimage._base_rows(macro, source_name, base, relation, settings, data) | indent }}
 ),
 
 {% endif -%}
@@ -185,17 +185,17 @@ select * from final
 #}
 {% macro _base_rows(macro, source_name, base, relation, settings, data) %}
     {%- set load = settings.base -%}
-    {%- set raw_columns = _landed_columns(macro, relation) or _settings(source_name, base).declared_columns -%}
+    {%- set raw_columns = afterimage._landed_columns(macro, relation) or afterimage._settings(source_name, base).declared_columns -%}
     {%- set raw_names = raw_columns | map(attribute='name') | list -%}
     {%- set columns = [] -%}
     {%- set missing = [] -%}
     {%- for column in data -%}
-        {%- set raw_name = _same_name(column.name, raw_names) -%}
+        {%- set raw_name = afterimage._same_name(column.name, raw_names) -%}
         {%- if raw_name is none -%}
             {%- do missing.append(column.name) -%}
         {%- else -%}
             {%- set raw = raw_columns[raw_names.index(raw_name)] -%}
-            {%- do columns.append(_typed_column(column.name, raw, column.data_type, column.is_array)) -%}
+            {%- do columns.append(afterimage._typed_column(column.name, raw, column.data_type, column.is_array)) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if not columns -%}
@@ -205,43 +205,43 @@ select * from final
         ) }}
     {%- endif -%}
 select
-    {{ _text(load.position) if load.position else 'cast(null as string)' }} as change_seq,
+    {{ afterimage._text(load.position) if load.position else 'cast(null as string)' }} as change_seq,
     'L' as change_oper,
     {{ "timestamp '" ~ load.loaded_at ~ "'" if load.loaded_at else 'cast(null as timestamp)' }} as changed_at,
     cast(null as timestamp) as source_timestamp,
     cast(null as string) as transaction_id,
     cast(null as bigint) as transaction_event,
-    {{- _no_optional_columns(settings) | indent }}
+    {{- afterimage._no_optional_columns(settings) | indent }}
     cast(null as array<string>) as declared_changed_columns,
     {%- if missing %}
     array(
         {%- for column in columns %}
-        {{ _text(column.name) }}{{ ',' if not loop.last }}
+        {{ afterimage._text(column.name) }}{{ ',' if not loop.last }}
         {%- endfor %}
     ) as known_columns,
     {%- else %}
     cast(null as array<string>) as known_columns,
     {%- endif %}
     cast(null as map<string, string>) as truncate_scope,
-    {{ _text(load.load_id) }} as load_id,
+    {{ afterimage._text(load.load_id) }} as load_id,
     cast(null as string) as arrival,
     {%- if columns | selectattr('is_cast') | rejectattr('is_array') | list %}
     case
-        {{- _when_uncastable(columns) | indent(8) }}
+        {{- afterimage._when_uncastable(columns) | indent(8) }}
     end as reject_reason,
     {%- else %}
     cast(null as string) as reject_reason,
     {%- endif %}
-    {{ _record_hash(raw_columns) | indent(4) }} as record_hash,
-    {{ _raw_record(raw_columns) | indent(4) }} as raw_record
+    {{ afterimage._record_hash(raw_columns) | indent(4) }} as record_hash,
+    {{ afterimage._raw_record(raw_columns) | indent(4) }} as raw_record
     {%- for column in data %},
     {%- set present = columns | selectattr('name', 'equalto', column.name) | list %}
     {%- if not present %}
-    cast(null as {{ column.data_type | replace(',', ', ') }}) as {{ _quoted(column.name) }}
+    cast(null as {{ column.data_type | replace(',', ', ') }}) as {{ afterimage._quoted(column.name) }}
     {%- elif present[0].is_cast or present[0].raw_name != column.name %}
-    {{ _cast_column(present[0]) | indent }} as {{ _quoted(column.name) }}
+    {{ afterimage._cast_column(present[0]) | indent }} as {{ afterimage._quoted(column.name) }}
     {%- else %}
-    {{ _quoted(column.name) }}
+    {{ afterimage._quoted(column.name) }}
     {%- endif %}
     {%- endfor %}
 from {{ relation }}

@@ -180,5 +180,5 @@ def write_project(
         if name not in staged_only:
             files |= {**changes_model(name, f"stg_{name}"), **history_model(name)}
     files["sources.yml"] = {"version": 2, "sources": declared}
-    write_settings(folder, "messages")
+    write_settings(folder)
     write_files(folder / "models", files)

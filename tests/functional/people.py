@@ -155,7 +155,7 @@ def start(
     dbt: DbtProject, spark: SparkSession, table_format: str, models: Mapping[str, Any]
 ) -> People:
     """Write the project into the folder of `dbt`. Nothing is landed yet."""
-    write_settings(dbt.path, "people")
+    write_settings(dbt.path)
     write_files(dbt.path / "models", models)
     people = People(dbt, spark, table_format)
     people.declare()

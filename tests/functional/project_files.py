@@ -20,16 +20,19 @@ def model(dbt, session):
 """
 
 
-def write_settings(folder: Path, name: str, macros: Path = ROOT / "macros") -> None:
-    """Write `dbt_project.yml`: this project's macros, vars and hooks, and its way of staging."""
+def write_settings(folder: Path, macros: Path = ROOT / "macros") -> None:
+    """Write `dbt_project.yml`: this project's macros, vars and hooks, and its way of staging.
+
+    The project has the package's name, by which macros call each other.
+    """
     given = yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))
     project = {key: given[key] for key in ("profile", "flags", "vars", "on-run-start")}
     project |= {
-        "name": name,
+        "name": "afterimage",
         "macro-paths": [str(macros)],
         "models": {
             "+persist_docs": {"relation": True, "columns": True},
-            name: {"staging": {"+materialized": "staging_view"}},
+            "afterimage": {"staging": {"+materialized": "staging_view"}},
         },
     }
     write_files(folder, {"dbt_project.yml": project})

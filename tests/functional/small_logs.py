@@ -78,7 +78,7 @@ class SmallLogs:
         files: dict[str, Any] = {"sources.yml": {"version": 2, "sources": [logs]}}
         for name, table in self.tables.items():
             files |= table.models(name)
-        write_settings(self.dbt.path, "small_logs")
+        write_settings(self.dbt.path)
         write_files(self.dbt.path / "models", files)
         self.spark.sql(f"create schema if not exists {self.dbt.schema}_logs")
         for name in self.tables:

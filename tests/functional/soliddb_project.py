@@ -112,7 +112,7 @@ def write_project(folder: Path) -> None:
             f"{{{{ stage_soliddb_table('{source}', '{table}', log=ref('{log}')) }}}}\n"
         )
         files |= _marts(table, staging)
-    write_settings(folder, "soliddb")
+    write_settings(folder)
     write_files(folder / "models", files)
 
 

@@ -87,7 +87,7 @@ def add_table(project: DbtProject, *arguments: str) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("add_table")
-    write_settings(folder, "afterimage")
+    write_settings(folder)
     return folder
 
 

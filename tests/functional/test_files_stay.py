@@ -97,7 +97,7 @@ def project(
     from pyspark.sql import functions as F
 
     folder = tmp_path_factory.mktemp("files_stay")
-    write_settings(folder, "files_stay")
+    write_settings(folder)
     write_files(folder / "models", MODELS)
     spark.sql(f"create schema if not exists {SCHEMA}")
     columns = ", ".join(f"{name} {kind}" for name, kind in LOG_COLUMNS.items())

@@ -288,7 +288,7 @@ def write_project(folder: Path, data_tests: dict[str, list[Any]]) -> Path:
     models = [{"name": name, "data_tests": tests} for name, tests in data_tests.items()]
     files: dict[str, Any] = {f"{name}.sql": code for name, code in MODELS.items()}
     files["models.yml"] = {"version": 2, "models": models, **SOURCES}
-    write_settings(folder, "generic_tests")
+    write_settings(folder)
     write_files(folder / "models", files)
     return folder
 

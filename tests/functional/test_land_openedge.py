@@ -128,10 +128,10 @@ def project(
     source = {"name": "plant", "schema": "landed", "config": {"meta": meta}, "tables": tables}
     files = {
         "dbt_project.yml": {
-            "name": "landing",
+            "name": "afterimage",
             "profile": "afterimage",
             "macro-paths": ["macros"],
-            "models": {"landing": {"+materialized": "staging_view"}},
+            "models": {"afterimage": {"+materialized": "staging_view"}},
         },
         "models/sources.yml": {"version": 2, "sources": [source]},
     }

@@ -62,7 +62,7 @@ def errors(
 ) -> str:
     """What one run says."""
     folder = tmp_path_factory.mktemp("missing")
-    write_settings(folder, "missing")
+    write_settings(folder)
     tables = []
     for name, given in TABLES.items():
         settings = dict(given)

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 SCHEMA = "python_models"
 
 PROJECT = """\
-name: shop
+name: afterimage
 profile: afterimage
 model-paths: [models]
 macro-paths: [{macros}]

@@ -137,7 +137,7 @@ def project(
     table_format: str,
 ) -> DbtProject:
     folder = tmp_path_factory.mktemp("reading")
-    write_settings(folder, "reading")
+    write_settings(folder)
     moments = {
         f"moment_{name}": "select thing_id, name from {{ as_of(ref('things_history'), "
         f'"{at}") }}}} order by thing_id'

@@ -12,6 +12,7 @@ import pytest
 
 from afterimage_demo.systems import SYSTEMS
 from tests.functional.dbt_project import DbtProject
+from tests.functional.invoices import land_invoices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,9 +28,6 @@ PROJECT = (
     "tests/singular",
 )
 OWN_TABLE = "## Add your own table"
-
-# Two commits of 1 March 2026 and the full load before them; 35 digits, the task's number last.
-POSITION = "20260301{time}00" + "0" * 12 + "{number:07d}"
 
 
 def section_of(document: str, heading: str) -> str:
@@ -62,33 +60,6 @@ def project_with(folder: Path, files: dict[str, str]) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def position(time: str, number: int) -> str:
-    return POSITION.format(time=time, number=number)
-
-
-def land(spark: SparkSession) -> None:
-    """Two invoices in the base table; then one is paid, one deleted, and a third inserted."""
-    spark.sql("create schema if not exists sales")
-    spark.sql("create table sales.invoices (invoice_id bigint, status string, amount decimal(9,2))")
-    spark.sql("insert into sales.invoices values (1, 'open', 10.00), (2, 'open', 20.00)")
-    spark.sql(
-        "create table sales.invoices__ct (header__change_seq string, header__change_oper string, "
-        "header__change_mask string, header__stream_position string, header__operation string, "
-        "header__transaction_id string, header__timestamp timestamp, "
-        "invoice_id bigint, status string, amount decimal(9,2))"
-    )
-    # seven header columns: status is bit 8, so an update of it sets 2 to the power of 8
-    spark.sql(
-        f"""
-        insert into sales.invoices__ct values
-            ('{position("080000", 1)}', 'B', null, 's', 'BEFOREIMAGE', 'a', null, 1, 'open', 10.00),
-            ('{position("080000", 1)}', 'U', '0100', 's', 'UPDATE', 'a', null, 1, 'paid', 10.00),
-            ('{position("090000", 2)}', 'D', '0080', 's', 'DELETE', 'b', null, 2, null, null),
-            ('{position("100000", 3)}', 'I', '0380', 's', 'INSERT', 'c', null, 3, 'open', 30.00)
-        """
-    )
-
-
 @pytest.fixture(scope="module")
 def project(
     make_dbt_project: Callable[..., DbtProject],
@@ -98,7 +69,7 @@ def project(
     """A copy of this project with the files of the README, built as its steps say."""
     folder = tmp_path_factory.mktemp("own_table")
     project_with(folder, files_of("README.md", OWN_TABLE))
-    land(spark)
+    land_invoices(spark)
     project = make_dbt_project(folder, schema="own_table")
     # it depends on no model, so dbt may as well run it before the change logs are there
     project("run", "--select", "activity")

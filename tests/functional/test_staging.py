@@ -474,10 +474,10 @@ def write_project(folder: Path) -> Path:
     models.mkdir(parents=True)
     (folder / "macros").symlink_to(ROOT / "macros", target_is_directory=True)
     project = {
-        "name": "staging",
+        "name": "afterimage",
         "profile": "afterimage",
         "macro-paths": ["macros"],
-        "models": {"staging": {"+materialized": "staging_view"}},
+        "models": {"afterimage": {"+materialized": "staging_view"}},
     }
     tables: list[dict[str, Any]] = [{"name": "orders"}]
     properties: list[dict[str, Any]] = []

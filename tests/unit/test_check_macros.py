@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.check_macros import defined_twice, findings
+from scripts.check_macros import called_plainly, defined_twice, findings
 
 COMMENT = "{# Why. #}\n"
 
@@ -30,7 +30,7 @@ def test_a_file_in_order_passes(name: str, text: str) -> None:
         ("decode", COMMENT + "select 1\n", "defines nothing, expected"),
         ("_names", COMMENT + "{% macro quoted() %}{% endmacro %}\n", "quoted is public"),
         ("_names", "{% macro _quoted() %}{% endmacro %}\n", "start the file with a comment"),
-        ("_names", COMMENT + "x" * 141 + "\n", "line 2: 141 columns"),
+        ("_names", COMMENT + "x" * 161 + "\n", "line 2: 161 columns"),
         ("_names", COMMENT + "x \n", "trailing whitespace"),
         ("_names", COMMENT + "\tx\n", "tab"),
         ("_names", COMMENT + "x", "line break"),
@@ -47,3 +47,12 @@ def test_a_name_that_two_files_define_is_found() -> None:
         "_two.sql": "{% macro _both(a) %}{% endmacro %}",
     }
     assert list(defined_twice(texts)) == ["_both is defined more than once: one.sql, _two.sql"]
+
+
+def test_a_call_that_does_not_name_the_package_is_found() -> None:
+    texts = {
+        "one.sql": "{% macro one(a) %}{{ _two(a) }} '_two(1)' {{ afterimage._two(a) }}{% endmacro %}",
+        "_two.sql": "{# _two(1) #}{% macro _two(a) %}{{ ref('_two(1)') }}{% endmacro %}",
+    }
+    (found,) = called_plainly(texts)
+    assert found == "one.sql: _two( is called without the package: afterimage._two("

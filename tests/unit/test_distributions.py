@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+
+from dbt_afterimage import __version__
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,6 +38,20 @@ def test_the_wheel_of_the_demo_contains_its_schemas(tmp_path: Path) -> None:
     assert "afterimage_demo/command.py" in files
     assert "afterimage_demo/kafka/schemas/1.avsc" in files
     assert {name.split("/")[0].split("-")[0] for name in files} == {"afterimage_demo"}
+
+
+def test_all_parts_have_one_version() -> None:
+    """Of the wheels, the dbt package and the changelog; the macros are compared when they run."""
+    texts = [
+        (ROOT / "pyproject.toml", r'^version = "(.+)"'),
+        (ROOT / "demo/pyproject.toml", r'^version = "(.+)"'),
+        (ROOT / "dbt_project.yml", r"^version: (.+)"),
+        (ROOT / "CHANGELOG.md", r"^## \[(.+)\]"),
+    ]
+    for path, pattern in texts:
+        found = re.search(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
+        assert found is not None
+        assert found[1] == __version__, path.name
 
 
 def test_no_module_of_the_product_imports_the_demo() -> None:

@@ -39,7 +39,7 @@
         'landed_at': 'landed_at',
     } -%}
     {%- set own = {} -%}
-    {%- for column in raw_columns if _is_openedge_column(column.name) -%}
+    {%- for column in raw_columns if afterimage._is_openedge_column(column.name) -%}
         {%- set name = names.get(column.name | lower | replace('-', '_') | trim('_')) -%}
         {%- if name and name not in own -%}
             {%- do own.update({name: column}) -%}
@@ -71,19 +71,19 @@
 {% macro _openedge_number(own, name, type='int') %}
     {%- if name not in own -%}
         {{ return('cast(null as ' ~ type ~ ')') }}
-    {%- elif _normal_type(own[name].data_type) == type -%}
-        {{ return(_quoted(own[name].name)) }}
+    {%- elif afterimage._normal_type(own[name].data_type) == type -%}
+        {{ return(afterimage._quoted(own[name].name)) }}
     {%- endif -%}
-    {{ return('try_cast(' ~ _quoted(own[name].name) ~ ' as ' ~ type ~ ')') }}
+    {{ return('try_cast(' ~ afterimage._quoted(own[name].name) ~ ' as ' ~ type ~ ')') }}
 {% endmacro %}
 
 
 {# An own column as it is, or as text; NULL where it is not stored. #}
 {% macro _openedge_text(own, name) %}
-    {%- if name in own and _normal_type(own[name].data_type) != 'string' -%}
-        {{ return('cast(' ~ _quoted(own[name].name) ~ ' as string)') }}
+    {%- if name in own and afterimage._normal_type(own[name].data_type) != 'string' -%}
+        {{ return('cast(' ~ afterimage._quoted(own[name].name) ~ ' as string)') }}
     {%- endif -%}
-    {{ return(_quoted(own[name].name) if name in own else 'cast(null as string)') }}
+    {{ return(afterimage._quoted(own[name].name) if name in own else 'cast(null as string)') }}
 {% endmacro %}
 
 
@@ -92,14 +92,14 @@
     {%- if 'field_map' not in own -%}
         {{ return({'sql': 'cast(null as binary)', 'type': 'binary', 'is_stored': false}) }}
     {%- endif -%}
-    {%- set type = _normal_type(own.field_map.data_type) -%}
+    {%- set type = afterimage._normal_type(own.field_map.data_type) -%}
     {%- if type not in ['binary', 'string'] -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: `" ~ own.field_map.name ~ "` of table " ~ table ~ " is of type " ~ own.field_map.data_type
             ~ "; allowed: binary, string (hex text). Fix: let the extract hold the raw bytes, or their hex digits."
         ) }}
     {%- endif -%}
-    {{ return({'sql': _quoted(own.field_map.name), 'type': type, 'is_stored': true}) }}
+    {{ return({'sql': afterimage._quoted(own.field_map.name), 'type': type, 'is_stored': true}) }}
 {% endmacro %}
 
 

@@ -7,11 +7,11 @@
     middle of what the log has read: a log may be shorter than the look-back.
 #}
 {% macro _check_openedge_sequences(tracked, relation, settings) %}
-    {%- if not _raw_columns(relation) -%}
+    {%- if not afterimage._raw_columns(relation) -%}
         {{ return('') }}
     {%- endif -%}
     {%- set own = tracked.own -%}
-    {%- set done = _openedge_progress() -%}
+    {%- set done = afterimage._openedge_progress() -%}
     {%- set is_newer = 'false' -%}
     {%- if done and done.change_seq and done.changed_at -%}
         {%- set last = done.change_seq | int -%}
@@ -26,9 +26,9 @@
             min(if({{ is_newer }}, _sequence, null)) as sequence_behind
         from (
             select
-                {{ _openedge_text(own, 'policy_id') }} as policy_id,
+                {{ afterimage._openedge_text(own, 'policy_id') }} as policy_id,
                 {{ tracked.sequence }} as _sequence,
-                try_cast({{ _quoted(own.time_stamp.name) }} as timestamp) as _time_stamp
+                try_cast({{ afterimage._quoted(own.time_stamp.name) }} as timestamp) as _time_stamp
             from {{ relation }}
             {{- tracked.where }}
         ) as tracking_rows
@@ -64,7 +64,7 @@
     {%- for node in graph.nodes.values() -%}
         {%- if node.config.materialized == 'change_log' and model.unique_id in node.depends_on.nodes -%}
             {#- `dbt compile` may come before the first run #}
-            {{ return(_read_progress(_relation_of(node)) if load_relation(_progress_relation()) else none) }}
+            {{ return(afterimage._read_progress(afterimage._relation_of(node)) if load_relation(afterimage._progress_relation()) else none) }}
         {%- endif -%}
     {%- endfor -%}
     {{ return(none) }}

@@ -20,7 +20,7 @@
             ~ " administrator raise the level of the policy, and set `policy_level`."
         ) }}
     {%- endif -%}
-    {%- set own = _openedge_own_columns(raw_columns) -%}
+    {%- set own = afterimage._openedge_own_columns(raw_columns) -%}
     {%- set needed = ['sequence'] -%}
     {%- if settings.policy_level == 3 -%}
         {%- do needed.append('operation') -%}
@@ -29,7 +29,7 @@
     {%- if settings.extract == 'abl' or (has_positions and settings.first_user_field is not none) -%}
         {%- do needed.extend(['operation', 'continuation_position', 'array_index', 'fragment']) -%}
     {%- endif -%}
-    {%- do _check_openedge_columns(macro, table, raw_columns, own, needed) -%}
+    {%- do afterimage._check_openedge_columns(macro, table, raw_columns, own, needed) -%}
     {%- set splits = none -%}
     {%- if has_positions -%}
         {%- set splits = 'joined' if settings.first_user_field is not none else 'rejected' -%}
@@ -40,13 +40,13 @@
         {%- do types.update({column.name | lower: column.data_type}) -%}
     {%- endfor -%}
     {%- set data = [] -%}
-    {%- for raw in raw_columns if not _is_openedge_column(raw.name) -%}
+    {%- for raw in raw_columns if not afterimage._is_openedge_column(raw.name) -%}
         {%- set is_array = raw.name | lower in settings.arrays | map('lower') | list -%}
         {%- if is_array -%}
             {#- decoded as soon as it is read #}
-            {%- do data.append(_typed_column(raw.name, {'name': raw.name, 'data_type': 'array<string>'}, 'array<string>', true)) -%}
+            {%- do data.append(afterimage._typed_column(raw.name, {'name': raw.name, 'data_type': 'array<string>'}, 'array<string>', true)) -%}
         {%- else -%}
-            {%- do data.append(_typed_column(raw.name, raw, types.get(raw.name | lower))) -%}
+            {%- do data.append(afterimage._typed_column(raw.name, raw, types.get(raw.name | lower))) -%}
         {%- endif -%}
         {%- do data[-1].update({'raw': raw}) -%}
     {%- endfor -%}
@@ -56,13 +56,13 @@
             ~ raw_columns | map(attribute='name') | join(', ') ~ ". Fix: extract the fields of the policy as well."
         ) }}
     {%- endif -%}
-    {%- do _columns_of_setting(macro, table, 'arrays', settings.arrays, data) -%}
+    {%- do afterimage._columns_of_setting(macro, table, 'arrays', settings.arrays, data) -%}
     {%- set names = data | map(attribute='name') | list -%}
     {%- set mask = names -%}
     {%- if settings.mask_columns -%}
         {%- set mask = [] -%}
         {%- for listed in settings.mask_columns -%}
-            {%- do mask.append(_same_name(listed, names)) -%}
+            {%- do mask.append(afterimage._same_name(listed, names)) -%}
         {%- endfor -%}
         {%- for name in names if name not in mask -%}
             {{ exceptions.raise_compiler_error(
@@ -88,8 +88,8 @@
         'data': data,
         'added': added,
         'mask': mask,
-        'operation': _openedge_own_operation(macro, table, raw_columns, own, settings),
-        'sequence': _openedge_number(own, 'sequence', 'bigint'),
+        'operation': afterimage._openedge_own_operation(macro, table, raw_columns, own, settings),
+        'sequence': afterimage._openedge_number(own, 'sequence', 'bigint'),
         'has_landed_at': 'landed_at' in own,
         'splits': splits,
     }) }}
@@ -103,7 +103,7 @@
 {% macro _openedge_own_operation(macro, table, raw_columns, own, settings) %}
     {%- set names = raw_columns | map(attribute='name') | list -%}
     {%- if settings.operation_column -%}
-        {%- set chosen = _same_name(settings.operation_column, names) -%}
+        {%- set chosen = afterimage._same_name(settings.operation_column, names) -%}
         {%- if chosen is none -%}
             {{ exceptions.raise_compiler_error(
                 "`" ~ macro ~ "`: `operation_column` of table " ~ table ~ " is `" ~ settings.operation_column ~ "`, which the"
@@ -111,11 +111,11 @@
                 ~ " own operation."
             ) }}
         {%- endif -%}
-        {%- set sql = 'try_cast(' ~ _quoted(chosen) ~ ' as int)' -%}
-        {{ return('coalesce(' ~ sql ~ ', ' ~ _openedge_number(own, 'operation') ~ ')') }}
+        {%- set sql = 'try_cast(' ~ afterimage._quoted(chosen) ~ ' as int)' -%}
+        {{ return('coalesce(' ~ sql ~ ', ' ~ afterimage._openedge_number(own, 'operation') ~ ')') }}
     {%- endif -%}
     {%- set operations = [] -%}
-    {%- for name in names if _is_openedge_column(name) and (name | lower | trim('_0123456789')).endswith('operation') -%}
+    {%- for name in names if afterimage._is_openedge_column(name) and (name | lower | trim('_0123456789')).endswith('operation') -%}
         {%- do operations.append(name) -%}
     {%- endfor -%}
     {%- if settings.policy_level == 3 and operations | length > 1 -%}
@@ -126,7 +126,7 @@
             ~ " table, in which 3 occurs."
         ) }}
     {%- endif -%}
-    {{ return(_openedge_number(own, 'operation')) }}
+    {{ return(afterimage._openedge_number(own, 'operation')) }}
 {% endmacro %}
 
 
@@ -138,9 +138,9 @@
     {%- set table = source_name ~ '.' ~ tracking if tracking else settings.source_table -%}
     {%- set raw_columns = found.raw_columns -%}
     {%- if tracking -%}
-        {%- set raw_columns = _landed_columns(macro, relation) or _settings(source_name, tracking).declared_columns -%}
+        {%- set raw_columns = afterimage._landed_columns(macro, relation) or afterimage._settings(source_name, tracking).declared_columns -%}
     {%- endif -%}
-    {%- set own = _openedge_own_columns(raw_columns) -%}
+    {%- set own = afterimage._openedge_own_columns(raw_columns) -%}
     {%- set needed = ['sequence', 'operation', 'time_stamp'] if tracking else ['time_stamp'] -%}
     {%- for setting, column in [
         ('partition_column', 'partition_id'), ('tenant_column', 'tenant_id'), ('recid_column', 'recid')
@@ -153,7 +153,7 @@
     {%- if settings.sparse_updates and 'changed_fields' not in own -%}
         {%- do needed.append('field_map') -%}
     {%- endif -%}
-    {%- do _check_openedge_columns(macro, table, raw_columns, own, needed) -%}
+    {%- do afterimage._check_openedge_columns(macro, table, raw_columns, own, needed) -%}
     {%- if tracking and 'table_number' in own and settings.table_number is none -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ settings.source_table ~ " has no `table_number`, and " ~ table ~ " holds the changes of"
@@ -169,29 +169,29 @@
     {%- endif -%}
     {%- set conditions = [] -%}
     {%- if tracking and 'table_number' in own -%}
-        {%- do conditions.append(_openedge_number(own, 'table_number') ~ ' = ' ~ settings.table_number) -%}
+        {%- do conditions.append(afterimage._openedge_number(own, 'table_number') ~ ' = ' ~ settings.table_number) -%}
     {%- endif -%}
     {%- if settings.other_policies -%}
         {%- set others = [] -%}
         {%- for policy in settings.other_policies -%}
-            {%- do others.append(_text(policy | trim)) -%}
+            {%- do others.append(afterimage._text(policy | trim)) -%}
         {%- endfor -%}
         {%- do conditions.append(
-            "coalesce(trim(" ~ _openedge_text(own, 'policy_id') ~ "), '') not in (" ~ others | join(', ') ~ ")"
+            "coalesce(trim(" ~ afterimage._openedge_text(own, 'policy_id') ~ "), '') not in (" ~ others | join(', ') ~ ")"
         ) -%}
     {%- endif -%}
     {%- set where = '\nwhere ' ~ conditions | join(' and ') if conditions else '' -%}
-    {%- set time_stamp = _typed_column('_time_stamp', dict(own.time_stamp, name='_time_stamp'), 'timestamp') -%}
+    {%- set time_stamp = afterimage._typed_column('_time_stamp', dict(own.time_stamp, name='_time_stamp'), 'timestamp') -%}
     {{ return({
         'raw_columns': raw_columns,
         'own': own,
-        'sequence': _openedge_number(own, 'sequence', 'bigint'),
+        'sequence': afterimage._openedge_number(own, 'sequence', 'bigint'),
         'where': where,
-        'field_map': _openedge_field_map(macro, table, own),
+        'field_map': afterimage._openedge_field_map(macro, table, own),
         'has_list': 'changed_fields' in own,
         'time_stamp': own.time_stamp,
-        'cast_time_stamp': _cast_column(time_stamp),
-        'is_uncastable_time_stamp': _is_uncastable(time_stamp) if time_stamp.is_cast else none,
+        'cast_time_stamp': afterimage._cast_column(time_stamp),
+        'is_uncastable_time_stamp': afterimage._is_uncastable(time_stamp) if time_stamp.is_cast else none,
         'has_landed_at': 'landed_at' in own,
     }) }}
 {% endmacro %}
@@ -201,16 +201,16 @@
 {% macro _openedge_tracked_columns(tracked) %}
     {%- set own = tracked.own -%}
     {{ return({
-        'operation': _openedge_number(own, 'operation'),
-        'time_stamp': _quoted(own.time_stamp.name),
-        'tran_id': _openedge_text(own, 'tran_id'),
+        'operation': afterimage._openedge_number(own, 'operation'),
+        'time_stamp': afterimage._quoted(own.time_stamp.name),
+        'tran_id': afterimage._openedge_text(own, 'tran_id'),
         'field_map': tracked.field_map.sql,
-        'changed_fields': _openedge_text(own, 'changed_fields'),
-        'partition_id': _openedge_number(own, 'partition_id'),
-        'tenant_id': _openedge_number(own, 'tenant_id'),
-        'recid': _openedge_number(own, 'recid', 'bigint'),
-        'user_name': _openedge_text(own, 'user_name'),
-        'record_version': _openedge_text(own, 'record_version'),
+        'changed_fields': afterimage._openedge_text(own, 'changed_fields'),
+        'partition_id': afterimage._openedge_number(own, 'partition_id'),
+        'tenant_id': afterimage._openedge_number(own, 'tenant_id'),
+        'recid': afterimage._openedge_number(own, 'recid', 'bigint'),
+        'user_name': afterimage._openedge_text(own, 'user_name'),
+        'record_version': afterimage._openedge_text(own, 'record_version'),
     }) }}
 {% endmacro %}
 
@@ -228,7 +228,7 @@ select
     _sequence,
     max_by(
         struct(
-            {%- for name in _openedge_tracked_columns(tracked) %}
+            {%- for name in afterimage._openedge_tracked_columns(tracked) %}
             {{ name }},
             {%- endfor %}
             hash,
@@ -240,12 +240,12 @@ select
 from (
     select
         {{ tracked.sequence }} as _sequence,
-        {%- for name, sql in _openedge_tracked_columns(tracked).items() %}
+        {%- for name, sql in afterimage._openedge_tracked_columns(tracked).items() %}
         {{ sql }} as {{ name }},
         {%- endfor %}
-        {{ _openedge_text(tracked.own, 'landed_at') }} as landed_at,
-        {{ _record_hash(hashed) | indent(8) }} as hash,
-        {{ _raw_record(tracked.raw_columns) | indent(8) }} as raw_record
+        {{ afterimage._openedge_text(tracked.own, 'landed_at') }} as landed_at,
+        {{ afterimage._record_hash(hashed) | indent(8) }} as hash,
+        {{ afterimage._raw_record(tracked.raw_columns) | indent(8) }} as raw_record
     from {{ relation }}
     {{- tracked.where | indent }}
 ) as of_table
@@ -264,26 +264,26 @@ select
     {{ found.sequence }} as _sequence,
     {{ found.operation }} as _operation,
     {%- if tracked.raw_columns == found.raw_columns %}
-    {%- for name, sql in _openedge_tracked_columns(tracked).items() if name != 'operation' %}
+    {%- for name, sql in afterimage._openedge_tracked_columns(tracked).items() if name != 'operation' %}
     {{ sql }} as _{{ name }},
     {%- endfor %}
     {%- endif %}
     {%- if found.splits %}
-    {%- set position = _openedge_number(found.own, 'continuation_position') %}
-    if({{ position }} > 0, {{ position }}, {{ _openedge_no_position() }}) as _position,
+    {%- set position = afterimage._openedge_number(found.own, 'continuation_position') %}
+    if({{ position }} > 0, {{ position }}, {{ afterimage._openedge_no_position() }}) as _position,
     {%- endif %}
     {%- if found.splits == 'joined' %}
-    {{ _openedge_number(found.own, 'array_index') }} as _array_index,
-    {{ _openedge_number(found.own, 'fragment') }} as _fragment,
+    {{ afterimage._openedge_number(found.own, 'array_index') }} as _array_index,
+    {{ afterimage._openedge_number(found.own, 'fragment') }} as _fragment,
     {%- endif %}
-    {{ _openedge_text(found.own, 'landed_at') }} as _landed_at,
-    {{ _record_hash(hashed, typed=found.data) | indent }} as _hash,
-    {{ _raw_record(found.raw_columns) | indent }} as _raw_record
+    {{ afterimage._openedge_text(found.own, 'landed_at') }} as _landed_at,
+    {{ afterimage._record_hash(hashed, typed=found.data) | indent }} as _hash,
+    {{ afterimage._raw_record(found.raw_columns) | indent }} as _raw_record
     {%- for column in found.data %},
-    {%- if column.is_array and _normal_type(column.raw.data_type) != 'array<string>' %}
-    {{ openedge_array(_quoted(column.raw_name)) | indent }} as {{ _quoted(column.raw_name) }}
+    {%- if column.is_array and afterimage._normal_type(column.raw.data_type) != 'array<string>' %}
+    {{ afterimage.openedge_array(afterimage._quoted(column.raw_name)) | indent }} as {{ afterimage._quoted(column.raw_name) }}
     {%- else %}
-    {{ _quoted(column.raw_name) }}
+    {{ afterimage._quoted(column.raw_name) }}
     {%- endif %}
     {%- endfor %}
 from {{ relation }}
@@ -308,7 +308,7 @@ distribute by _sequence
 split_rows as (
     select
         *,
-        min(_position) over {{ same_change }} < {{ _openedge_no_position() }} as _is_split,
+        min(_position) over {{ same_change }} < {{ afterimage._openedge_no_position() }} as _is_split,
         row_number() over (
             partition by {{ key }} order by _position, _hash
         ) as _number,
@@ -320,7 +320,7 @@ split_rows as (
         collect_list(
             struct(
                 _position, _array_index, _fragment,
-                {{ _listed(found.data | map(attribute='raw_name') | list, indent=16) }}
+                {{ afterimage._listed(found.data | map(attribute='raw_name') | list, indent=16) }}
             )
         ) over (
             partition by {{ key }} order by _position, _hash
@@ -336,7 +336,7 @@ joined_rows as (
         *,
         if(
             _is_split,
-            {{ _openedge_joined_values(found, settings) | indent(12) }},
+            {{ afterimage._openedge_joined_values(found, settings) | indent(12) }},
             null
         ) as _whole
     from split_rows
@@ -349,7 +349,7 @@ whole_rows as (
         * except (
             _landed_at, _hash, _raw_record
             {%- if found.splits == 'joined' -%}
-            , {{ _listed(found.data | map(attribute='raw_name') | list) | replace('\n        ', ' ') }}
+            , {{ afterimage._listed(found.data | map(attribute='raw_name') | list) | replace('\n        ', ' ') }}
             {%- endif %}
         ),
         {%- if found.splits == 'joined' %}
@@ -366,7 +366,7 @@ whole_rows as (
         if(_is_split, concat('[', array_join(_raw_records, ','), ']'), _raw_record) as _raw_record
         {%- if found.splits == 'joined' %}
         {%- for name in found.data | map(attribute='raw_name') %},
-        if(_is_split, _whole.{{ _quoted(name) }}, {{ _quoted(name) }}) as {{ _quoted(name) }}
+        if(_is_split, _whole.{{ afterimage._quoted(name) }}, {{ afterimage._quoted(name) }}) as {{ afterimage._quoted(name) }}
         {%- endfor %}
         {%- endif %}
     from {{ 'joined_rows' if found.splits == 'joined' else 'split_rows' }}
@@ -389,22 +389,22 @@ aggregate(
     _rest,
     struct(
         _position, _array_index, _fragment,
-        {{ _listed(found.data | map(attribute='raw_name') | list) }}
+        {{ afterimage._listed(found.data | map(attribute='raw_name') | list) }}
     ),
     (_whole, _next) -> struct(
         _next._position as _position,
         _next._array_index as _array_index,
         _next._fragment as _fragment
         {%- for column in found.data %},
-        {%- set name = _quoted(column.raw_name) %}
+        {%- set name = afterimage._quoted(column.raw_name) %}
         {%- set place = settings.first_user_field + found.mask.index(column.name) %}
         case
             when _whole._position >= {{ place }} then _whole.{{ name }}
             {%- if column.is_array %}
             when _whole._position = {{ place - 1 }}
                 then
-                    {{ _openedge_joined_array(name) | indent(20) }}
-            {%- elif _normal_type(column.raw.data_type) in ['string', 'binary'] %}
+                    {{ afterimage._openedge_joined_array(name) | indent(20) }}
+            {%- elif afterimage._normal_type(column.raw.data_type) in ['string', 'binary'] %}
             when _whole._position = {{ place - 1 }} and _whole._fragment = 1
                 then concat(_whole.{{ name }}, _next.{{ name }})
             {%- endif %}
@@ -442,11 +442,11 @@ transform(
     {%- for column in found.data if column.name not in settings.key -%}
         {%- do unknown.append({
             'name': column.name,
-            'condition': "(" ~ _quoted(column.raw_name) ~ " is null and not coalesce(array_contains(_changed_columns, "
-            ~ _text(column.name) ~ "), false))",
+            'condition': "(" ~ afterimage._quoted(column.raw_name) ~ " is null and not coalesce(array_contains(_changed_columns, "
+            ~ afterimage._text(column.name) ~ "), false))",
         }) -%}
     {%- endfor -%}
-{{ _known_columns("_change_oper in ('U', 'B')", found.data + found.added, unknown) }}
+{{ afterimage._known_columns("_change_oper in ('U', 'B')", found.data + found.added, unknown) }}
 {%- endmacro %}
 
 
@@ -458,11 +458,11 @@ transform(
 case
     {%- if settings.partition_column %}
     when _operation in (6, 7, 8, 11)
-        then map({{ _text(settings.partition_column) }}, cast(_partition_id as string))
+        then map({{ afterimage._text(settings.partition_column) }}, cast(_partition_id as string))
     {%- endif %}
     {%- if settings.tenant_column %}
     when _operation in (9, 10)
-        then map({{ _text(settings.tenant_column) }}, cast(_tenant_id as string))
+        then map({{ afterimage._text(settings.tenant_column) }}, cast(_tenant_id as string))
     {%- endif %}
 end
 {%- endmacro %}
@@ -489,15 +489,15 @@ case
     when _is_unsupported then 'unsupported_record'
     {%- endif %}
     when
-        {{ _openedge_has_no_scope((6, 7, 8, 11), settings.partition_column, '_partition_id') }}
-        or {{ _openedge_has_no_scope((9, 10), settings.tenant_column, '_tenant_id') }}
+        {{ afterimage._openedge_has_no_scope((6, 7, 8, 11), settings.partition_column, '_partition_id') }}
+        or {{ afterimage._openedge_has_no_scope((9, 10), settings.tenant_column, '_tenant_id') }}
         then 'unsupported_record'
     {%- if tracked.is_uncastable_time_stamp %}
     when
         {{ tracked.is_uncastable_time_stamp }}
-        then {{ _text('uncastable_value:' ~ tracked.time_stamp.name) }}
+        then {{ afterimage._text('uncastable_value:' ~ tracked.time_stamp.name) }}
     {%- endif %}
-    {{- _when_uncastable(found.data) | indent }}
+    {{- afterimage._when_uncastable(found.data) | indent }}
 end
 {%- endset -%}
 {%- if mask -%}
@@ -506,7 +506,7 @@ coalesce(
     {{ reasons | indent }},
     if(
         _change_oper in ('U', 'B'),
-        {{ change_mask_error('_field_map', found.mask, 'lsb_first', 0, mask.mask_type, true, 256) | indent(8) }},
+        {{ afterimage.change_mask_error('_field_map', found.mask, 'lsb_first', 0, mask.mask_type, true, 256) | indent(8) }},
         null
     )
 )

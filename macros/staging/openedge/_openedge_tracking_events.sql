@@ -7,41 +7,41 @@
             ~ ". Write " ~ macro ~ "('" ~ source_name ~ "', '" ~ tracking ~ "', ['CDC_orders', 'CDC_items'])."
         ) }}
     {%- endif -%}
-    {%- set raw_columns = _landed_columns(macro, relation) or _settings(source_name, tracking).get('declared_columns', []) -%}
+    {%- set raw_columns = afterimage._landed_columns(macro, relation) or afterimage._settings(source_name, tracking).get('declared_columns', []) -%}
     {%- if not raw_columns -%}
         {{- return('select * from ' ~ relation) -}}
     {%- endif -%}
     {%- set table = source_name ~ '.' ~ tracking -%}
-    {%- set own = _openedge_own_columns(raw_columns) -%}
-    {%- do _check_openedge_columns(macro, table, raw_columns, own, ['table_number', 'sequence', 'operation', 'time_stamp']) -%}
-    {%- set map = _openedge_field_map(macro, table, own) -%}
+    {%- set own = afterimage._openedge_own_columns(raw_columns) -%}
+    {%- do afterimage._check_openedge_columns(macro, table, raw_columns, own, ['table_number', 'sequence', 'operation', 'time_stamp']) -%}
+    {%- set map = afterimage._openedge_field_map(macro, table, own) -%}
     {%- set numbers = {} -%}
     {%- for name in tables -%}
-        {%- set settings = _settings(source_name, name) -%}
+        {%- set settings = afterimage._settings(source_name, name) -%}
         {%- if settings.table_number is none -%}
             {{ exceptions.raise_compiler_error(
                 "`" ~ macro ~ "`: table " ~ source_name ~ "." ~ name ~ " has no `table_number`. Fix: set it in its"
                 ~ " `meta.afterimage` to the source table's number, which is `_File._File-Number` in the database."
             ) }}
         {%- endif -%}
-        {%- do numbers.update({settings.table_number: {'name': name, 'columns': _openedge_declared_fields(settings)}}) -%}
+        {%- do numbers.update({settings.table_number: {'name': name, 'columns': afterimage._openedge_declared_fields(settings)}}) -%}
     {%- endfor -%}
 with
 
 tracking_rows as (
     select
-        {{ _openedge_number(own, 'table_number') }} as _table_number,
-        {{ _openedge_number(own, 'sequence', 'bigint') }} as _sequence,
-        {{ _openedge_number(own, 'operation') }} as _operation,
-        try_cast({{ _quoted(own.time_stamp.name) }} as timestamp) as changed_at,
-        {{ _openedge_text(own, 'user_name') }} as user_name,
-        {{ _openedge_text(own, 'tran_id') }} as transaction_id,
+        {{ afterimage._openedge_number(own, 'table_number') }} as _table_number,
+        {{ afterimage._openedge_number(own, 'sequence', 'bigint') }} as _sequence,
+        {{ afterimage._openedge_number(own, 'operation') }} as _operation,
+        try_cast({{ afterimage._quoted(own.time_stamp.name) }} as timestamp) as changed_at,
+        {{ afterimage._openedge_text(own, 'user_name') }} as user_name,
+        {{ afterimage._openedge_text(own, 'tran_id') }} as transaction_id,
         {{ map.sql }} as _field_map,
-        {{ _openedge_text(own, 'changed_fields') }} as _changed_fields,
-        {{ _openedge_number(own, 'recid', 'bigint') }} as recid,
-        {{ _openedge_number(own, 'partition_id') }} as partition_id,
-        {{ _openedge_number(own, 'tenant_id') }} as tenant_id,
-        {{ _openedge_text(own, 'policy_id') }} as policy_id
+        {{ afterimage._openedge_text(own, 'changed_fields') }} as _changed_fields,
+        {{ afterimage._openedge_number(own, 'recid', 'bigint') }} as recid,
+        {{ afterimage._openedge_number(own, 'partition_id') }} as partition_id,
+        {{ afterimage._openedge_number(own, 'tenant_id') }} as tenant_id,
+        {{ afterimage._openedge_text(own, 'policy_id') }} as policy_id
     from {{ relation }}
 ),
 
@@ -66,13 +66,13 @@ final as (
     select
         case _table_number
             {%- for number, table in numbers.items() %}
-            when {{ number }} then {{ _text(table.name) }}
+            when {{ number }} then {{ afterimage._text(table.name) }}
             {%- endfor %}
         end as table_name,
-        {{ _openedge_change_seq('_sequence') }} as change_seq,
+        {{ afterimage._openedge_change_seq('_sequence') }} as change_seq,
         case _operation
-            {%- for number, name in _openedge_operation_names().items() if number in operations %}
-            when {{ number }} then {{ _text(name) }}
+            {%- for number, name in afterimage._openedge_operation_names().items() if number in operations %}
+            when {{ number }} then {{ afterimage._text(name) }}
             {%- endfor %}
         end as operation_name,
         changed_at,
@@ -85,7 +85,7 @@ final as (
             {%- for number, table in numbers.items() if table.columns %}
             when {{ number }}
                 then
-                    {{ openedge_field_map_columns('_field_map', table.columns, map.type) | indent(20) }}
+                    {{ afterimage.openedge_field_map_columns('_field_map', table.columns, map.type) | indent(20) }}
             {%- endfor %}
         end as changed_columns,
         {%- else %}
@@ -106,7 +106,7 @@ select * from final
 {% macro _openedge_declared_fields(settings) %}
     {%- set added = [settings.partition_column, settings.tenant_column, settings.recid_column] -%}
     {%- set fields = [] -%}
-    {%- for column in settings.declared_columns if not _is_openedge_column(column.name) and column.name not in added -%}
+    {%- for column in settings.declared_columns if not afterimage._is_openedge_column(column.name) and column.name not in added -%}
         {%- do fields.append(column.name) -%}
     {%- endfor -%}
     {{ return(settings.mask_columns or fields) }}

@@ -9,5 +9,6 @@
                    order of its fields, give the field map names
 #}
 {% macro openedge_activity(source_name, tracking, tables) %}
-    {{ return(_openedge_tracking_events('openedge_activity', source_name, tracking, tables, [1, 2, 4])) }}
+    {{- config(materialized='staging_view') -}}
+    {{ return(afterimage._openedge_tracking_events('openedge_activity', source_name, tracking, tables, [1, 2, 4])) }}
 {% endmacro %}

@@ -5,5 +5,6 @@
     Arguments: those of openedge_activity.
 #}
 {% macro openedge_schema_events(source_name, tracking, tables) %}
-    {{ return(_openedge_tracking_events('openedge_schema_events', source_name, tracking, tables, [5, 12])) }}
+    {{- config(materialized='staging_view') -}}
+    {{ return(afterimage._openedge_tracking_events('openedge_schema_events', source_name, tracking, tables, [5, 12])) }}
 {% endmacro %}

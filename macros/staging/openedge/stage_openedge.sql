@@ -17,26 +17,27 @@
       base         the table with the full load, or none
 #}
 {% macro stage_openedge(source_name, table_name, tracking=none, base=none) %}
+    {{- config(materialized='staging_view') -}}
     {%- set relation = source(source_name, table_name) -%}
     {%- set tracking_relation = source(source_name, tracking) if tracking else none -%}
     {%- set base_relation = source(source_name, base) if base else none -%}
-    {%- set settings = _settings(source_name, table_name) -%}
+    {%- set settings = afterimage._settings(source_name, table_name) -%}
     {%- set macro_name = 'stage_openedge' -%}
-    {%- set raw_columns = _landed_columns(macro_name, relation) or settings.get('declared_columns', []) -%}
+    {%- set raw_columns = afterimage._landed_columns(macro_name, relation) or settings.get('declared_columns', []) -%}
     {%- if not raw_columns -%}
         {#- while dbt parses, neither tables nor settings are known #}
         {{- return('select * from ' ~ relation) -}}
     {%- endif -%}
     {%- set table = source_name ~ '.' ~ table_name -%}
-    {%- if 'sequence' not in _openedge_own_columns(raw_columns) and not _raw_columns(relation) -%}
-        {%- do _stop_for_missing(macro_name, relation) -%}
+    {%- if 'sequence' not in afterimage._openedge_own_columns(raw_columns) and not afterimage._raw_columns(relation) -%}
+        {%- do afterimage._stop_for_missing(macro_name, relation) -%}
     {%- endif -%}
-    {%- do _check_base(macro_name, table, base, settings) -%}
-    {%- set found = _openedge_table(macro_name, table, raw_columns, settings) -%}
-    {%- set tracked = _openedge_tracking(macro_name, source_name, tracking, tracking_relation, found, settings) -%}
-    {%- do _check_openedge_sequences(tracked, tracking_relation or relation, settings) -%}
+    {%- do afterimage._check_base(macro_name, table, base, settings) -%}
+    {%- set found = afterimage._openedge_table(macro_name, table, raw_columns, settings) -%}
+    {%- set tracked = afterimage._openedge_tracking(macro_name, source_name, tracking, tracking_relation, found, settings) -%}
+    {%- do afterimage._check_openedge_sequences(tracked, tracking_relation or relation, settings) -%}
     {%- set names = found.data | map(attribute='name') | list -%}
-    {%- do _check_data_columns(macro_name, table, names + found.added | map(attribute='name') | list, settings) -%}
+    {%- do afterimage._check_data_columns(macro_name, table, names + found.added | map(attribute='name') | list, settings) -%}
     {%- set has_halves = tracking or found.splits == 'joined' -%}
     {%- set may_lack_values = settings.sparse_updates -%}
 
@@ -47,17 +48,17 @@
         'byte_order': 'lsb_first',
         'mask_type': tracked.field_map.type,
     } if tracked.field_map.is_stored and not tracked.has_list else none -%}
-    {%- set parts = change_mask_parts(**mask) if mask else {} -%}
+    {%- set parts = afterimage.change_mask_parts(**mask) if mask else {} -%}
 with
 
 {% if tracking -%}
 tracking_rows as (
-    {{ _openedge_tracking_rows(tracked, tracking_relation) | indent }}
+    {{ afterimage._openedge_tracking_rows(tracked, tracking_relation) | indent }}
 ),
 
 {% endif -%}
 captured as (
-    {{ _openedge_captured_rows(found, tracked, relation) | indent }}
+    {{ afterimage._openedge_captured_rows(found, tracked, relation) | indent }}
 ),
 
 -- extracts overlap: of equal rows the first to be landed counts
@@ -75,7 +76,7 @@ distinct_rows as (
 ),
 
 {% if found.splits -%}
-{{ _openedge_whole_rows(found, settings) }}
+{{ afterimage._openedge_whole_rows(found, settings) }}
 
 {% endif -%}
 {%- set whole = 'whole_rows' if found.splits else 'distinct_rows' -%}
@@ -146,7 +147,7 @@ records as (
         {{ expression }} as {{ name }}
         {%- endfor %}
         {%- for column in found.data %},
-        captured.{{ _quoted(column.raw_name) }}
+        captured.{{ afterimage._quoted(column.raw_name) }}
         {%- endfor %}
     from {{ whole }} as captured
     {%- if tracking %}
@@ -157,11 +158,11 @@ records as (
 named as (
     select
         *,
-        {{ openedge_change_operation('_operation') | indent(8) }} as _change_oper,
+        {{ afterimage.openedge_change_operation('_operation') | indent(8) }} as _change_oper,
         {%- if tracked.has_list %}
-        {{ openedge_changed_columns('_changed_fields', names) | indent(8) }} as _changed_columns
+        {{ afterimage.openedge_changed_columns('_changed_fields', names) | indent(8) }} as _changed_columns
         {%- elif mask %}
-        {{ openedge_field_map_columns('_field_map', found.mask, mask.mask_type, has_parts=true) | indent(8) }} as _changed_columns
+        {{ afterimage.openedge_field_map_columns('_field_map', found.mask, mask.mask_type, has_parts=true) | indent(8) }} as _changed_columns
         {%- else %}
         cast(null as array<string>) as _changed_columns
         {%- endif %}
@@ -173,7 +174,7 @@ named as (
 
 decoded as (
     select
-        {{ _openedge_change_seq('_sequence') }} as change_seq,
+        {{ afterimage._openedge_change_seq('_sequence') }} as change_seq,
         {%- set parts_of_changes = (['_is_half'] if has_halves else []) + (['_is_unsupported'] if found.splits else []) %}
         {%- if parts_of_changes %}
         -- of a part that is given up too little is known to say more
@@ -192,24 +193,24 @@ decoded as (
         _user_name as source_user,
         if(_change_oper = 'U', _changed_columns, null) as declared_changed_columns,
         {%- if may_lack_values %}
-        {{ _openedge_known_columns(found, settings) | indent(8) }} as known_columns,
+        {{ afterimage._openedge_known_columns(found, settings) | indent(8) }} as known_columns,
         {%- else %}
         cast(null as array<string>) as known_columns,
         {%- endif %}
-        {{ _openedge_truncate_scope(settings) | indent(8) }} as truncate_scope,
+        {{ afterimage._openedge_truncate_scope(settings) | indent(8) }} as truncate_scope,
         cast(null as string) as load_id,
         {{ '_landed_at' if found.has_landed_at or tracked.has_landed_at else 'cast(null as string)' }} as arrival,
-        {{ _openedge_reject_reason(found, tracked, settings, mask, has_halves) | indent(8) }} as reject_reason,
+        {{ afterimage._openedge_reject_reason(found, tracked, settings, mask, has_halves) | indent(8) }} as reject_reason,
         _hash as record_hash,
         _raw_record as raw_record
         {%- for column in found.data %},
-        {{ _cast_column(column) }}{{ ' as ' ~ _quoted(column.name) if column.is_cast or column.raw_name != column.name }}
+        {{ afterimage._cast_column(column) }}{{ ' as ' ~ afterimage._quoted(column.name) if column.is_cast or column.raw_name != column.name }}
         {%- endfor %}
         {%- for column in found.added %},
-        if(_change_oper in ('T', 'N'), null, {{ column.sql }}) as {{ _quoted(column.name) }}
+        if(_change_oper in ('T', 'N'), null, {{ column.sql }}) as {{ afterimage._quoted(column.name) }}
         {%- endfor %}
     from named
 ),
 
-{{ _with_base_rows(macro_name, source_name, base, base_relation, settings, found.data + found.added) }}
+{{ afterimage._with_base_rows(macro_name, source_name, base, base_relation, settings, found.data + found.added) }}
 {%- endmacro %}

@@ -9,27 +9,27 @@
 {# Where the bits of the running staging model's masks stand: {first_data_bit, columns}; none for a model without masks. #}
 {% macro _mask_places() %}
     {%- for id in model.depends_on.macros if id.endswith('.stage_qlik_change_table') -%}
-        {%- set settings = _settings_of(model) -%}
-        {%- set raw_columns = _raw_columns(source(*model.sources[0])) -%}
-        {%- set found = _qlik_change_table('staging_view', settings.source_table, raw_columns, settings) -%}
+        {%- set settings = afterimage._settings_of(model) -%}
+        {%- set raw_columns = afterimage._raw_columns(source(*model.sources[0])) -%}
+        {%- set found = afterimage._qlik_change_table('staging_view', settings.source_table, raw_columns, settings) -%}
         {%- if found.mask -%}
             {{ return({'first_data_bit': found.mask.first_data_bit, 'columns': found.mask.columns}) }}
         {%- endif -%}
     {%- endfor -%}
     {%- for id in model.depends_on.macros if id.endswith('.stage_openedge') -%}
-        {%- set settings = _settings_of(model) -%}
-        {%- set raw_columns = _raw_columns(source(*model.sources[0])) -%}
+        {%- set settings = afterimage._settings_of(model) -%}
+        {%- set raw_columns = afterimage._raw_columns(source(*model.sources[0])) -%}
         {#- a base table has no sequence #}
-        {%- set tracked = {'own': _openedge_own_columns(raw_columns)} -%}
+        {%- set tracked = {'own': afterimage._openedge_own_columns(raw_columns)} -%}
         {%- for other in model.sources[1:] -%}
-            {%- set own = _openedge_own_columns(_raw_columns(source(*other))) -%}
+            {%- set own = afterimage._openedge_own_columns(afterimage._raw_columns(source(*other))) -%}
             {%- if 'sequence' in own -%}
                 {%- do tracked.update({'own': own}) -%}
             {%- endif -%}
         {%- endfor -%}
         {#- a list of names knows its columns wherever they stand #}
         {%- if raw_columns and 'changed_fields' not in tracked.own -%}
-            {%- set found = _openedge_table('staging_view', settings.source_table, raw_columns, settings) -%}
+            {%- set found = afterimage._openedge_table('staging_view', settings.source_table, raw_columns, settings) -%}
             {{ return({'first_data_bit': 0, 'columns': found.mask}) }}
         {%- endif -%}
     {%- endfor -%}
@@ -56,12 +56,12 @@
                 ~ " were, else `" ~ is.first_data_bit ~ "`; the test change_mask_fits shows which is right."
             ) }}
         {%- endif -%}
-        {%- set changes = [] if settings.mask_columns else _changed_places(was.columns, is.columns) -%}
+        {%- set changes = [] if settings.mask_columns else afterimage._changed_places(was.columns, is.columns) -%}
         {%- if changes -%}
             {%- set names = is.columns | reject('none') | list -%}
             {%- set suggested = [] -%}
             {%- for name in was.columns if name is not none -%}
-                {%- do suggested.append(_same_name(name, names) or _renamed(name, was.columns, is.columns) or name) -%}
+                {%- do suggested.append(afterimage._same_name(name, names) or afterimage._renamed(name, was.columns, is.columns) or name) -%}
             {%- endfor -%}
             {%- for name in names if name not in suggested -%}
                 {%- do suggested.append(name) -%}
@@ -85,18 +85,18 @@
 {% macro _changed_places(was, is) %}
     {%- set changes = [] -%}
     {%- for name in was if name is not none -%}
-        {%- set same = _same_name(name, is | reject('none') | list) -%}
+        {%- set same = afterimage._same_name(name, is | reject('none') | list) -%}
         {%- if same is not none and is.index(same) != was.index(name) -%}
             {%- do changes.append("`" ~ name ~ "` moved from place " ~ was.index(name) ~ " to " ~ is.index(same)) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- for name in was if name is not none and was.index(name) >= is | length -%}
-        {%- if _same_name(name, is | reject('none') | list) is none -%}
+        {%- if afterimage._same_name(name, is | reject('none') | list) is none -%}
             {%- do changes.append("place " ~ was.index(name) ~ " was `" ~ name ~ "`, which is gone") -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- for name in was if name is not none and _renamed(name, was, is) -%}
-        {%- do changes.append("place " ~ was.index(name) ~ " was `" ~ name ~ "` and is `" ~ _renamed(name, was, is) ~ "`") -%}
+    {%- for name in was if name is not none and afterimage._renamed(name, was, is) -%}
+        {%- do changes.append("place " ~ was.index(name) ~ " was `" ~ name ~ "` and is `" ~ afterimage._renamed(name, was, is) ~ "`") -%}
     {%- endfor -%}
     {{ return(changes) }}
 {% endmacro %}
@@ -106,7 +106,7 @@
 {% macro _renamed(name, was, is) %}
     {%- set place = was.index(name) -%}
     {%- set now = is[place] if place < is | length else none -%}
-    {%- if now is none or _same_name(name, is | reject('none') | list) or _same_name(now, was | reject('none') | list) -%}
+    {%- if now is none or afterimage._same_name(name, is | reject('none') | list) or afterimage._same_name(now, was | reject('none') | list) -%}
         {{ return(none) }}
     {%- endif -%}
     {{ return(now) }}

@@ -17,7 +17,7 @@
     {%- set headers = {} -%}
     {%- for column in raw_columns if column.name | lower != 'partition_name' or not prefix -%}
         {%- set name = column.name | lower -%}
-        {%- if _is_qlik_header(name, prefix) and name.startswith(prefix) -%}
+        {%- if afterimage._is_qlik_header(name, prefix) and name.startswith(prefix) -%}
             {%- do headers.update({name[prefix | length:]: column}) -%}
         {%- endif -%}
     {%- endfor -%}
@@ -37,7 +37,7 @@
     {%- set header_names = headers.values() | map(attribute='name') | list -%}
     {%- set data = [] -%}
     {%- for column in raw_columns if column.name not in header_names -%}
-        {%- do data.append(_typed_column(column.name, column, types.get(column.name | lower))) -%}
+        {%- do data.append(afterimage._typed_column(column.name, column, types.get(column.name | lower))) -%}
     {%- endfor -%}
     {%- if not data -%}
         {{ exceptions.raise_compiler_error(
@@ -45,18 +45,18 @@
             ~ settings.header_prefix ~ "') in its `meta.afterimage`."
         ) }}
     {%- endif -%}
-    {%- set lobs = _columns_of_setting(macro, table, 'lob_columns', settings.lob_columns, data) -%}
+    {%- set lobs = afterimage._columns_of_setting(macro, table, 'lob_columns', settings.lob_columns, data) -%}
 
     {%- set mask = none -%}
     {%- if 'change_mask' in headers -%}
-        {%- if _normal_type(headers.change_mask.data_type) not in ['string', 'binary'] -%}
+        {%- if afterimage._normal_type(headers.change_mask.data_type) not in ['string', 'binary'] -%}
             {{ exceptions.raise_compiler_error(
                 "`" ~ macro ~ "`: `" ~ headers.change_mask.name ~ "` of table " ~ table ~ " is of type "
                 ~ headers.change_mask.data_type ~ "; allowed: string (hex text), binary. Fix: let the loader store the mask"
                 ~ " so, or put a view over the table that casts it, and declare the view as the source table."
             ) }}
         {%- endif -%}
-        {%- set layout = _qlik_mask_layout(macro, table, raw_columns, header_names, data, lobs, settings) -%}
+        {%- set layout = afterimage._qlik_mask_layout(macro, table, raw_columns, header_names, data, lobs, settings) -%}
         {%- set mask = {
             'column': headers.change_mask.name,
             'type': headers.change_mask.data_type,
@@ -108,7 +108,7 @@
     {%- set first = before if settings.mask_first_data_bit == 'auto' else settings.mask_first_data_bit -%}
 
     {%- if settings.mask_columns -%}
-        {{ return({'columns': _listed_mask_columns(macro, table, names, lobs, settings), 'first_data_bit': first}) }}
+        {{ return({'columns': afterimage._listed_mask_columns(macro, table, names, lobs, settings), 'first_data_bit': first}) }}
     {%- elif settings.mask_first_data_bit == 'auto' -%}
         {{ return({'columns': places[before:], 'first_data_bit': first}) }}
     {%- endif -%}
@@ -123,7 +123,7 @@
 {% macro _listed_mask_columns(macro, table, names, lobs, settings) %}
     {%- set columns = [] -%}
     {%- for listed in settings.mask_columns -%}
-        {%- do columns.append(_same_name(listed, names)) -%}
+        {%- do columns.append(afterimage._same_name(listed, names)) -%}
     {%- endfor -%}
     {%- for name in names if name not in columns and name not in lobs -%}
         {{ exceptions.raise_compiler_error(
@@ -140,7 +140,7 @@
     {%- set names = data | map(attribute='name') | list -%}
     {%- set found = [] -%}
     {%- for name in listed -%}
-        {%- set column = _same_name(name, names) -%}
+        {%- set column = afterimage._same_name(name, names) -%}
         {%- if column is none -%}
             {{ exceptions.raise_compiler_error(
                 "`" ~ macro ~ "`: `" ~ setting ~ "` of table " ~ table ~ " names `" ~ name ~ "`, which is none of its data"

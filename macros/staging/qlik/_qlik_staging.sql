@@ -4,10 +4,10 @@
 {% macro _header_as_text(headers, name) %}
     {%- if name not in headers -%}
         {{ return('cast(null as string)') }}
-    {%- elif _normal_type(headers[name].data_type) == 'string' -%}
-        {{ return(_quoted(headers[name].name)) }}
+    {%- elif afterimage._normal_type(headers[name].data_type) == 'string' -%}
+        {{ return(afterimage._quoted(headers[name].name)) }}
     {%- endif -%}
-    {{ return('cast(' ~ _quoted(headers[name].name) ~ ' as string)') }}
+    {{ return('cast(' ~ afterimage._quoted(headers[name].name) ~ ' as string)') }}
 {% endmacro %}
 
 
@@ -21,16 +21,16 @@
     {%- endif -%}
     {%- set unknown = [] -%}
     {%- for lob in found.lobs -%}
-        {%- set condition = _quoted(lob) ~ ' is null' -%}
+        {%- set condition = afterimage._quoted(lob) ~ ' is null' -%}
         {%- if found.mask and lob in found.mask.columns -%}
             {%- set bit = found.mask.first_data_bit + found.mask.columns.index(lob) -%}
-            {%- set form = _change_mask('_qlik_known_columns', found.mask.columns, byte_order, 0, found.mask.type) -%}
-            {%- set word = _change_mask_word({}, bit, has_parts=true) -%}
+            {%- set form = afterimage._change_mask('_qlik_known_columns', found.mask.columns, byte_order, 0, found.mask.type) -%}
+            {%- set word = afterimage._change_mask_word({}, bit, has_parts=true) -%}
             {#- without a mask the source does not say, and the bit counts as clear #}
             {%- set condition = condition ~ ' and coalesce(getbit(' ~ word ~ ', '
-                ~ _change_mask_position(bit, form.byte_order) ~ '), 0) = 0' -%}
+                ~ afterimage._change_mask_position(bit, form.byte_order) ~ '), 0) = 0' -%}
         {%- endif -%}
         {%- do unknown.append({'name': lob, 'condition': condition}) -%}
     {%- endfor -%}
-{{ _known_columns("_change_oper in ('U', 'B')", found.data, unknown) }}
+{{ afterimage._known_columns("_change_oper in ('U', 'B')", found.data, unknown) }}
 {%- endmacro %}

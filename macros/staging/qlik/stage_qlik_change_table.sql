@@ -6,21 +6,22 @@
     most reject reasons. What takes other records, such as pairs and duplicates, is left to the change log.
 #}
 {% macro stage_qlik_change_table(source_name, table_name, base=none) %}
+    {{- config(materialized='staging_view') -}}
     {%- set relation = source(source_name, table_name) -%}
     {%- set base_relation = source(source_name, base) if base else none -%}
-    {%- set settings = _settings(source_name, table_name) -%}
+    {%- set settings = afterimage._settings(source_name, table_name) -%}
     {%- set macro_name = 'stage_qlik_change_table' -%}
-    {%- set raw_columns = _landed_columns(macro_name, relation) or settings.get('declared_columns', []) -%}
+    {%- set raw_columns = afterimage._landed_columns(macro_name, relation) or settings.get('declared_columns', []) -%}
     {%- if not raw_columns -%}
         {#- while dbt parses, neither tables nor settings are known #}
         {{- return('select * from ' ~ relation) -}}
     {%- endif -%}
     {%- set table = source_name ~ '.' ~ table_name -%}
-    {%- if _missing_qlik_headers(raw_columns, settings.header_prefix) and not _raw_columns(relation) -%}
-        {%- do _stop_for_missing(macro_name, relation) -%}
+    {%- if afterimage._missing_qlik_headers(raw_columns, settings.header_prefix) and not afterimage._raw_columns(relation) -%}
+        {%- do afterimage._stop_for_missing(macro_name, relation) -%}
     {%- endif -%}
-    {%- do _check_base(macro_name, table, base, settings) -%}
-    {%- set found = _qlik_change_table(macro_name, table, raw_columns, settings) -%}
+    {%- do afterimage._check_base(macro_name, table, base, settings) -%}
+    {%- set found = afterimage._qlik_change_table(macro_name, table, raw_columns, settings) -%}
     {%- set headers = found.headers -%}
     {%- set mask = found.mask -%}
     {%- set names = found.data | map(attribute='name') | list -%}
@@ -29,29 +30,29 @@
     {%- set parts = {} -%}
     {%- if mask -%}
         {%- set mask_arguments = {
-            'mask': _quoted(mask.column),
+            'mask': afterimage._quoted(mask.column),
             'data_columns': mask.columns,
             'byte_order': settings.mask_byte_order,
             'first_data_bit': mask.first_data_bit,
             'mask_type': mask.type,
         } -%}
-        {%- set parts = change_mask_parts(**mask_arguments) -%}
+        {%- set parts = afterimage.change_mask_parts(**mask_arguments) -%}
     {%- endif -%}
-    {%- do _check_data_columns(macro_name, table, names, settings, ['_change_oper', '_changed_at'] + parts | list) -%}
-    {%- set change_seq = _quoted(headers.change_seq.name) -%}
-    {%- if _normal_type(headers.change_seq.data_type) != 'string' -%}
+    {%- do afterimage._check_data_columns(macro_name, table, names, settings, ['_change_oper', '_changed_at'] + parts | list) -%}
+    {%- set change_seq = afterimage._quoted(headers.change_seq.name) -%}
+    {%- if afterimage._normal_type(headers.change_seq.data_type) != 'string' -%}
         {%- set change_seq = 'cast(' ~ change_seq ~ ' as string)' -%}
     {%- endif -%}
-    {%- set operation = _quoted(headers.operation.name) if 'operation' in headers else none -%}
-    {%- set timestamp = _typed_column('timestamp', headers.timestamp, 'timestamp') if 'timestamp' in headers else none -%}
+    {%- set operation = afterimage._quoted(headers.operation.name) if 'operation' in headers else none -%}
+    {%- set timestamp = afterimage._typed_column('timestamp', headers.timestamp, 'timestamp') if 'timestamp' in headers else none -%}
     {%- set casts = ([timestamp] if timestamp else []) + found.data -%}
 with
 
 source as (
     select
         *,
-        {{ qlik_change_operation(_quoted(headers.change_oper.name), operation) | indent(8) }} as _change_oper,
-        {{ change_seq_to_timestamp(change_seq) | indent(8) }} as _changed_at
+        {{ afterimage.qlik_change_operation(afterimage._quoted(headers.change_oper.name), operation) | indent(8) }} as _change_oper,
+        {{ afterimage.change_seq_to_timestamp(change_seq) | indent(8) }} as _changed_at
         {%- for name, expression in parts.items() %},
         {{ expression }} as {{ name }}
         {%- endfor %}
@@ -63,28 +64,28 @@ decoded as (
         {{ change_seq }} as change_seq,
         _change_oper as change_oper,
         _changed_at as changed_at,
-        {{ _known_time(_cast_column(timestamp)) | indent(8) if timestamp else 'cast(null as timestamp)' }} as source_timestamp,
-        {{ _header_as_text(headers, 'transaction_id') }} as transaction_id,
+        {{ afterimage._known_time(afterimage._cast_column(timestamp)) | indent(8) if timestamp else 'cast(null as timestamp)' }} as source_timestamp,
+        {{ afterimage._header_as_text(headers, 'transaction_id') }} as transaction_id,
         cast(null as bigint) as transaction_event,
-        {{ _header_as_text(headers, 'stream_position') }} as stream_position,
+        {{ afterimage._header_as_text(headers, 'stream_position') }} as stream_position,
         {%- if mask %}
         case
             when _change_oper in ('I', 'U', 'D')
                 then
-                    {{ change_mask_columns(has_parts=true, **mask_arguments) | indent(20) }}
+                    {{ afterimage.change_mask_columns(has_parts=true, **mask_arguments) | indent(20) }}
         end as declared_changed_columns,
         {%- else %}
         cast(null as array<string>) as declared_changed_columns,
         {%- endif %}
-        {{ _qlik_known_columns(found, settings.mask_byte_order) | indent(8) }} as known_columns,
+        {{ afterimage._qlik_known_columns(found, settings.mask_byte_order) | indent(8) }} as known_columns,
         cast(null as map<string, string>) as truncate_scope,
         cast(null as string) as load_id,
-        {{ _header_as_text(headers, 'partition_name') }} as arrival,
+        {{ afterimage._header_as_text(headers, 'partition_name') }} as arrival,
         coalesce(
             case
                 when {{ change_seq }} is null then 'null_change_seq'
                 when
-                    {{ change_seq_is_malformed(change_seq, '_changed_at') | indent(20) }}
+                    {{ afterimage.change_seq_is_malformed(change_seq, '_changed_at') | indent(20) }}
                     then 'malformed_change_seq'
                 when
                     _changed_at > current_timestamp() + interval 1 day
@@ -96,31 +97,31 @@ decoded as (
             if(
                 _change_oper = 'T',
                 null,
-                {{ change_mask_error(has_parts=true, **mask_arguments) | indent(16) }}
+                {{ afterimage.change_mask_error(has_parts=true, **mask_arguments) | indent(16) }}
             )
             {%- elif mask %},
-            {{ change_mask_error(has_parts=true, **mask_arguments) | indent(12) }}
+            {{ afterimage.change_mask_error(has_parts=true, **mask_arguments) | indent(12) }}
             {%- endif %}
             {%- if casts | selectattr('is_cast') | list %},
             case
                 {%- if operation %}
                 when _change_oper = 'T' then null
                 {%- endif %}
-                {{- _when_uncastable(casts) | indent(16) }}
+                {{- afterimage._when_uncastable(casts) | indent(16) }}
             end
             {%- endif %}
         ) as reject_reason,
-        {{ _record_hash(raw_columns, headers.get('partition_name'), casts, 'reject_reason is not null') | indent(8) }} as record_hash,
-        {{ _raw_record(raw_columns) | indent(8) }} as raw_record
+        {{ afterimage._record_hash(raw_columns, headers.get('partition_name'), casts, 'reject_reason is not null') | indent(8) }} as record_hash,
+        {{ afterimage._raw_record(raw_columns) | indent(8) }} as raw_record
         {%- for column in found.data %},
         {%- if operation %}
-        if(_change_oper = 'T', null, {{ _cast_column(column) }}) as {{ _quoted(column.name) }}
+        if(_change_oper = 'T', null, {{ afterimage._cast_column(column) }}) as {{ afterimage._quoted(column.name) }}
         {%- else %}
-        {{ _cast_column(column) }}{{ ' as ' ~ _quoted(column.name) if column.is_cast }}
+        {{ afterimage._cast_column(column) }}{{ ' as ' ~ afterimage._quoted(column.name) if column.is_cast }}
         {%- endif %}
         {%- endfor %}
     from source
 ),
 
-{{ _with_base_rows(macro_name, source_name, base, base_relation, settings, found.data) }}
+{{ afterimage._with_base_rows(macro_name, source_name, base, base_relation, settings, found.data) }}
 {%- endmacro %}

@@ -17,7 +17,7 @@
 #}
 {% macro _message_tables(node) %}
     {%- set tables = [] -%}
-    {%- if _settings_of(node).system == 'qlik_messages' -%}
+    {%- if afterimage._settings_of(node).system == 'qlik_messages' -%}
         {%- for entry in graph.sources.values() if entry.source_name == node.sources[0][0] and entry.name != node.sources[0][1] -%}
             {%- set settings = adapter.afterimage.settings(entry) -%}
             {%- do tables.append({
@@ -36,7 +36,7 @@
 {% macro _all_message_tables() %}
     {%- set names = [] -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'staging_log' -%}
-        {%- do names.extend(_message_tables(node) | map(attribute='name')) -%}
+        {%- do names.extend(afterimage._message_tables(node) | map(attribute='name')) -%}
     {%- endfor -%}
     {{ return(names) }}
 {% endmacro %}
@@ -56,23 +56,23 @@
     {%- endfor -%}
     {%- set found = [] -%}
     {%- set lobs = [] -%}
-    {%- if settings.schemas_from == 'metadata' and _raw_columns(messages) -%}
-        {%- set of_schema = " and table_schema = " ~ _text(settings.table_schema) if settings.table_schema else "" -%}
+    {%- if settings.schemas_from == 'metadata' and afterimage._raw_columns(messages) -%}
+        {%- set of_schema = " and table_schema = " ~ afterimage._text(settings.table_schema) if settings.table_schema else "" -%}
         {%- set rows = run_query(
             "select name, is_lob, version, newest.* from (select name, max_by(struct(data_type, numeric_precision,"
             ~ " numeric_scale, ordinal, key_position), table_version) as newest, max(table_version) as version,"
             ~ " bool_or(data_type in ('BLOB', 'CLOB', 'NCLOB')) as is_lob from (select table_version, inline(transform("
             ~ "columns, c -> named_struct('name', c.name, 'data_type', c.type, 'numeric_precision', c.precision,"
             ~ " 'numeric_scale', c.scale, 'ordinal', c.ordinal, 'key_position', c.primarykeyposition))) from " ~ messages
-            ~ " where kind = 'metadata' and table_name = " ~ _text(source_table) ~ of_schema
+            ~ " where kind = 'metadata' and table_name = " ~ afterimage._text(source_table) ~ of_schema
             ~ ") as versions group by name) as newest_columns order by version desc, newest.ordinal"
         ).rows -%}
-        {%- do _check_key_of_source(table, rows, settings) -%}
+        {%- do afterimage._check_key_of_source(table, rows, settings) -%}
         {%- for row in rows -%}
             {%- set own = declared.get(row['name'] | lower, {}) -%}
             {%- set name = own.get('name', row['name']) -%}
-            {%- set column = _typed_column(
-                name, {'name': name, 'data_type': 'string'}, own.get('data_type') or _qlik_spark_type(row)
+            {%- set column = afterimage._typed_column(
+                name, {'name': name, 'data_type': 'string'}, own.get('data_type') or afterimage._qlik_spark_type(row)
             ) -%}
             {%- do column.update({'message_name': row['name'], 'ordinal': row['ordinal'] | int}) -%}
             {%- if row['is_lob'] -%}
@@ -83,7 +83,7 @@
     {%- endif -%}
     {%- if not found -%}
         {%- for own in settings.declared_columns -%}
-            {%- set column = _typed_column(own.name, {'name': own.name, 'data_type': 'string'}, own.data_type or 'string') -%}
+            {%- set column = afterimage._typed_column(own.name, {'name': own.name, 'data_type': 'string'}, own.data_type or 'string') -%}
             {%- do column.update({'message_name': own.name, 'ordinal': loop.index}) -%}
             {%- do found.append(column) -%}
         {%- endfor -%}
@@ -95,7 +95,7 @@
             ~ " metadata messages."
         ) }}
     {%- endif -%}
-    {%- do lobs.extend(_columns_of_setting(macro, table, 'lob_columns', settings.lob_columns, found)) -%}
+    {%- do lobs.extend(afterimage._columns_of_setting(macro, table, 'lob_columns', settings.lob_columns, found)) -%}
     {%- for column in found -%}
         {%- do column.update({'is_lob': column.name in lobs}) -%}
     {%- endfor -%}
@@ -134,17 +134,17 @@
     is clear in an update: Qlik sets no bit for large objects, so the NULL may stand for a value that did not change.
 #}
 {% macro _is_known_in_message(column) -%}
-map_contains_key(_image, {{ _text(column.message_name) }})
+map_contains_key(_image, {{ afterimage._text(column.message_name) }})
 and (
-    {{ _quoted(column.name) }} is not null
+    {{ afterimage._quoted(column.name) }} is not null
     {%- if column.is_lob %}
-    or coalesce(array_contains(_sent, {{ _text(column.message_name) }}), true)
+    or coalesce(array_contains(_sent, {{ afterimage._text(column.message_name) }}), true)
     and (
         _letter not in ('U', 'B')
-        or coalesce(array_contains(_marked, {{ _text(column.message_name) }}), false)
+        or coalesce(array_contains(_marked, {{ afterimage._text(column.message_name) }}), false)
     )
     {%- else %}
-    or coalesce(array_contains(_sent, {{ _text(column.message_name) }}), true)
+    or coalesce(array_contains(_sent, {{ afterimage._text(column.message_name) }}), true)
     {%- endif %}
 )
 {%- endmacro %}
@@ -183,10 +183,10 @@ and (
     {%- if settings.mask_columns -%}
         {%- set lobs = data | selectattr('is_lob') | map(attribute='name') | list -%}
         {%- set listed = [] -%}
-        {%- for name in _listed_mask_columns(macro, table, spelt | list, lobs, settings) -%}
+        {%- for name in afterimage._listed_mask_columns(macro, table, spelt | list, lobs, settings) -%}
             {%- do listed.append(spelt.get(name)) -%}
         {%- endfor -%}
-        {{ return(_array_of(listed)) }}
+        {{ return(afterimage._array_of(listed)) }}
     {%- endif -%}
     {%- set by_ordinal = {} -%}
     {%- for column in data -%}
@@ -196,7 +196,7 @@ and (
     {%- for ordinal in range(1, (by_ordinal | max) + 1) -%}
         {%- do listed.append(by_ordinal.get(ordinal)) -%}
     {%- endfor -%}
-    {{ return('coalesce(mask_columns, ' ~ _array_of(listed) ~ ')') }}
+    {{ return('coalesce(mask_columns, ' ~ afterimage._array_of(listed) ~ ')') }}
 {% endmacro %}
 
 
@@ -226,7 +226,7 @@ filter(
 {% macro _array_of(texts) %}
     {%- set literals = [] -%}
     {%- for text in texts -%}
-        {%- do literals.append('null' if text is none else _text(text)) -%}
+        {%- do literals.append('null' if text is none else afterimage._text(text)) -%}
     {%- endfor -%}
     {{- return('array(' ~ literals | join(', ') ~ ')') -}}
 {% endmacro %}
@@ -236,7 +236,7 @@ filter(
 {% macro _as_declared(names, data) %}
     {%- set pairs = [] -%}
     {%- for column in data if column.message_name != column.name -%}
-        {%- do pairs.append(_text(column.message_name) ~ ', ' ~ _text(column.name)) -%}
+        {%- do pairs.append(afterimage._text(column.message_name) ~ ', ' ~ afterimage._text(column.name)) -%}
     {%- endfor -%}
     {%- if not pairs -%}
         {{ return(names) }}

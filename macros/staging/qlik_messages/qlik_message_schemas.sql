@@ -5,6 +5,7 @@
       messages  ref() of the model that decodes the messages, which finds new metadata messages in each run
 #}
 {% macro qlik_message_schemas(messages) %}
+    {{- config(materialized='staging_view') -}}
 with
 
 metadata as (

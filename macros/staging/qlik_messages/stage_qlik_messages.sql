@@ -11,8 +11,9 @@
       messages     ref() of the model that decodes the messages
 #}
 {% macro stage_qlik_messages(source_name, table_name, messages) %}
+    {{- config(materialized='staging_view') -}}
     {%- set relation = source(source_name, table_name) -%}
-    {%- set settings = _settings(source_name, table_name) -%}
+    {%- set settings = afterimage._settings(source_name, table_name) -%}
     {%- if not execute -%}
         {#- while dbt parses, neither tables nor settings are known #}
         {{- return('select * from ' ~ messages) -}}
@@ -21,20 +22,20 @@
     {%- set table = source_name ~ '.' ~ table_name -%}
     {%- set message_table = settings.message_table or relation.identifier -%}
     {%- set source_table = message_table if settings.table_from in ('schema_id', 'message') else relation.identifier -%}
-    {%- set data = _qlik_message_data(macro_name, table, source_table, messages, settings) -%}
-    {%- do _check_data_columns(macro_name, table, data | map(attribute='name') | list, settings, _qlik_message_columns()) -%}
-    {%- set mask_columns = _message_columns_by_ordinal(macro_name, table, data, settings) -%}
+    {%- set data = afterimage._qlik_message_data(macro_name, table, source_table, messages, settings) -%}
+    {%- do afterimage._check_data_columns(macro_name, table, data | map(attribute='name') | list, settings, afterimage._qlik_message_columns()) -%}
+    {%- set mask_columns = afterimage._message_columns_by_ordinal(macro_name, table, data, settings) -%}
 with
 
 messages as (
     select
-        {%- for name in _qlik_message_columns() %}
+        {%- for name in afterimage._qlik_message_columns() %}
         {%- if name in ('_change_mask', '_column_mask') %}
         nullif(regexp_replace({{ name[1:] }}, '^0[xX]', ''), '') as {{ name }},
         {%- elif name == '_mask_columns' %}
         {{ mask_columns }} as _mask_columns,
         {%- else %}
-        {{ _quoted(name[1:]) }} as {{ name }},
+        {{ afterimage._quoted(name[1:]) }} as {{ name }},
         {%- endif %}
         {%- endfor %}
         image as _after,
@@ -42,9 +43,9 @@ messages as (
     from {{ messages }}
     where
         kind in ('change', 'load', 'tombstone', 'rejected')
-        and table_name = {{ _text(message_table) }}
+        and table_name = {{ afterimage._text(message_table) }}
         {%- if settings.table_schema %}
-        and table_schema = {{ _text(settings.table_schema) }}
+        and table_schema = {{ afterimage._text(settings.table_schema) }}
         {%- endif %}
 ),
 
@@ -90,19 +91,19 @@ images as (
 source as (
     select
         *,
-        {{ change_seq_to_timestamp('_change_seq') | indent(8) }} as _changed_at,
+        {{ afterimage.change_seq_to_timestamp('_change_seq') | indent(8) }} as _changed_at,
         if(
             _column_mask is null,
             null,
-            {{ _message_mask_columns('_column_mask') | indent(12) }}
+            {{ afterimage._message_mask_columns('_column_mask') | indent(12) }}
         ) as _sent,
         if(
             _change_mask is null,
             null,
-            {{ _message_mask_columns('_change_mask') | indent(12) }}
+            {{ afterimage._message_mask_columns('_change_mask') | indent(12) }}
         ) as _marked
         {%- for column in data %},
-        element_at(_image, {{ _text(column.message_name) }}) as {{ _quoted(column.name) }}
+        element_at(_image, {{ afterimage._text(column.message_name) }}) as {{ afterimage._quoted(column.name) }}
         {%- endfor %}
     from images
 ),
@@ -114,8 +115,8 @@ known as (
             array(
                 {%- for column in data %}
                 if(
-                    {{ _is_known_in_message(column) | indent(20) }},
-                    {{ _text(column.name) }},
+                    {{ afterimage._is_known_in_message(column) | indent(20) }},
+                    {{ afterimage._text(column.name) }},
                     null
                 ){{ ',' if not loop.last }}
                 {%- endfor %}
@@ -129,14 +130,14 @@ decoded as (
         _change_seq as change_seq,
         _letter as change_oper,
         if(_kind = 'load', _loaded_at, _changed_at) as changed_at,
-        {{ _known_time('try_cast(_source_timestamp as timestamp)') | indent(8) }} as source_timestamp,
+        {{ afterimage._known_time('try_cast(_source_timestamp as timestamp)') | indent(8) }} as source_timestamp,
         _transaction_id as transaction_id,
         _transaction_event as transaction_event,
         _stream_position as stream_position,
         _is_last_event as transaction_last_event,
         if(
             _letter in ('I', 'U', 'D'),
-            {{ _as_declared('_marked', data) | indent(12) }},
+            {{ afterimage._as_declared('_marked', data) | indent(12) }},
             null
         ) as declared_changed_columns,
         if(
@@ -155,7 +156,7 @@ decoded as (
                 when _kind <> 'change' then null
                 when _change_seq is null then 'null_change_seq'
                 when
-                    {{ change_seq_is_malformed('_change_seq', '_changed_at') | indent(20) }}
+                    {{ afterimage.change_seq_is_malformed('_change_seq', '_changed_at') | indent(20) }}
                     then 'malformed_change_seq'
                 when
                     _changed_at > current_timestamp() + interval 1 day
@@ -171,7 +172,7 @@ decoded as (
             {%- if data | selectattr('is_cast') | list %},
             case
                 when _letter = 'N' then null
-                {{- _when_uncastable(data) | indent(16) }}
+                {{- afterimage._when_uncastable(data) | indent(16) }}
             end
             {%- endif %}
         ) as reject_reason,
@@ -199,10 +200,10 @@ decoded as (
             map('ignoreNullFields', 'false')
         ) as raw_record
         {%- for column in data %},
-        {{ _cast_column(column) }}{{ ' as ' ~ _quoted(column.name) if column.is_cast }}
+        {{ afterimage._cast_column(column) }}{{ ' as ' ~ afterimage._quoted(column.name) if column.is_cast }}
         {%- endfor %}
     from known
 ),
 
-{{ _with_base_rows(macro_name, source_name, none, none, settings, data) }}
+{{ afterimage._with_base_rows(macro_name, source_name, none, none, settings, data) }}
 {%- endmacro %}

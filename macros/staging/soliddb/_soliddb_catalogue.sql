@@ -16,14 +16,14 @@
     An id that had the name before one of these, and has another one now, is the older table until that one took over.
 #}
 {% macro _soliddb_relation_ids(macro, table, name, tables, settings) %}
-    {%- if not _landed_columns(macro, tables) -%}
+    {%- if not afterimage._landed_columns(macro, tables) -%}
         {{ return([-1]) }}
     {%- endif -%}
     {%- set found = run_query(
-        "select id, max_by(upper(table_name), " ~ _snapshot_place() ~ ") as newest_name, max_by(upper(table_schema), "
-        ~ _snapshot_place() ~ ") as newest_schema, min(" ~ _snapshot_place() ~ ") filter (where upper(table_name) = upper("
-        ~ _text(name) ~ ")) as first_place, row_number() over (order by max(" ~ _snapshot_place() ~ ") filter (where"
-        ~ " upper(table_name) = upper(" ~ _text(name) ~ ")), id) as last_number from " ~ tables
+        "select id, max_by(upper(table_name), " ~ afterimage._snapshot_place() ~ ") as newest_name, max_by(upper(table_schema), "
+        ~ afterimage._snapshot_place() ~ ") as newest_schema, min(" ~ afterimage._snapshot_place() ~ ") filter (where upper(table_name) = upper("
+        ~ afterimage._text(name) ~ ")) as first_place, row_number() over (order by max(" ~ afterimage._snapshot_place() ~ ") filter (where"
+        ~ " upper(table_name) = upper(" ~ afterimage._text(name) ~ ")), id) as last_number from " ~ tables
         ~ " group by id having first_place is not null order by first_place, id"
     ) -%}
     {%- set ids = [] -%}
@@ -78,7 +78,7 @@
     and then put in the place of this one.
 #}
 {% macro _soliddb_takeovers(macro, table, name, ids, log) %}
-    {%- if ids | length == 1 or not _raw_columns(log) -%}
+    {%- if ids | length == 1 or not afterimage._raw_columns(log) -%}
         {{ return([]) }}
     {%- endif -%}
     {%- set listed = ids | join(', ') -%}
@@ -86,7 +86,7 @@
     {%- set dropped = {} -%}
     {%- for row in run_query(
         "select relation_id, max(log_address) filter (where ddl_code = 45 and substring_index(upper(translate(ddl_name, '\"',"
-        ~ " '')), '.', -1) = upper(" ~ _text(name) ~ ")) as created_at, max(log_address) filter (where ddl_code = 17) as"
+        ~ " '')), '.', -1) = upper(" ~ afterimage._text(name) ~ ")) as created_at, max(log_address) filter (where ddl_code = 17) as"
         ~ " dropped_at from " ~ log ~ " where is_ddl and reject_reason is null and relation_id in (" ~ listed ~ ")"
         ~ " group by relation_id"
     ).rows -%}
@@ -142,31 +142,31 @@
         {%- do declared.update({column.name | lower: column}) -%}
     {%- endfor -%}
     {%- set found = [] -%}
-    {%- if _raw_columns(columns) -%}
+    {%- if afterimage._raw_columns(columns) -%}
         {%- for row in run_query(
             "select column_name, newest.* from (select column_name, max_by(struct(upper(trim(data_type)) as sql_type,"
-            ~ " data_type_number, numeric_precision, numeric_scale, column_number), " ~ _snapshot_place() ~ ") as newest, max("
-            ~ _snapshot_place() ~ ") as place from " ~ columns ~ " where rel_id in (" ~ ids | join(', ')
+            ~ " data_type_number, numeric_precision, numeric_scale, column_number), " ~ afterimage._snapshot_place() ~ ") as newest, max("
+            ~ afterimage._snapshot_place() ~ ") as place from " ~ columns ~ " where rel_id in (" ~ ids | join(', ')
             ~ ") and attr_type = 0 group by column_name) as columns order by place desc, column_number"
         ).rows -%}
             {%- set own = declared.get(row['column_name'] | lower, {}) -%}
-            {%- set column = _typed_column(
+            {%- set column = afterimage._typed_column(
                 own.get('name', row['column_name'] | lower),
                 {'name': own.get('name', row['column_name'] | lower), 'data_type': 'string'},
-                own.get('data_type') or _soliddb_spark_type(row),
+                own.get('data_type') or afterimage._soliddb_spark_type(row),
             ) -%}
             {%- do column.update({'catalogue_name': row['column_name']}) -%}
             {%- do found.append(column) -%}
         {%- endfor -%}
     {%- else -%}
         {%- for name, own in declared.items() -%}
-            {%- set column = _typed_column(own.name, {'name': own.name, 'data_type': 'string'}, own.data_type or 'string') -%}
+            {%- set column = afterimage._typed_column(own.name, {'name': own.name, 'data_type': 'string'}, own.data_type or 'string') -%}
             {%- do column.update({'catalogue_name': own.name | upper}) -%}
             {%- do found.append(column) -%}
         {%- endfor -%}
     {%- endif -%}
-    {%- if not found and not _raw_columns(columns) -%}
-        {%- do _stop_for_missing(macro, columns) -%}
+    {%- if not found and not afterimage._raw_columns(columns) -%}
+        {%- do afterimage._stop_for_missing(macro, columns) -%}
     {%- elif not found -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: the landed SYS_COLUMNS has no columns of source table " ~ table ~ " (REL_ID " ~ ids | join(', ')
@@ -204,5 +204,5 @@
 
 {# A value of the decoded record as text; NULL where the record does not have the column. #}
 {% macro _soliddb_value(column) %}
-    {{- return("element_at(image, " ~ _text(column.catalogue_name) ~ ")") -}}
+    {{- return("element_at(image, " ~ afterimage._text(column.catalogue_name) ~ ")") -}}
 {% endmacro %}

@@ -3,6 +3,7 @@
     counter. Codes that the manual does not list are there too, as kind `unknown`.
 #}
 {% macro soliddb_ddl_events(source_name, log) %}
+    {{- config(materialized='staging_view') -}}
     {%- set tables = source(source_name, 'sys_tables') -%}
 with
 
@@ -14,8 +15,8 @@ events as (
 tables as (
     select
         id,
-        max_by(table_schema, {{ _snapshot_place() }}) as table_schema,
-        max_by(table_name, {{ _snapshot_place() }}) as table_name
+        max_by(table_schema, {{ afterimage._snapshot_place() }}) as table_schema,
+        max_by(table_name, {{ afterimage._snapshot_place() }}) as table_name
     from {{ tables }}
     group by id
 ),

@@ -7,6 +7,7 @@
       source_name  name of the dbt source that has sys_log
 #}
 {% macro soliddb_log_activity(source_name) %}
+    {{- config(materialized='staging_view') -}}
     {%- set log = source(source_name, 'sys_log') -%}
 with
 

@@ -9,23 +9,24 @@
     table of the same name that was recreated: from there on it is the table, and the older one is not.
 #}
 {% macro stage_soliddb_table(source_name, table_name, log, base=none) %}
+    {{- config(materialized='staging_view') -}}
     {%- set relation = source(source_name, table_name) -%}
     {%- set tables = source(source_name, 'sys_tables') -%}
     {%- set columns = source(source_name, 'sys_columns') -%}
     {%- set base_relation = source(source_name, base) if base else none -%}
-    {%- set settings = _settings(source_name, table_name) -%}
+    {%- set settings = afterimage._settings(source_name, table_name) -%}
     {%- if not execute -%}
         {#- while dbt parses, neither tables nor settings are known #}
         {{- return('select * from ' ~ log) -}}
     {%- endif -%}
     {%- set macro_name = 'stage_soliddb_table' -%}
     {%- set table = source_name ~ '.' ~ table_name -%}
-    {%- do _check_base(macro_name, table, base, settings) -%}
-    {%- set ids = _soliddb_relation_ids(macro_name, table, relation.identifier, tables, settings) -%}
-    {%- set takeovers = _soliddb_takeovers(macro_name, table, relation.identifier, ids, log) -%}
-    {%- set data = _soliddb_columns(macro_name, table, ids, columns, settings) -%}
+    {%- do afterimage._check_base(macro_name, table, base, settings) -%}
+    {%- set ids = afterimage._soliddb_relation_ids(macro_name, table, relation.identifier, tables, settings) -%}
+    {%- set takeovers = afterimage._soliddb_takeovers(macro_name, table, relation.identifier, ids, log) -%}
+    {%- set data = afterimage._soliddb_columns(macro_name, table, ids, columns, settings) -%}
     {%- set names = data | map(attribute='name') | list -%}
-    {%- do _check_data_columns(macro_name, table, names, settings, _soliddb_log_columns()) -%}
+    {%- do afterimage._check_data_columns(macro_name, table, names, settings, afterimage._soliddb_log_columns()) -%}
     {%- set skipped = {
         'skip_all': ["_record_id in (1, 3, 4, 5)", "_ddl_code = 73"],
         'skip_deletes': ["_record_id = 4", "_ddl_code = 73"],
@@ -35,11 +36,11 @@ with
 
 source as (
     select
-        {%- for name in _soliddb_log_columns() %}
+        {%- for name in afterimage._soliddb_log_columns() %}
         {{ name[1:] }} as {{ name }},
         {%- endfor %}
         {%- for column in data %}
-        {{ _soliddb_value(column) }} as {{ _quoted(column.name) }}{{ ',' if not loop.last }}
+        {{ afterimage._soliddb_value(column) }} as {{ afterimage._quoted(column.name) }}{{ ',' if not loop.last }}
         {%- endfor %}
     from {{ log }}
     where
@@ -54,11 +55,11 @@ decoded as (
             {%- for takeover in takeovers %}
             -- the older table has another name from here on, or was dropped
             {%- if takeover.closes %}
-            when _change_seq = {{ _text(takeover.at) }} then 'T'
+            when _change_seq = {{ afterimage._text(takeover.at) }} then 'T'
             {%- endif %}
             when
                 _relation_id in ({{ takeover.older | join(', ') }})
-                and _change_seq > {{ _text(takeover.at) }}
+                and _change_seq > {{ afterimage._text(takeover.at) }}
                 then 'N'
             {%- endfor %}
             {%- if skipped %}
@@ -91,14 +92,14 @@ decoded as (
         case
             when
                 {%- for column in data %}
-                {{ 'or ' if not loop.first }}not map_contains_key(_image, {{ _text(column.catalogue_name) }})
+                {{ 'or ' if not loop.first }}not map_contains_key(_image, {{ afterimage._text(column.catalogue_name) }})
                 {%- endfor %}
                 then array_compact(
                     array(
                         {%- for column in data %}
                         if(
-                            map_contains_key(_image, {{ _text(column.catalogue_name) }}),
-                            {{ _text(column.name) }},
+                            map_contains_key(_image, {{ afterimage._text(column.catalogue_name) }}),
+                            {{ afterimage._text(column.name) }},
                             null
                         ){{ ',' if not loop.last }}
                         {%- endfor %}
@@ -112,7 +113,7 @@ decoded as (
         coalesce(
             _reject_reason,
             case
-                {{- _when_uncastable(data) | indent(16) }}
+                {{- afterimage._when_uncastable(data) | indent(16) }}
             end
         ) as reject_reason,
         {%- else %}
@@ -134,10 +135,10 @@ decoded as (
             map('ignoreNullFields', 'false')
         ) as raw_record
         {%- for column in data %},
-        {{ _cast_column(column) }}{{ ' as ' ~ _quoted(column.name) if column.is_cast }}
+        {{ afterimage._cast_column(column) }}{{ ' as ' ~ afterimage._quoted(column.name) if column.is_cast }}
         {%- endfor %}
     from source
 ),
 
-{{ _with_base_rows(macro_name, source_name, base, base_relation, settings, data) }}
+{{ afterimage._with_base_rows(macro_name, source_name, base, base_relation, settings, data) }}
 {%- endmacro %}

@@ -22,7 +22,7 @@ def write_stream_project(
     for shape in shapes:
         for kind, text in _models(shape).items():
             files[f"{shape.name}_{kind}.sql"] = text + "\n"
-    write_settings(folder, "streams", macros)
+    write_settings(folder, macros)
     write_files(folder / "models", files)
 
 

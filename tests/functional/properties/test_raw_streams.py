@@ -82,7 +82,7 @@ def write_project(project: DbtProject, tables: dict[str, RawStreams]) -> None:
         models[f"staging/stg_{name}.sql"] = staging
         models |= changes_model(name, f"stg_{name}") | history_model(name) | other_marts(name)
     raw = {"name": "raw", "schema": RAW, "tables": sources}
-    write_settings(project.path, "raw_streams")
+    write_settings(project.path)
     write_files(project.path / "models", models)
     write_files(project.path / "models", {"sources.yml": {"version": 2, "sources": [raw]}})
 

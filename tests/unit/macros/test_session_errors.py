@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dbt_afterimage import __version__
 from tests.macro_renderer import CompilationError, MacroRenderer
 
 
@@ -42,3 +43,17 @@ def test_two_models_with_one_alias(materialized: str) -> None:
 
 def test_one_alias_in_two_schemas_where_only_one_notes_what_it_has_applied() -> None:
     check(("sales", "orders", "change_mart"), ("crm", "orders", "view"), ("crm", "bills", "table"))
+
+
+def test_macros_and_package_of_two_versions() -> None:
+    methods = SimpleNamespace(installed_version=lambda: "9.0.0")
+    render = MacroRenderer(adapter=SimpleNamespace(afterimage=methods))
+    with pytest.raises(CompilationError) as caught:
+        render("_check_version")
+    for part in ("has version 0.1.0", "version 9.0.0", "Fix: ", "packages.yml"):
+        assert part in str(caught.value)
+
+
+def test_macros_and_package_of_one_version() -> None:
+    methods = SimpleNamespace(installed_version=lambda: __version__)
+    MacroRenderer(adapter=SimpleNamespace(afterimage=methods))("_check_version")

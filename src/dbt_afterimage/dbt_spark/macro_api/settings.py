@@ -6,9 +6,20 @@ from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt_afterimage import __version__
 from dbt_afterimage.dbt_spark.macro_api.registry import macro_method
 from dbt_afterimage.settings import SettingsError, parse_settings, positions
 from dbt_afterimage.settings import moment_kind as kind_of_moment
+
+
+@macro_method(while_parsing="")
+def installed_version(adapter: Any) -> str:
+    """The version of this Python package.
+
+    Args:
+        adapter: dbt's adapter.
+    """
+    return __version__
 
 
 @macro_method(while_parsing={})

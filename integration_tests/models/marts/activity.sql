@@ -1,0 +1,1 @@
+{{ afterimage.change_activity() }}

@@ -1,0 +1,1 @@
+{{ afterimage.current(ref('invoices_history')) }}

@@ -1,0 +1,1 @@
+{{ afterimage.field_changes(ref('invoices_changes')) }}

@@ -1,0 +1,1 @@
+{{ afterimage.history(ref('invoices_changes')) }}

@@ -1,0 +1,36 @@
+{#
+    What our Python models cannot reach by themselves: settings of the source, names of their tables, and the run's vars.
+    dbt gives a Python model its own config only, in `config_dict`, which `dbt.config.get` reads when it is called.
+#}
+{% macro _run_context() %}
+config_dict["afterimage"] = {{ {
+    'model': afterimage._noted_name(this),
+    'settings': afterimage._settings_of(model),
+    'log': this | string,
+    'rejected': this.incorporate(path={'identifier': this.identifier ~ '_rejected'}) | string,
+    'upstream': afterimage._upstream_relations(model),
+    'progress': afterimage._progress_relation() | string,
+    'file_format': adapter.afterimage.table_format(),
+    'beginning_of_time': afterimage._var('beginning_of_time'),
+    'backfill_from': afterimage._var('backfill_from') | string if afterimage._var('backfill_from') else none,
+    'rebuild_changes': afterimage._var('rebuild_changes'),
+    'accept_gap': afterimage._var('accept_gap'),
+    'complete_load': afterimage._var('complete_load'),
+    'tables': afterimage._message_tables(model) if model.config.materialized == 'staging_log' else [],
+    'message_tables': afterimage._all_message_tables() if afterimage._var('complete_load') else [],
+} }}
+{% endmacro %}
+
+
+{# The names of what a change log reads: its staging view, what that reads, and so on down to tables. #}
+{% macro _upstream_relations(node) %}
+    {%- set names = [] -%}
+    {%- for id in node.depends_on.nodes if id in graph.sources or id in graph.nodes -%}
+        {%- set upstream = graph.sources.get(id) or graph.nodes[id] -%}
+        {%- do names.append(upstream.relation_name) -%}
+        {%- if upstream.resource_type == 'model' and upstream.config.materialized == 'staging_view' -%}
+            {%- do names.extend(afterimage._upstream_relations(upstream)) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(names | unique | list) }}
+{% endmacro %}
