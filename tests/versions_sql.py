@@ -45,4 +45,4 @@ def versions_sql(
 
 @cache
 def _renderer(macros: Path) -> MacroRenderer:
-    return MacroRenderer(macros, var=lambda name: "1900-01-01 00:00:00")
+    return MacroRenderer(macros)

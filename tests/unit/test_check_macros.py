@@ -51,7 +51,7 @@ def test_a_name_that_two_files_define_is_found() -> None:
 
 def test_a_call_that_does_not_name_the_package_is_found() -> None:
     texts = {
-        "one.sql": "{% macro one(a) %}{{ _two(a) }} '_two(1)' {{ afterimage._two(a) }}{% endmacro %}",
+        "one.sql": "{% macro one(a) %}{{ _two(a) }} {{ afterimage._two(a) }}{% endmacro %}",
         "_two.sql": "{# _two(1) #}{% macro _two(a) %}{{ ref('_two(1)') }}{% endmacro %}",
     }
     (found,) = called_plainly(texts)

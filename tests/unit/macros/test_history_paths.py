@@ -12,7 +12,7 @@ FIRST = "20260302090000000000000000000000001"
 
 
 def path_of(applied: dict[str, Any], **found: Any) -> dict[str, str]:
-    render = MacroRenderer(var=lambda name: False)
+    render = MacroRenderer()
     batch = {
         "loads": 0,
         "first_seq": FIRST,
