@@ -63,7 +63,7 @@ MUTATIONS = (
     Mutation(
         "R3: every update makes a version",
         VERSIONS,
-        "or {{ _differs_somewhere(tracked, carried) }}",
+        "or {{ afterimage._differs_somewhere(tracked, carried) }}",
         "or true",
         _rules("ignored"),
     ),
@@ -140,7 +140,8 @@ MUTATIONS = (
     Mutation(
         "R8: an update without a before image does not show that the row was loaded",
         REWOUND,
-        "array({{ _texts(key) }}) as before_known_columns)\n            {%- if has_displaced %}",
+        "array({{ afterimage._texts(key) }}) as before_known_columns)\n       "
+        "     {%- if has_displaced %}",
         "null as before_known_columns)\n            {%- if has_displaced %}",
         _rules("live_unknown --streams 60"),
     ),
@@ -198,7 +199,8 @@ MUTATIONS = (
     Mutation(
         "R11: a late change writes the rows of its key again that it does not concern",
         BATCH,
-        "    or not (struct({{ _listed(values) | replace('\\n        ', ' ') }}) <=> _stored)\n",
+        "    or not (struct({{ afterimage._listed(values) | replace('\\n      "
+        "  ', ' ') }}) <=> _stored)\n",
         "    or true\n",
         "tests/functional/test_files_stay.py -k late_batch",
     ),
@@ -219,21 +221,21 @@ MUTATIONS = (
     Mutation(
         "R7: a transaction that a batch continues is read in part",
         BATCH,
-        "{%- elif found.moves and _history_continues(",
-        "{%- elif false and _history_continues(",
+        "{%- elif found.moves and afterimage._history_continues(",
+        "{%- elif false and afterimage._history_continues(",
         _batches("r11_history", "on_time"),
     ),
     Mutation(
         "R8: a late change that contradicts the loaded row does not bring the load back",
         REPLAY,
-        "        or rewinding.{{ _quoted(key[0]) }} is not null\n",
+        "        or rewinding.{{ afterimage._quoted(key[0]) }} is not null\n",
         "",
         _batches("r11_history", "live_late_clocks"),
     ),
     Mutation(
         "R10: a key that was deleted forgets its time",
         REPLAY,
-        "        or overtaken.{{ _quoted(key[0]) }} is not null\n",
+        "        or overtaken.{{ afterimage._quoted(key[0]) }} is not null\n",
         "",
         _batches("r11_history", "no_before_images"),
     ),
