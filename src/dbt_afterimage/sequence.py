@@ -156,6 +156,18 @@ class SolidDbChangeSequence(NumberedChangeSequence):
 
 
 @dataclass(frozen=True)
+class ChangeFeedSequence(NumberedChangeSequence):
+    """A change feed: the parts of the setting `sequence`, each as hex text of fixed width.
+
+    A part has 16 or 32 digits (`settings.change_feed.SEQUENCE_WIDTHS`), a table has up to six.
+    """
+
+    widths: ClassVar[tuple[int, ...]] = tuple(range(16, 193, 16))
+    base: ClassVar[Literal[10, 16]] = 16
+    is_made_by_staging: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
 class QlikChangeSequence(ChangeSequence):
     """Qlik: 35 digits, YYYYMMDDhhmmss, hundredths, then a 19-digit counter (Change Tables page).
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings.base import TableSettings
+from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 from dbt_afterimage.settings.openedge import OpenEdgeSettings
 from dbt_afterimage.settings.qlik import QlikChangeTableSettings
 from dbt_afterimage.settings.qlik_messages import QlikMessagesSettings
@@ -18,6 +19,7 @@ SYSTEMS: dict[str, type[TableSettings]] = {
     "qlik_messages": QlikMessagesSettings,
     "openedge": OpenEdgeSettings,
     "soliddb": SolidDbSettings,
+    "change_feed": ChangeFeedSettings,
 }
 
 

@@ -1,0 +1,117 @@
+{# Parts of stage_change_feed: the columns of a feed, its sequence, operation and time. #}
+
+{# Whether a column of a raw table is one of the feed's own; ChangeFeedSettings.is_own_column says the same. #}
+{% macro _is_feed_column(name, settings) %}
+    {%- set name = name | lower -%}
+    {%- for setting in [
+        'operation', 'changed_at', 'transaction_id', 'transaction_event', 'changed_columns', 'changed_mask', 'arrival',
+    ] if settings[setting] and settings[setting].strip('`') | lower == name -%}
+        {{ return(true) }}
+    {%- endfor -%}
+    {%- for ignored in settings.ignore_columns | map('lower') -%}
+        {%- if name == ignored or (ignored.endswith('*') and name.startswith(ignored[:-1])) -%}
+            {{ return(true) }}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(false) }}
+{% endmacro %}
+
+
+{# The data columns of a feed as _typed_column gives them; stops where there is none. #}
+{% macro _feed_data(macro, table, raw_columns, settings) %}
+    {%- set types = {} -%}
+    {%- for column in settings.declared_columns -%}
+        {%- do types.update({column.name | lower: column.data_type}) -%}
+    {%- endfor -%}
+    {%- set data = [] -%}
+    {%- for raw in raw_columns if not _is_feed_column(raw.name, settings) -%}
+        {%- do data.append(_typed_column(raw.name, raw, types.get(raw.name | lower))) -%}
+    {%- endfor -%}
+    {%- if not data -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: table " ~ table ~ " has columns of the feed only. Its columns: "
+            ~ raw_columns | map(attribute='name') | join(', ') ~ ". Fix: correct `ignore_columns` (now "
+            ~ settings.ignore_columns | join(', ') ~ ") in its `meta.afterimage`."
+        ) }}
+    {%- endif -%}
+    {{ return(data) }}
+{% endmacro %}
+
+
+{#
+    A part of the sequence as hex text of fixed width that sorts like its value; NULL where the value does not fit its type.
+    SEQUENCE_WIDTHS (settings/change_feed.py) has the widths.
+#}
+{% macro _sequence_part(value, type) %}
+    {%- if type in ('number', 'timestamp') -%}
+        {%- set number = "try_cast(" ~ value ~ " as bigint)" if type == 'number'
+            else "unix_micros(try_cast(" ~ value ~ " as timestamp))" -%}
+        {{ return("if(" ~ number ~ " >= 0, lpad(hex(" ~ number ~ "), 16, '0'), null)") }}
+    {%- elif type == 'digits' -%}
+        {%- set text = "cast(" ~ value ~ " as string)" -%}
+        {%- set halves = [] -%}
+        {%- for start in (1, 19) -%}
+            {%- do halves.append("lpad(hex(try_cast(substr(lpad(" ~ text ~ ", 36, '0'), " ~ start ~ ", 18) as bigint)), 16, '0')") -%}
+        {%- endfor -%}
+        {{ return("if(" ~ text ~ " rlike '^[0-9]{1,36}$', concat(" ~ halves | join(', ') ~ "), null)") }}
+    {%- endif -%}
+    {{ return("if(length(hex(" ~ value ~ ")) between 1 and 32, rpad(hex(" ~ value ~ "), 32, '0'), null)") }}
+{% endmacro %}
+
+
+{# The change_seq of a record; NULL where a part has no value or one that does not fit its type. #}
+{% macro _feed_change_seq(sequence) -%}
+concat(
+    {%- for value, type in sequence.items() %}
+    {{ _sequence_part(value, type) }}{{ ',' if not loop.last }}
+    {%- endfor %}
+)
+{%- endmacro %}
+
+
+{# The operation of a record as the contract's letter; NULL for a value that the settings do not list. #}
+{% macro _feed_operation(settings) -%}
+case
+    when {{ settings.operation }} is null then {{ _text(settings.missing_operation) if settings.missing_operation else 'null' }}
+    {%- for value, letter in settings.operations.items() %}
+    when cast({{ settings.operation }} as string) = {{ _text(value) }} then {{ _text(letter) }}
+    {%- endfor %}
+end
+{%- endmacro %}
+
+
+{# The time of a change; NULL where the feed has none, or one that is no time. #}
+{% macro _feed_changed_at(settings) %}
+    {%- if not settings.changed_at -%}
+        {{ return('cast(null as timestamp)') }}
+    {%- elif settings.changed_at_unit == 'timestamp' -%}
+        {{ return('try_cast(' ~ settings.changed_at ~ ' as timestamp)') }}
+    {%- endif -%}
+    {%- set number = 'try_cast(' ~ settings.changed_at ~ ' as bigint)' -%}
+    {{ return({
+        'seconds': 'timestamp_seconds(' ~ number ~ ')',
+        'milliseconds': 'timestamp_millis(' ~ number ~ ')',
+        'microseconds': 'timestamp_micros(' ~ number ~ ')',
+        'nanoseconds': 'timestamp_micros(' ~ number ~ ' div 1000)',
+    }[settings.changed_at_unit]) }}
+{% endmacro %}
+
+
+{# Data columns that a record may leave out, as _known_columns takes them: {name, condition}. #}
+{% macro _feed_unknown(data, settings) %}
+    {%- set unknown = [] -%}
+    {%- for column in data -%}
+        {%- set raw = _quoted(column.raw_name) -%}
+        {%- set conditions = [] -%}
+        {%- if settings.unavailable_value is not none and column.is_text -%}
+            {%- do conditions.append('coalesce(' ~ raw ~ ' = ' ~ _text(settings.unavailable_value) ~ ', false)') -%}
+        {%- endif -%}
+        {%- if column.name | lower in settings.incomplete_before | map('lower') -%}
+            {%- do conditions.append("(_change_oper = 'B' and " ~ raw ~ " is null)") -%}
+        {%- endif -%}
+        {%- if conditions -%}
+            {%- do unknown.append({'name': column.name, 'condition': conditions | join(' or ')}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(unknown) }}
+{% endmacro %}

@@ -1,0 +1,129 @@
+{#
+    A table of changes of any tool in the change-event contract: one row per raw record, nothing filtered. The settings of
+    the table say which of its columns hold what; a preset has those of a vendor's format.
+    With `base` the rows of that table of the same source follow, as rows of a full load (change_oper L).
+#}
+{% macro stage_change_feed(source_name, table_name, base=none) %}
+    {%- set relation = source(source_name, table_name) -%}
+    {%- set base_relation = source(source_name, base) if base else none -%}
+    {%- set settings = _settings(source_name, table_name) -%}
+    {%- set macro_name = 'stage_change_feed' -%}
+    {%- set raw_columns = _landed_columns(macro_name, relation) or settings.get('declared_columns', []) -%}
+    {%- if not raw_columns -%}
+        {#- while dbt parses, neither tables nor settings are known #}
+        {{- return('select * from ' ~ relation) -}}
+    {%- endif -%}
+    {%- set table = source_name ~ '.' ~ table_name -%}
+    {%- do _check_base(macro_name, table, base, settings) -%}
+    {%- set data = _feed_data(macro_name, table, raw_columns, settings) -%}
+    {%- set names = data | map(attribute='name') | list -%}
+    {%- do _columns_of_setting(macro_name, table, 'incomplete_before', settings.incomplete_before, data) -%}
+    {%- set unknown = _feed_unknown(data, settings) -%}
+    {%- set arrival = none -%}
+    {%- for column in raw_columns if settings.arrival and column.name | lower == settings.arrival.strip('`') | lower -%}
+        {%- set arrival = column -%}
+    {%- endfor -%}
+
+    {%- set mask = {
+        'mask': settings.changed_mask,
+        'data_columns': _columns_of_setting(macro_name, table, 'mask_columns', settings.mask_columns, data) or names,
+        'byte_order': settings.mask_byte_order,
+        'first_data_bit': settings.mask_first_data_bit,
+        'mask_type': 'binary',
+    } if settings.changed_mask else none -%}
+    {%- set parts = change_mask_parts(**mask) if mask else {} -%}
+    {%- set own = ['_change_seq', '_change_oper', '_changed_at', '_is_placed'] + parts | list -%}
+    {%- do _check_data_columns(macro_name, table, names, settings, own) -%}
+with
+
+source as (
+    select
+        *,
+        {{ _feed_change_seq(settings.sequence) | indent(8) }} as _change_seq,
+        {%- for value in settings.sequence %}
+        {{ 'and ' if not loop.first }}({{ value }}) is not null
+        {%- endfor %} as _is_placed,
+        {{ _feed_operation(settings) | indent(8) }} as _change_oper,
+        {{ _feed_changed_at(settings) }} as _changed_at
+        {%- for name, expression in parts.items() %},
+        {{ expression }} as {{ name }}
+        {%- endfor %}
+    from {{ relation }}
+),
+
+decoded as (
+    select
+        _change_seq as change_seq,
+        _change_oper as change_oper,
+        _changed_at as changed_at,
+        _changed_at as source_timestamp,
+        {{ 'cast(' ~ settings.transaction_id ~ ' as string)' if settings.transaction_id else 'cast(null as string)' }} as transaction_id,
+        {{ 'try_cast(' ~ settings.transaction_event ~ ' as bigint)' if settings.transaction_event else 'cast(null as bigint)' }} as transaction_event,
+        {%- if mask %}
+        if(
+            _change_oper = 'U',
+            {{ change_mask_columns(has_parts=true, **mask) | indent(12) }},
+            null
+        ) as declared_changed_columns,
+        {%- else %}
+        {{ "if(_change_oper = 'U', " ~ settings.changed_columns ~ ", null)" if settings.changed_columns else 'cast(null as array<string>)' }} as declared_changed_columns,
+        {%- endif %}
+        {%- if unknown %}
+        {{ _known_columns("_change_oper in ('I', 'U', 'B')", data, unknown) | indent(8) }} as known_columns,
+        {%- else %}
+        cast(null as array<string>) as known_columns,
+        {%- endif %}
+        cast(null as map<string, string>) as truncate_scope,
+        cast(null as string) as load_id,
+        {{ 'cast(' ~ settings.arrival ~ ' as string)' if settings.arrival else 'cast(null as string)' }} as arrival,
+        coalesce(
+            case
+                -- no change: neither its place nor its values count
+                when _change_oper = 'N' then null
+                when not _is_placed then 'null_change_seq'
+                when _change_seq is null then 'malformed_change_seq'
+                when _changed_at > current_timestamp() + interval 1 day then 'future_change_seq'
+                when _change_oper is null then 'unknown_operation'
+            end
+            {%- if mask %},
+            if(
+                _change_oper = 'U',
+                {{ change_mask_error(has_parts=true, **mask) | indent(16) }},
+                null
+            )
+            {%- endif %}
+            {%- if settings.changed_at %},
+            if(
+                _change_oper <> 'N' and ({{ settings.changed_at }}) is not null and _changed_at is null,
+                {{ _text('uncastable_value:' ~ settings.changed_at.strip('`')) }},
+                null
+            )
+            {%- endif %}
+            {%- if data | selectattr('is_cast') | list %},
+            case
+                when _change_oper in ('N', 'T') then null
+                {%- for column in data if column.is_cast %}
+                when
+                    ({{ _is_uncastable(column) }})
+                    {%- for other in unknown if other.name == column.name %}
+                    and not ({{ other.condition }})
+                    {%- endfor %}
+                    then {{ _text('uncastable_value:' ~ column.raw_name) }}
+                {%- endfor %}
+            end
+            {%- endif %}
+        ) as reject_reason,
+        {{ _record_hash(raw_columns, arrival, data, 'reject_reason is not null or known_columns is not null') | indent(8) }} as record_hash,
+        {{ _raw_record(raw_columns) | indent(8) }} as raw_record
+        {%- for column in data %},
+        {%- set absent = ["_change_oper = 'T'"] -%}
+        {%- for other in unknown if other.name == column.name -%}
+            {%- do absent.append(other.condition) -%}
+        {%- endfor %}
+        if({{ absent | join(' or ') }}, null, {{ _cast_column(column) }}) as {{ _quoted(column.name) }}
+        {%- endfor %}
+    from source
+),
+
+{{ _with_base_rows(macro_name, source_name, base, base_relation, settings, data) }}
+{%- endmacro %}
