@@ -1,4 +1,4 @@
-"""One stream of changes as OpenEdge level 3, OpenEdge level 2, Qlik change tables and messages.
+"""One stream of changes as OpenEdge, Qlik change tables and messages, SQL Server CDC and Debezium.
 
 It gives the same versions: the same rows, values and order, the same ones open. What may differ is
 listed in docs/openedge.md, and here: positions and times; and without before images (level 2) an
@@ -28,6 +28,8 @@ from afterimage_demo.kafka.forms import avro_envelope, avro_registered
 from dbt_afterimage.change_log.contract import LOG_COLUMNS
 from dbt_afterimage.change_log.pairing import ACCEPTED, pair
 from dbt_afterimage.settings import OPTIONAL_COLUMNS, parse_settings
+from tests.change_feed_staging import settings_of as settings_of_feed
+from tests.change_feed_staging import staging_sql as staging_sql_of_feed
 from tests.functional.log_reader import read_rows
 from tests.macro_renderer import MacroRenderer
 from tests.messages_staging import metadata
@@ -141,6 +143,51 @@ def qlik_sql(columns: dict[str, str]) -> str:
         _settings=lambda source_name, name: settings,
     )
     return str(render("stage_qlik_change_table", "erp", "changes"))
+
+
+def as_sql_server(log: list[LogRow]) -> dict[str, Any]:
+    """A change table of SQL Server: two rows for an update, masks on both."""
+    codes = {"I": 2, "U": 4, "D": 1}
+    headers = {
+        "__$start_lsn": "binary",
+        "__$seqval": "binary",
+        "__$operation": "int",
+        "__$update_mask": "binary",
+    }
+    rows = []
+    for row in log:
+        assert row.data is not None
+        lsn, seqval = bytes(9) + b"\x01", int(row.change_seq).to_bytes(10, "big")
+        changed = COLUMNS
+        if row.change_oper == "U":
+            assert row.before is not None
+            changed = changed_columns(row)
+        mask = bytes([sum(1 << COLUMNS.index(name) for name in changed)])
+        if row.before is not None and row.change_oper == "U":
+            rows.append((lsn, seqval, 3, mask, *row.before.values(), 1))
+        rows.append((lsn, seqval, codes[row.change_oper], mask, *row.data.values(), 1))
+    return {"feed": ({**headers, **TYPES, "__$command_id": "int"}, rows)}
+
+
+def as_debezium(log: list[LogRow]) -> dict[str, Any]:
+    """Flattened events of Debezium, without before images."""
+    kinds = {**TYPES, "__op": "string", "__lsn": "bigint", "__source_ts_ms": "bigint"}
+    kinds |= {"__txId": "bigint", "__deleted": "string"}
+    rows = []
+    for row in log:
+        assert row.data is not None
+        op = {"I": "c", "U": "u", "D": "d"}[row.change_oper]
+        place = (int(row.change_seq), 1772452800000, int(row.transaction_id or 0))
+        rows.append((*row.data.values(), op, *place, str(op == "d").lower()))
+    return {"feed": (kinds, rows)}
+
+
+def versions_of_feed(
+    spark: SparkSession, preset: str, extracts: dict[str, Any]
+) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    columns = create_views(spark, extracts)["feed"]
+    settings = settings_of_feed(preset, {"key": KEY})
+    return _versions(spark, staging_sql_of_feed(settings, columns), settings["before_images"])
 
 
 def as_messages(log: list[LogRow], form: str) -> list[bytes]:
@@ -373,7 +420,7 @@ def with_key_changes() -> list[LogRow]:
     return write_log(*OPERATIONS, "permute")
 
 
-def test_without_key_changes_all_three_are_the_same(
+def test_without_key_changes_all_are_the_same(
     spark: SparkSession, without_key_changes: list[LogRow]
 ) -> None:
     log = without_key_changes
@@ -383,6 +430,8 @@ def test_without_key_changes_all_three_are_the_same(
     assert versions(spark, as_openedge(log, 3), before_images=True) == wanted
     assert versions(spark, as_openedge(log, 2), before_images=False) == wanted
     assert versions(spark, as_qlik(log), before_images=True) == wanted
+    assert versions_of_feed(spark, "sql_server_cdc", as_sql_server(log)) == wanted
+    assert versions_of_feed(spark, "debezium_flat", as_debezium(log)) == wanted
 
 
 def test_key_changes_are_the_same_with_before_images(
