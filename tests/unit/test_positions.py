@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dbt_afterimage.sequence import (
+    ChangeFeedSequence,
     NumberedChangeSequence,
     OpenEdgeChangeSequence,
     QlikChangeSequence,
@@ -238,6 +239,17 @@ def test_no_time_of_qlik_lies_before_the_lowest_position() -> None:
 
 def test_numbered_positions_do_not_tell_the_time() -> None:
     assert OpenEdgeChangeSequence(10).of_time(datetime(2026, 3, 2)) is None
+
+
+def test_positions_of_a_feed_have_the_width_of_their_parts() -> None:
+    where = ChangeFeedSequence(look_back=0)
+    assert where.is_form_of("00000000000000FF")
+    assert where.is_form_of("00000000000000FF" * 12)
+    assert not where.is_form_of("00000000000000ff")
+    assert not where.is_form_of("00000000000000F")
+    assert where.before_look_back("00000000000000FF") == "00000000000000FF"
+    # a first load comes before the first change of a table of several parts
+    assert where.first < "0" * 32
 
 
 def test_soliddb_positions_are_addresses_as_hex_text() -> None:

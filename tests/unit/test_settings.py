@@ -12,6 +12,7 @@ import yaml
 from dbt_afterimage.sequence import duration_seconds
 from dbt_afterimage.settings import SettingsError, moment_kind, parse_settings
 
+PRESETS = Path(__file__).parents[2] / "src/dbt_afterimage/settings/presets"
 TABLE = "erp.orders__ct"
 POSITION = "20260302080000000000000000000000012"
 
@@ -587,3 +588,80 @@ def test_moments_of_other_systems_are_none() -> None:
     assert moment_kind(POSITION, "openedge") is None
     assert moment_kind("0" * 19, "qlik_change_table") is None
     assert moment_kind("0" * 19) == moment_kind(POSITION) == "change_seq"
+
+
+FEED = """
+sequence: {lsn: number}
+operation: op
+operations: {1: I, 2: U, 3: D}
+"""
+
+
+def feed(text: str, columns: dict[str, str | None] | None = None) -> dict[str, Any]:
+    given = {"system": "change_feed", "key": ["order_id"], **(yaml.safe_load(text) or {})}
+    return parse_settings(source(given, columns=columns))
+
+
+def test_a_feed_is_described_by_settings() -> None:
+    settings = feed(FEED, {"order_id": "int", "op": "string", "lsn": "bigint"})
+    assert settings["operations"] == {"1": "I", "2": "U", "3": "D"}
+    assert settings["before_images"] is False
+    # what the sequence reads may be data, unless `ignore_columns` has it
+    assert [column["name"] for column in settings["data_columns"]] == ["order_id", "lsn"]
+    assert settings["carried_columns"] == []
+    assert feed(FEED + "unavailable_value: '?'")["carried_columns"] is None
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS.glob("*.yml")), ids=lambda file: file.stem)
+def test_a_setting_of_the_table_goes_before_the_preset(preset: Path) -> None:
+    of_vendor = feed(f"preset: {preset.stem}")
+    assert of_vendor["sequence"] == yaml.safe_load(preset.read_text())["sequence"]
+    assert of_vendor["before_images"] is (of_vendor["before"] == "rows")
+    assert feed(f"preset: {preset.stem}\nsequence: {{lsn: number}}")["sequence"] == {
+        "lsn": "number"
+    }
+
+
+def test_columns_of_a_preset_may_be_named_by_their_beginning() -> None:
+    columns = {"order_id": "int", "__op": "string", "__lsn": "bigint", "_note": "string"}
+    found = feed("preset: debezium_flat", columns)["data_columns"]
+    assert [column["name"] for column in found] == ["order_id", "_note"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "preset: debesium_flat",
+            "`preset` is 'debesium_flat'; allowed: aws_dms, debezium_flat, delta_change_feed, "
+            "sql_server_cdc. Did you mean `debezium_flat`? Fix: correct the name",
+        ),
+        (
+            FEED + "sequence: {lsn: whole}",
+            "`sequence` is {'lsn': 'whole'}. Allowed: one to six columns or SQL expressions in "
+            "their order, each with its type (number, timestamp, digits, binary, text)",
+        ),
+        (FEED + "operations: {i: X}", "`operations` is {'i': 'X'}. Allowed: values of the column"),
+        (FEED + "missing_operation: X", "`missing_operation` is 'X'. Allowed: I, U, D, B, T, N."),
+        (
+            FEED + "before: rows",
+            "`before` is 'rows' and `operations` lacks the operation B (before image). Fix: set "
+            "`before: none`",
+        ),
+        (
+            FEED + "before_images: true",
+            "`before_images` is true and `before` is 'none'; `before` says whether the feed has",
+        ),
+        (
+            FEED + "changed_mask: mask\nchanged_columns: changed",
+            "`changed_columns` is 'changed' and `changed_mask` is 'mask'; the two exclude",
+        ),
+        ("sequence: {lsn: number}\noperation: op", "the setting `operations` is missing."),
+        (FEED + "look_back: 5", "`look_back` is 5."),
+        (FEED + "arival: x", "unknown setting `arival`. Did you mean `arrival`?"),
+    ],
+)
+def test_errors_of_feeds(text: str, message: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        feed(text)
+    assert message in str(error.value)

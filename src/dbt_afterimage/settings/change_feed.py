@@ -63,8 +63,8 @@ class ChangeFeedSettings(TableSettings):
         stored = given.get("before_images", before != "none")
         if isinstance(stored, bool) and stored != (before != "none"):
             raise ValueError(
-                f"`before_images` is {str(stored).lower()} and `before` is {before!r}; `before` says "
-                "whether the feed has before images. Fix: leave `before_images` out"
+                f"`before_images` is {str(stored).lower()} and `before` is {before!r}; `before` "
+                "says whether the feed has before images. Fix: leave `before_images` out"
             )
         return {**settings, "before_images": stored}
 
@@ -161,7 +161,7 @@ def _preset(name: Any) -> dict[str, Any]:
     if not isinstance(name, str) or name not in presets:
         raise ValueError(
             f"`preset` is {name!r}; allowed: {', '.join(presets)}."
-            f"{did_you_mean(str(name), list(presets))} Fix: correct the name, or leave `preset` out "
-            "and describe the feed by its settings"
+            f"{did_you_mean(str(name), list(presets))} Fix: correct the name, or leave `preset` "
+            "out and describe the feed by its settings"
         )
     return presets[name]
