@@ -65,8 +65,8 @@ def versions_of_table(spark: SparkSession, table_format: str) -> dict[int, int |
     if table_format == "delta":
         history = spark.sql(f"describe history {TABLE}").collect()
         return {row["version"]: row["version"] for row in history}
-    history = spark.sql(f"select snapshot_id from {TABLE}.snapshots order by committed_at")
-    return {place: row[0] for place, row in enumerate(history.collect())}
+    snapshots = spark.sql(f"select snapshot_id from {TABLE}.snapshots order by committed_at")
+    return {place: row[0] for place, row in enumerate(snapshots.collect())}
 
 
 def change_feed(spark: SparkSession, table_format: str) -> tuple[str, dict[str, Any]]:

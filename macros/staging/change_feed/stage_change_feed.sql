@@ -57,8 +57,8 @@ decoded as (
         _change_oper as change_oper,
         _changed_at as changed_at,
         _changed_at as source_timestamp,
-        {{ 'cast(' ~ settings.transaction_id ~ ' as string)' if settings.transaction_id else 'cast(null as string)' }} as transaction_id,
-        {{ 'try_cast(' ~ settings.transaction_event ~ ' as bigint)' if settings.transaction_event else 'cast(null as bigint)' }} as transaction_event,
+        cast({{ settings.transaction_id or 'null' }} as string) as transaction_id,
+        try_cast({{ settings.transaction_event or 'null' }} as bigint) as transaction_event,
         {%- if mask %}
         if(
             _change_oper = 'U',
@@ -66,7 +66,11 @@ decoded as (
             null
         ) as declared_changed_columns,
         {%- else %}
-        {{ "if(_change_oper = 'U', " ~ settings.changed_columns ~ ", null)" if settings.changed_columns else 'cast(null as array<string>)' }} as declared_changed_columns,
+        if(
+            _change_oper = 'U',
+            cast({{ settings.changed_columns or 'null' }} as array<string>),
+            null
+        ) as declared_changed_columns,
         {%- endif %}
         {%- if unknown %}
         {{ _known_columns("_change_oper in ('I', 'U', 'B')", data, unknown) | indent(8) }} as known_columns,
@@ -75,7 +79,7 @@ decoded as (
         {%- endif %}
         cast(null as map<string, string>) as truncate_scope,
         cast(null as string) as load_id,
-        {{ 'cast(' ~ settings.arrival ~ ' as string)' if settings.arrival else 'cast(null as string)' }} as arrival,
+        cast({{ settings.arrival or 'null' }} as string) as arrival,
         coalesce(
             case
                 -- no change: neither its place nor its values count
