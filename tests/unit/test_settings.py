@@ -665,3 +665,14 @@ def test_errors_of_feeds(text: str, message: str) -> None:
     with pytest.raises(SettingsError) as error:
         feed(text)
     assert message in str(error.value)
+
+
+def test_no_code_knows_a_preset() -> None:
+    root = Path(__file__).parents[2]
+    names = [file.stem for file in PRESETS.glob("*.yml")]
+    assert len(names) == 4
+    for folder in ("src", "macros", "python_models"):
+        for file in (root / folder).rglob("*.*"):
+            if file.suffix in (".py", ".sql"):
+                text = file.read_text(encoding="utf-8")
+                assert not [name for name in names if name in text], file

@@ -1,0 +1,125 @@
+"""Two feeds through dbt, in two batches: one with before images as rows, one without any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.functional.dbt_project import DbtProject
+from tests.functional.project_files import changes_model, history_model, write_files, write_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RAW = "feeds_raw"
+DELTA = (
+    "id int, name string, _change_type string, _commit_version bigint, _commit_timestamp timestamp"
+)
+DEBEZIUM = (
+    "id int, name string, note string, __op string, __lsn bigint, __source_ts_ms bigint, "
+    "__txId bigint"
+)
+BATCHES = [
+    {
+        "items": """
+            (1, 'one', 'insert', 0, timestamp '2026-03-02 12:00:00'),
+            (2, 'two', 'insert', 0, timestamp '2026-03-02 12:00:00'),
+            (2, 'two', 'update_preimage', 1, timestamp '2026-03-02 12:01:00')""",
+        "people": """
+            (1, 'Ann', 'long', 'r', 10, 1772452800000, null),
+            (2, 'Bob', 'b', 'c', 11, 1772452801000, 5),
+            (3, 'Cid', 'c', '?', 12, 1772452801000, 5)""",
+    },
+    {
+        "items": """
+            (2, 'zwei', 'update_postimage', 1, timestamp '2026-03-02 12:01:00'),
+            (1, 'one', 'delete', 2, timestamp '2026-03-02 12:02:00'),
+            (1, 'again', 'insert', 2, timestamp '2026-03-02 12:02:00'),
+            (9, 'nowhere', 'insert', null, timestamp '2026-03-02 12:02:00')""",
+        "people": """
+            (2, null, null, 'd', 14, 1772452803000, 7),
+            (null, null, null, null, null, null, null),
+            (1, 'Anna', '__debezium_unavailable_value', 'u', 13, 1772452802000, 6)""",
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def feeds(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    table_format: str,
+) -> str:
+    """The schema of two chains after two runs, each of one batch."""
+    dbt = make_dbt_project(tmp_path_factory.mktemp("feeds"), schema="feeds")
+    write_project(dbt.path)
+    spark.sql(f"create schema if not exists {RAW}")
+    for table, columns in (("items", DELTA), ("people", DEBEZIUM)):
+        spark.sql(f"create table {RAW}.{table} ({columns}) using {table_format}")
+    for batch in BATCHES:
+        for table, rows in batch.items():
+            spark.sql(f"insert into {RAW}.{table} values {rows}")
+        dbt("build")
+    return dbt.schema
+
+
+def write_project(folder: Path) -> None:
+    write_settings(folder, "feeds")
+    presets = {"items": "delta_change_feed", "people": "debezium_flat"}
+    tables = [
+        {
+            "name": table,
+            "config": {
+                "meta": {"afterimage": {"system": "change_feed", "preset": preset, "key": ["id"]}}
+            },
+        }
+        for table, preset in presets.items()
+    ]
+    raw = {"name": "raw", "schema": RAW, "tables": tables}
+    models = {}
+    for table in presets:
+        models[f"staging/stg_{table}.sql"] = f"{{{{ stage_change_feed('raw', '{table}') }}}}\n"
+        models |= changes_model(table, f"stg_{table}") | history_model(table)
+    write_files(folder, {f"models/{path}": content for path, content in models.items()})
+    write_files(folder, {"models/sources.yml": {"version": 2, "sources": [raw]}})
+
+
+def test_history_of_a_feed_with_before_images(spark: SparkSession, feeds: str) -> None:
+    found = spark.sql(
+        f"select id, name, is_current, opened_by, closed_by from {feeds}.items_history "
+        "order by id, valid_from_seq"
+    ).collect()
+    assert [tuple(row) for row in found] == [
+        (1, "one", False, "I", "D"),
+        (1, "again", True, "I", None),
+        (2, "two", False, "I", "U"),
+        (2, "zwei", True, "U", None),
+    ]
+    assert reasons(spark, feeds, "items") == [(9, "null_change_seq")]
+
+
+def test_history_of_a_feed_without_before_images(spark: SparkSession, feeds: str) -> None:
+    found = spark.sql(
+        f"select id, name, note, is_current, opened_by, closed_by from {feeds}.people_history "
+        "order by id, valid_from_seq"
+    ).collect()
+    assert [tuple(row) for row in found] == [
+        (1, "Ann", "long", False, "I", "U"),
+        # the update does not have the note: the last one holds
+        (1, "Anna", "long", True, "U", None),
+        (2, "Bob", "b", False, "I", "D"),
+    ]
+    assert reasons(spark, feeds, "people") == [(3, "unknown_operation")]
+
+
+def reasons(spark: SparkSession, schema: str, table: str) -> list[tuple[int, str]]:
+    """Rejected records: the id in the raw record, and the reason."""
+    found = spark.sql(
+        "select cast(get_json_object(raw_record, '$.id') as int), reject_reason "
+        f"from {schema}.{table}_changes_rejected"
+    )
+    return sorted(map(tuple, found.collect()))
