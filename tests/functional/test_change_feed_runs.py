@@ -26,8 +26,7 @@ BATCHES = [
     {
         "items": """
             (1, 'one', 'insert', 0, timestamp '2026-03-02 12:00:00'),
-            (2, 'two', 'insert', 0, timestamp '2026-03-02 12:00:00'),
-            (2, 'two', 'update_preimage', 1, timestamp '2026-03-02 12:01:00')""",
+            (2, 'two', 'insert', 0, timestamp '2026-03-02 12:00:00')""",
         "people": """
             (1, 'Ann', 'long', 'r', 10, 1772452800000, null),
             (2, 'Bob', 'b', 'c', 11, 1772452801000, 5),
@@ -36,6 +35,7 @@ BATCHES = [
     {
         "items": """
             (2, 'zwei', 'update_postimage', 1, timestamp '2026-03-02 12:01:00'),
+            (2, 'two', 'update_preimage', 1, timestamp '2026-03-02 12:01:00'),
             (1, 'one', 'delete', 2, timestamp '2026-03-02 12:02:00'),
             (1, 'again', 'insert', 2, timestamp '2026-03-02 12:02:00'),
             (9, 'nowhere', 'insert', null, timestamp '2026-03-02 12:02:00')""",

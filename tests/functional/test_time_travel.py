@@ -45,7 +45,7 @@ def statements() -> list[str]:
             chance.choice(
                 [
                     f"update {TABLE} set amount = coalesce(amount, 0) + {number} where {some}",
-                    f"delete from {TABLE} where id = (select max(id) from {TABLE} where {some})",
+                    f"delete from {TABLE} where id % 5 = {chance.randrange(5)}",
                     f"insert into {TABLE} values ({number}, 'new', {number})",
                     f"merge into {TABLE} as items using ("
                     f"select {number} as id, 'merged' as name union all select id, name || '!' "
@@ -55,7 +55,8 @@ def statements() -> list[str]:
                 ]
             )
         )
-    found.append(f"update {TABLE} set id = 100 where id = (select min(id) from {TABLE})")
+    found.append(f"insert into {TABLE} values (50, 'moves', 50)")
+    found.append(f"update {TABLE} set id = 100 where id = 50")
     found.append(f"insert overwrite {TABLE} select id, name, amount + 1 from {TABLE}")
     return found
 
