@@ -68,7 +68,7 @@ def feeds(
 
 
 def write_project(folder: Path) -> None:
-    write_settings(folder, "feeds")
+    write_settings(folder)
     presets = {"items": "delta_change_feed", "people": "debezium_flat"}
     tables = [
         {

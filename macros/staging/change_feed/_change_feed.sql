@@ -24,8 +24,8 @@
         {%- do types.update({column.name | lower: column.data_type}) -%}
     {%- endfor -%}
     {%- set data = [] -%}
-    {%- for raw in raw_columns if not _is_feed_column(raw.name, settings) -%}
-        {%- do data.append(_typed_column(raw.name, raw, types.get(raw.name | lower))) -%}
+    {%- for raw in raw_columns if not afterimage._is_feed_column(raw.name, settings) -%}
+        {%- do data.append(afterimage._typed_column(raw.name, raw, types.get(raw.name | lower))) -%}
     {%- endfor -%}
     {%- if not data -%}
         {{ exceptions.raise_compiler_error(
@@ -63,7 +63,7 @@
 {% macro _feed_change_seq(sequence) -%}
 concat(
     {%- for value, type in sequence.items() %}
-    {{ _sequence_part(value, type) }}{{ ',' if not loop.last }}
+    {{ afterimage._sequence_part(value, type) }}{{ ',' if not loop.last }}
     {%- endfor %}
 )
 {%- endmacro %}
@@ -72,9 +72,9 @@ concat(
 {# The operation of a record as the contract's letter; NULL for a value that the settings do not list. #}
 {% macro _feed_operation(settings) -%}
 case
-    when {{ settings.operation }} is null then {{ _text(settings.missing_operation) if settings.missing_operation else 'null' }}
+    when {{ settings.operation }} is null then {{ afterimage._text(settings.missing_operation) if settings.missing_operation else 'null' }}
     {%- for value, letter in settings.operations.items() %}
-    when cast({{ settings.operation }} as string) = {{ _text(value) }} then {{ _text(letter) }}
+    when cast({{ settings.operation }} as string) = {{ afterimage._text(value) }} then {{ afterimage._text(letter) }}
     {%- endfor %}
 end
 {%- endmacro %}
@@ -101,10 +101,10 @@ end
 {% macro _feed_unknown(data, settings) %}
     {%- set unknown = [] -%}
     {%- for column in data -%}
-        {%- set raw = _quoted(column.raw_name) -%}
+        {%- set raw = afterimage._quoted(column.raw_name) -%}
         {%- set conditions = [] -%}
         {%- if settings.unavailable_value is not none and column.is_text -%}
-            {%- do conditions.append('coalesce(' ~ raw ~ ' = ' ~ _text(settings.unavailable_value) ~ ', false)') -%}
+            {%- do conditions.append('coalesce(' ~ raw ~ ' = ' ~ afterimage._text(settings.unavailable_value) ~ ', false)') -%}
         {%- endif -%}
         {%- if column.name | lower in settings.incomplete_before | map('lower') -%}
             {%- do conditions.append("(_change_oper = 'B' and " ~ raw ~ " is null)") -%}

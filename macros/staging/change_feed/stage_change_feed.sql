@@ -6,19 +6,19 @@
 {% macro stage_change_feed(source_name, table_name, base=none) %}
     {%- set relation = source(source_name, table_name) -%}
     {%- set base_relation = source(source_name, base) if base else none -%}
-    {%- set settings = _settings(source_name, table_name) -%}
+    {%- set settings = afterimage._settings(source_name, table_name) -%}
     {%- set macro_name = 'stage_change_feed' -%}
-    {%- set raw_columns = _landed_columns(macro_name, relation) or settings.get('declared_columns', []) -%}
+    {%- set raw_columns = afterimage._landed_columns(macro_name, relation) or settings.get('declared_columns', []) -%}
     {%- if not raw_columns -%}
         {#- while dbt parses, neither tables nor settings are known #}
         {{- return('select * from ' ~ relation) -}}
     {%- endif -%}
     {%- set table = source_name ~ '.' ~ table_name -%}
-    {%- do _check_base(macro_name, table, base, settings) -%}
-    {%- set data = _feed_data(macro_name, table, raw_columns, settings) -%}
+    {%- do afterimage._check_base(macro_name, table, base, settings) -%}
+    {%- set data = afterimage._feed_data(macro_name, table, raw_columns, settings) -%}
     {%- set names = data | map(attribute='name') | list -%}
-    {%- do _columns_of_setting(macro_name, table, 'incomplete_before', settings.incomplete_before, data) -%}
-    {%- set unknown = _feed_unknown(data, settings) -%}
+    {%- do afterimage._columns_of_setting(macro_name, table, 'incomplete_before', settings.incomplete_before, data) -%}
+    {%- set unknown = afterimage._feed_unknown(data, settings) -%}
     {%- set arrival = none -%}
     {%- for column in raw_columns if settings.arrival and column.name | lower == settings.arrival.strip('`') | lower -%}
         {%- set arrival = column -%}
@@ -26,25 +26,25 @@
 
     {%- set mask = {
         'mask': settings.changed_mask,
-        'data_columns': _columns_of_setting(macro_name, table, 'mask_columns', settings.mask_columns, data) or names,
+        'data_columns': afterimage._columns_of_setting(macro_name, table, 'mask_columns', settings.mask_columns, data) or names,
         'byte_order': settings.mask_byte_order,
         'first_data_bit': settings.mask_first_data_bit,
         'mask_type': 'binary',
     } if settings.changed_mask else none -%}
-    {%- set parts = change_mask_parts(**mask) if mask else {} -%}
+    {%- set parts = afterimage.change_mask_parts(**mask) if mask else {} -%}
     {%- set own = ['_change_seq', '_change_oper', '_changed_at', '_is_placed'] + parts | list -%}
-    {%- do _check_data_columns(macro_name, table, names, settings, own) -%}
+    {%- do afterimage._check_data_columns(macro_name, table, names, settings, own) -%}
 with
 
 source as (
     select
         *,
-        {{ _feed_change_seq(settings.sequence) | indent(8) }} as _change_seq,
+        {{ afterimage._feed_change_seq(settings.sequence) | indent(8) }} as _change_seq,
         {%- for value in settings.sequence %}
         {{ 'and ' if not loop.first }}({{ value }}) is not null
         {%- endfor %} as _is_placed,
-        {{ _feed_operation(settings) | indent(8) }} as _change_oper,
-        {{ _feed_changed_at(settings) }} as _changed_at
+        {{ afterimage._feed_operation(settings) | indent(8) }} as _change_oper,
+        {{ afterimage._feed_changed_at(settings) }} as _changed_at
         {%- for name, expression in parts.items() %},
         {{ expression }} as {{ name }}
         {%- endfor %}
@@ -62,7 +62,7 @@ decoded as (
         {%- if mask %}
         if(
             _change_oper = 'U',
-            {{ change_mask_columns(has_parts=true, **mask) | indent(12) }},
+            {{ afterimage.change_mask_columns(has_parts=true, **mask) | indent(12) }},
             null
         ) as declared_changed_columns,
         {%- else %}
@@ -73,7 +73,7 @@ decoded as (
         ) as declared_changed_columns,
         {%- endif %}
         {%- if unknown %}
-        {{ _known_columns("_change_oper in ('I', 'U', 'B')", data, unknown) | indent(8) }} as known_columns,
+        {{ afterimage._known_columns("_change_oper in ('I', 'U', 'B')", data, unknown) | indent(8) }} as known_columns,
         {%- else %}
         cast(null as array<string>) as known_columns,
         {%- endif %}
@@ -92,14 +92,14 @@ decoded as (
             {%- if mask %},
             if(
                 _change_oper = 'U',
-                {{ change_mask_error(has_parts=true, **mask) | indent(16) }},
+                {{ afterimage.change_mask_error(has_parts=true, **mask) | indent(16) }},
                 null
             )
             {%- endif %}
             {%- if settings.changed_at %},
             if(
                 _change_oper <> 'N' and ({{ settings.changed_at }}) is not null and _changed_at is null,
-                {{ _text('uncastable_value:' ~ settings.changed_at.strip('`')) }},
+                {{ afterimage._text('uncastable_value:' ~ settings.changed_at.strip('`')) }},
                 null
             )
             {%- endif %}
@@ -108,26 +108,26 @@ decoded as (
                 when _change_oper in ('N', 'T') then null
                 {%- for column in data if column.is_cast %}
                 when
-                    ({{ _is_uncastable(column) }})
+                    ({{ afterimage._is_uncastable(column) }})
                     {%- for other in unknown if other.name == column.name %}
                     and not ({{ other.condition }})
                     {%- endfor %}
-                    then {{ _text('uncastable_value:' ~ column.raw_name) }}
+                    then {{ afterimage._text('uncastable_value:' ~ column.raw_name) }}
                 {%- endfor %}
             end
             {%- endif %}
         ) as reject_reason,
-        {{ _record_hash(raw_columns, arrival, data, 'reject_reason is not null or known_columns is not null') | indent(8) }} as record_hash,
-        {{ _raw_record(raw_columns) | indent(8) }} as raw_record
+        {{ afterimage._record_hash(raw_columns, arrival, data, 'reject_reason is not null or known_columns is not null') | indent(8) }} as record_hash,
+        {{ afterimage._raw_record(raw_columns) | indent(8) }} as raw_record
         {%- for column in data %},
         {%- set absent = ["_change_oper = 'T'"] -%}
         {%- for other in unknown if other.name == column.name -%}
             {%- do absent.append(other.condition) -%}
         {%- endfor %}
-        if({{ absent | join(' or ') }}, null, {{ _cast_column(column) }}) as {{ _quoted(column.name) }}
+        if({{ absent | join(' or ') }}, null, {{ afterimage._cast_column(column) }}) as {{ afterimage._quoted(column.name) }}
         {%- endfor %}
     from source
 ),
 
-{{ _with_base_rows(macro_name, source_name, base, base_relation, settings, data) }}
+{{ afterimage._with_base_rows(macro_name, source_name, base, base_relation, settings, data) }}
 {%- endmacro %}

@@ -34,10 +34,10 @@
         {%- endif -%}
     {%- endfor -%}
     {%- for id in model.depends_on.macros if id.endswith('.stage_change_feed') -%}
-        {%- set settings = _settings_of(model) -%}
-        {%- set raw_columns = _raw_columns(source(*model.sources[0])) -%}
+        {%- set settings = afterimage._settings_of(model) -%}
+        {%- set raw_columns = afterimage._raw_columns(source(*model.sources[0])) -%}
         {%- if raw_columns and settings.changed_mask -%}
-            {%- set data = _feed_data('staging_view', settings.source_table, raw_columns, settings) -%}
+            {%- set data = afterimage._feed_data('staging_view', settings.source_table, raw_columns, settings) -%}
             {{ return({
                 'first_data_bit': settings.mask_first_data_bit,
                 'columns': settings.mask_columns or data | map(attribute='name') | list,
