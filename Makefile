@@ -29,7 +29,7 @@ FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka test lint lint-code lint-sql \
 	test-unit test-dbt test-functional test-iceberg test-delta test-properties test-mutations \
-	bench bench-sweeps bench-compaction bench-soliddb bench-kafka docs lock clean
+	bench bench-sweeps bench-compaction bench-soliddb bench-kafka docs dist lock clean
 
 help: ## list all commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -126,6 +126,11 @@ bench-kafka: $(SETUP_DONE) ## measure how fast messages are ingested and decoded
 docs: setup ## build the dbt docs of your warehouse: target/static_index.html
 	$(WITH_ENV) dbt docs generate --static
 	@echo "Open target/static_index.html in a browser."
+
+# hatchling sets times and permissions of all files itself, so one commit gives the same files everywhere.
+dist: $(SETUP_DONE) ## build the wheel and the sdist into dist/, reproducibly
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(WITH_ENV) python -m hatchling build --directory dist
+	@cd dist && sha256sum *.whl *.tar.gz
 
 lock: $(SETUP_DONE) ## recreate requirements*.txt from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)
 	scripts/lock.sh $(LOCK_ARGS)

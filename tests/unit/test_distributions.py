@@ -2,39 +2,122 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import shutil
+import site
 import subprocess
 import sys
+import tarfile
+import venv
 import zipfile
 from pathlib import Path
+
+import pytest
 
 from dbt_afterimage import __version__
 
 ROOT = Path(__file__).parents[2]
 
 
-def files_of_wheel(project: Path, folder: Path) -> set[str]:
-    """Builds a wheel without a network; returns the paths of its files."""
+def build(project: Path, target: str, folder: Path) -> Path:
+    """Builds a wheel or an sdist without a network."""
     subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
+        [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", folder],
         cwd=project,
         check=True,
         capture_output=True,
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1767225600"},
     )
-    (wheel,) = folder.glob("*.whl")
+    (built,) = folder.glob("*.whl" if target == "wheel" else "*.tar.gz")
+    return built
+
+
+def files_of(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
 
 
-def test_the_wheel_of_the_product_does_not_contain_the_demo(tmp_path: Path) -> None:
-    files = files_of_wheel(ROOT, tmp_path)
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the product."""
+    return build(ROOT, "wheel", tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_wheel_of_the_product_does_not_contain_the_demo(wheel: Path) -> None:
+    files = files_of(wheel)
     assert "dbt_afterimage/dbt_spark/plugin.py" in files
     assert {name.split("/")[0].split("-")[0] for name in files} == {"dbt_afterimage"}
     assert [name for name in files if "demo" in name] == []
 
 
+def test_the_wheel_contains_the_dbt_package(wheel: Path) -> None:
+    folder = "dbt_afterimage/dbt_package/"
+    packed = {name.removeprefix(folder) for name in files_of(wheel) if name.startswith(folder)}
+    macros = {path.relative_to(ROOT).as_posix() for path in (ROOT / "macros").rglob("*.*")}
+    assert packed == {"dbt_project.yml"} | {
+        name for name in macros if not name.startswith("macros/demo/")
+    }
+
+
+def test_the_sdist_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    """So the wheel depends on the sources only, and the sdist lacks none of them."""
+    sdist = build(ROOT, "sdist", tmp_path)
+    again = build(ROOT, "sdist", tmp_path / "again")
+    assert digest(sdist) == digest(again)
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    project = tmp_path / sdist.name.removesuffix(".tar.gz")
+    assert digest(build(project, "wheel", tmp_path / "wheel")) == digest(wheel)
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_project_parses_with_what_the_wheel_installs(wheel: Path, tmp_path: Path) -> None:
+    """In an environment of its own, which sees the other distributions of this one."""
+    project = tmp_path / "shop"
+    ignored = shutil.ignore_patterns("dbt_packages", "target", "logs", "package-lock.yml")
+    shutil.copytree(ROOT / "integration_tests", project, ignore=ignored)
+    shutil.copy(ROOT / "profiles.yml.example", project / "profiles.yml")
+    venv.create(project / ".venv")
+    python = project / ".venv/bin/python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
+    subprocess.run(
+        [*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], check=True, cwd=project
+    )
+    (packages,) = project.glob(".venv/lib/python*/site-packages")
+    others = f"import site; site.addsitedir({site.getsitepackages()[0]!r})\n"
+    (packages / "others.pth").write_text(others, encoding="utf-8")
+    env = {**os.environ, "DBT_PROFILES_DIR": str(project)}
+    for name in ("DBT_TARGET_PATH", "DBT_LOG_PATH", "PYTHONPATH"):
+        env.pop(name, None)
+
+    def run(*command: str) -> str:
+        ran = subprocess.run(
+            [str(python), "-m", *command],
+            cwd=project,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
+
+    path = run("dbt_afterimage.cli", "package-path").strip()
+    assert path == f"{packages.relative_to(project).as_posix()}/dbt_afterimage/dbt_package"
+    (project / "packages.yml").write_text(f"packages:\n  - local: {path}\n", encoding="utf-8")
+    run("dbt.cli.main", "deps")
+    listed = run("dbt.cli.main", "--quiet", "list", "--resource-type", "model").split()
+    assert "shop.marts.invoices_history" in listed
+    assert not [name for name in listed if not name.startswith("shop.")]
+
+
 def test_the_wheel_of_the_demo_contains_its_schemas(tmp_path: Path) -> None:
-    files = files_of_wheel(ROOT / "demo", tmp_path)
+    files = files_of(build(ROOT / "demo", "wheel", tmp_path))
     assert "afterimage_demo/command.py" in files
     assert "afterimage_demo/kafka/schemas/1.avsc" in files
     assert {name.split("/")[0].split("-")[0] for name in files} == {"afterimage_demo"}
