@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +20,19 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 
+def install_as_the_readme_says(folder: Path) -> None:
+    """The project's packages.yml, and the lines of its dbt_project.yml, are those of the README."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text.split("\n## Install it into a dbt project\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"^   ```yaml\n   # (.+?)\n(.*?)^   ```", section, re.S | re.M)
+    files = {name: textwrap.dedent(block) for name, block in blocks}
+    local = re.sub("local: .+", f"local: {ROOT}", files.pop("packages.yml"))
+    (folder / "packages.yml").write_text(local, encoding="utf-8")
+    added = files.pop("dbt_project.yml, added")
+    assert files == {}
+    assert added in (folder / "dbt_project.yml").read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def project(
     make_dbt_project: Callable[..., DbtProject],
@@ -29,8 +44,7 @@ def project(
     shutil.copytree(
         ROOT / "integration_tests", folder, ignore=shutil.ignore_patterns("dbt_packages")
     )
-    packages = folder / "packages.yml"
-    packages.write_text(packages.read_text(encoding="utf-8").replace("../", str(ROOT)), "utf-8")
+    install_as_the_readme_says(folder)
     land_invoices(spark)
     project = make_dbt_project(folder, schema="package")
     project("deps")
@@ -68,3 +82,37 @@ def test_the_tables_hold_both_batches(spark: SparkSession, project: DbtProject) 
     ]
     own = spark.table(f"{project.schema}.open_invoices").collect()
     assert [tuple(row) for row in own] == [("paid", 2)]
+
+
+def test_columns_that_the_package_adds_are_described(
+    spark: SparkSession, project: DbtProject
+) -> None:
+    """In the warehouse and in dbt docs, although the project's YAML lists no column."""
+    added = {
+        "invoices_changes": "known_columns",
+        "invoices_history": "valid_from_seq",
+        "invoices_current": "recorded_at",
+        "invoices_field_changes": "derived_from",
+    }
+    manifest = project("parse")
+    for table, column in added.items():
+        comments = {
+            row["col_name"]: row["comment"]
+            for row in spark.sql(f"describe table {project.schema}.{table}").collect()
+        }
+        assert comments[column]
+        listed = manifest.nodes[f"model.shop.{table}"].columns
+        # none that the table has not
+        assert set(listed) <= set(comments)
+        assert comments[column] == listed[column].description
+
+
+def test_dbt_docs_hide_private_macros_and_color_layers(project: DbtProject) -> None:
+    manifest = project("parse")
+    macros = [macro for macro in manifest.macros.values() if macro.package_name == "afterimage"]
+    assert {macro.docs.show for macro in macros if macro.name.startswith("_")} == {False}
+    assert {macro.docs.show for macro in macros if macro.name == "history"} == {True}
+    models = ("stg_qlik__invoices", "invoices_changes", "invoices_history", "invoices_current")
+    colors = {manifest.nodes[f"model.shop.{name}"].docs.node_color for name in models}
+    assert len(colors) == len(models)
+    assert manifest.nodes["model.shop.open_invoices"].docs.node_color is None

@@ -1,10 +1,18 @@
-"""The dbt plugin: extends dbt-spark's adapter class, once a process, where dbt has loaded it."""
+"""The dbt plugin: extends dbt-spark's adapter class, once a process, where dbt has loaded it.
+
+It also completes the documentation of a project that uses the dbt package.
+"""
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
-from dbt.plugins.manager import dbtPlugin
+from dbt.plugins.manager import dbt_hook, dbtPlugin
+
+if TYPE_CHECKING:
+    from dbt.contracts.graph.manifest import Manifest
+    from dbt.plugins.contracts import PluginArtifacts
 
 
 class AfterimagePlugin(dbtPlugin):
@@ -22,3 +30,14 @@ class AfterimagePlugin(dbtPlugin):
         from dbt_afterimage.dbt_spark.patches import extend_spark_adapter
 
         extend_spark_adapter()
+
+    @dbt_hook  # type: ignore[untyped-decorator]
+    def get_manifest_artifacts(self, manifest: Manifest) -> PluginArtifacts:
+        """Complete the manifest, which dbt writes once more after a command; add no artifact.
+
+        dbt calls this after parsing a project, before it runs anything (dbt/parser/manifest.py).
+        """
+        from dbt_afterimage.dbt_spark.documentation import document
+
+        document(manifest)
+        return {}
