@@ -684,6 +684,8 @@ def test_a_jvm_that_does_not_start_shows_why(tmp_path: Path) -> None:
     )
     example = (ROOT / "profiles.yml.example").read_text(encoding="utf-8")
     (tmp_path / "profiles.yml").write_text(example, encoding="utf-8")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "spark.log").write_text("of a run before\n", encoding="utf-8")
     printed = python(
         """
         from dbt.cli.main import dbtRunner
@@ -696,6 +698,7 @@ def test_a_jvm_that_does_not_start_shows_why(tmp_path: Path) -> None:
     assert "Spark did not start" in printed
     assert f"{tmp_path}/no_java/bin/java: No such file or directory" in printed
     assert "Is JAVA_HOME a Java 17 or 21?" in printed
+    assert "of a run before" not in printed
     # Spark's log stands beside dbt's own.
     assert (tmp_path / "elsewhere" / "spark.log").is_file()
     assert not (tmp_path / "logs").exists()

@@ -159,11 +159,13 @@ def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> 
     for name, value in parameters.items():
         if name != "spark.jars":
             builder = builder.config(name, value)
+    # the log also has the lines of earlier runs
+    start = log.stat().st_size if log.exists() else 0
     try:
         with _stderr_to(log), _variable(_ARGUMENTS, arguments):
             session = builder.getOrCreate()
     except Exception as error:
-        raise SparkStartError(_why(error, log)) from error
+        raise SparkStartError(_why(error, log, start)) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -197,8 +199,9 @@ def _stderr_to(path: Path) -> Iterator[None]:
         os.close(console)
 
 
-def _why(error: Exception, log: Path) -> str:
-    lines = log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
+def _why(error: Exception, log: Path, start: int) -> str:
+    """What the JVM printed since byte `start` of its log, and what to do."""
+    lines = log.read_bytes()[start:].decode(errors="replace").splitlines()[-_TAIL_LINES:]
     shown = "\n  ".join(lines)
     return (
         f"Spark did not start: {error}\n"
