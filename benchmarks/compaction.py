@@ -1,14 +1,16 @@
-"""What many small batches cost, and what `compact` saves: `make bench-compaction`.
+"""What many small batches cost, with automatic compaction or without: `make bench-compaction`.
 
     python -m benchmarks.compaction --table-format iceberg --batches 200 --every 50
 
-Runs the chain once per small batch. After every --every batches, and after `compact`, it measures
-reads of history and of current, and prints them with the medians of the last runs and their steps.
-It prints each line at once, so an interrupted run has shown all figures up to then.
+Runs the chain once per small batch, with `auto_compact` unless --no-auto-compact is given. After
+every --every batches, and after `compact`, it measures reads of history and of current, and prints
+them with the medians of the last runs and their steps. It prints each line at once, so an
+interrupted run has shown all figures up to then.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -57,6 +59,12 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=50, help="batches between two measurements")
     parser.add_argument("--keys", type=int, default=20_000, help="rows of the base table")
     parser.add_argument("--changes", type=int, default=200, help="changes in a batch")
+    parser.add_argument(
+        "--auto-compact",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="the setting `auto_compact`; without it, runs leave small files alone",
+    )
     options = parser.parse_args()
     workload = Workload(options.keys, 20, options.changes)
     lines: list[str] = []
@@ -68,12 +76,14 @@ def main() -> None:
             options.results, f"compaction_{options.table_format}.md", "\n".join(lines) + "\n"
         )
 
-    with running_bench(options.table_format, write_project) as bench:
+    write = partial(write_project, auto_compact=options.auto_compact)
+    with running_bench(options.table_format, write) as bench:
         create_raw_tables(bench.session, workload, RAW_SCHEMA, options.table_format)
         bench.dbt("run", "--select", "stg_items+")
         say(
             f"{options.table_format}: batches of {options.changes:,} changes on {options.keys:,} "
-            f"rows; seconds, medians of {options.repeats}"
+            f"rows, `auto_compact: {str(options.auto_compact).lower()}`; seconds, medians of "
+            f"{options.repeats}"
         )
         say("")
         say(f"| | {' | '.join(CASES)} |")

@@ -51,9 +51,12 @@ def chain_models(table: str, raw: str) -> dict[str, Any]:
     }
 
 
-def write_project(folder: Path, name: str = "bench") -> None:
-    """Write the project's files to a new folder."""
-    sources = [raw_source("raw", RAW_SCHEMA), _source("state", SCHEMA, {"items_state": {}})]
+def write_project(folder: Path, name: str = "bench", *, auto_compact: bool = True) -> None:
+    """Write the project's files to a new folder; `auto_compact` is the setting of its table."""
+    sources = [
+        raw_source("raw", RAW_SCHEMA, auto_compact=auto_compact),
+        _source("state", SCHEMA, {"items_state": {}}),
+    ]
     write_settings(folder)
     models = chain_models("items", "raw")
     write_files(folder / "models", {**models, "sources.yml": {"version": 2, "sources": sources}})
@@ -75,9 +78,14 @@ def spark_settings(table_format: str) -> dict[str, str]:
     return dict(output["server_side_parameters"])
 
 
-def raw_source(name: str, schema: str) -> dict[str, Any]:
+def raw_source(name: str, schema: str, *, auto_compact: bool = True) -> dict[str, Any]:
     """A dbt source with the raw tables of one chain."""
-    settings = {"system": "qlik_change_table", "key": ["id"], "base": {"kind": "frozen"}}
+    settings = {
+        "system": "qlik_change_table",
+        "key": ["id"],
+        "base": {"kind": "frozen"},
+        "auto_compact": auto_compact,
+    }
     return _source(name, schema, {"items__ct": {"afterimage": settings}, "items": {}})
 
 

@@ -67,6 +67,7 @@
                 {%- endcall -%}
             {%- endif -%}
             {%- do afterimage._write_progress(target_relation, batch.applied) -%}
+            {%- do afterimage._compact_after_run(target_relation, mart) -%}
         {%- endif -%}
     {%- endif -%}
 
@@ -74,6 +75,17 @@
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [target_relation]}) }}
 {% endmaterialization %}
+
+
+{#
+    Merges the mart's small files once there are many. Change activity, which is small and has the settings of many tables,
+    always does.
+#}
+{% macro _compact_after_run(target_relation, mart) %}
+    {%- if mart == 'change_activity' or afterimage._settings_of(model).auto_compact -%}
+        {%- do adapter.afterimage.compact_after_run(target_relation) -%}
+    {%- endif -%}
+{% endmacro %}
 
 
 {#

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.storage.compaction import MANY_FILES, Limits, compact, compact_if_needed
+from dbt_afterimage.storage.compaction import (
+    MANY_FILES,
+    Limits,
+    compact,
+    compact_after_run,
+    compact_if_needed,
+)
+from dbt_afterimage.storage.formats.base import MANY_SMALL_FILES
 from tests.functional.data_files import files_with
 from tests.functional.merge_on_read import make_table
 from tests.functional.people import TABLES, People
@@ -63,6 +70,32 @@ def test_a_table_of_many_files_is_tended(
     compact_if_needed(spark, TABLE, table_format)
     assert len(files_with(spark, TABLE, table_format, "true")) == left
     assert rows_of(spark) == before
+
+
+def test_files_of_small_batches_stay_few(spark: SparkSession, table_format: str) -> None:
+    """As a mart's table: each batch adds a file to a partition and deletes rows of earlier ones."""
+    make_table(spark, TABLE, "id bigint, is_current boolean", table_format, "is_current")
+    batches = MANY_SMALL_FILES + 2
+    for first in range(0, 10 * batches, 10):
+        spark.sql(f"insert into {TABLE} select id, true from range({first}, {first + 10}, 1, 1)")
+        if first % 40 == 0:
+            spark.sql(f"delete from {TABLE} where id = {first}")
+        compact_after_run(spark, TABLE, table_format)
+    expected = [each for each in range(10 * batches) if each % 40]
+    assert [row[0] for row in rows_of(spark)] == expected
+    # one file of the first twenty batches, and one of each later batch
+    assert len(files_with(spark, TABLE, table_format, "true")) == 3
+
+
+def test_files_of_many_partitions_are_not_merged(spark: SparkSession, table_format: str) -> None:
+    """A change log with one file per day: there is nothing to merge."""
+    make_table(spark, TABLE, "id bigint, day bigint", table_format, "day")
+    days = MANY_SMALL_FILES + 1
+    spark.sql(f"insert into {TABLE} select id, id from range(0, {days}, 1, 1)")
+    before = files_with(spark, TABLE, table_format, "true")
+    assert len(before) == days
+    compact_after_run(spark, TABLE, table_format)
+    assert files_with(spark, TABLE, table_format, "true") == before
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ DEFAULTS = {
     "on_reject": "quarantine",
     "on_gap": "warn",
     "keep_deleted": False,
+    "auto_compact": True,
     "history_metadata": [],
     "optional_columns": {"stream_position": "string"},
     "lob_columns": [],
@@ -97,6 +98,7 @@ def test_everything_set() -> None:
         on_reject: fail
         on_gap: ignore
         keep_deleted: true
+        auto_compact: false
         history_metadata: [stream_position]
         lob_columns: [remark]
         header_prefix: hdr_
@@ -119,6 +121,7 @@ def test_everything_set() -> None:
         "on_reject": "fail",
         "on_gap": "ignore",
         "keep_deleted": True,
+        "auto_compact": False,
         "history_metadata": ["stream_position"],
         "optional_columns": {"stream_position": "string"},
         "lob_columns": ["remark"],
@@ -320,6 +323,7 @@ def has_all(message: str, *parts: str) -> None:
                 "Fix: ",
             ],
         ),
+        ("auto_compact: weekly", ["`auto_compact`", "'weekly'", "true, false", "Fix: "]),
         ("keep_deleted: perhaps", ["`keep_deleted`", "'perhaps'", "true, false", "Fix: "]),
         ("header_prefix: 7", ["`header_prefix`", "7", "Allowed: text", "Fix: "]),
         (
@@ -506,7 +510,9 @@ def test_openedge_defaults() -> None:
         **{
             name: DEFAULTS[name] for name in ("key", "track", "ignore", "base", "arrival_look_back")
         },
-        **{name: DEFAULTS[name] for name in ("on_reject", "on_gap", "keep_deleted")},
+        **{
+            name: DEFAULTS[name] for name in ("on_reject", "on_gap", "keep_deleted", "auto_compact")
+        },
         "history_metadata": [],
         "optional_columns": {"source_user": "string"},
         "system": "openedge",

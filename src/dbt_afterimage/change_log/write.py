@@ -18,6 +18,7 @@ from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.checkpoint import unpersist
+from dbt_afterimage.storage.compaction import compact_after_run
 from dbt_afterimage.storage.concurrency import check_unchanged
 from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.progress import Progress, reset_progress_after, write_progress
@@ -75,6 +76,8 @@ def _write(session: SparkSession, context: RunContext, batch: ChangeBatch) -> No
     if wrote or batch.is_progress_behind:
         progress = Progress(batch.recorded_at, batch.change_seq, batch.changed_at, batch.arrival)
         write_progress(session, context.progress, context.model, progress, batch.raw_version)
+    if wrote and context.settings["auto_compact"]:
+        compact_after_run(session, log, table_format)
     if others_wrote:
         raise ConcurrentRunError.while_replaced(log)
     if wrote or batch.rejected is not None:

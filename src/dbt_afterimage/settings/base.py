@@ -99,6 +99,7 @@ class TableSettings(BaseModel):
     on_reject: Literal["quarantine", "fail"] = "quarantine"
     on_gap: Literal["fail", "warn", "ignore"] = "warn"
     keep_deleted: bool = False
+    auto_compact: bool = True
     history_metadata: list[str] = Field(default_factory=list)
 
     @abstractmethod

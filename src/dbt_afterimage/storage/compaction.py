@@ -1,20 +1,30 @@
 """Compaction: tables that receive many small batches stay fast to read.
 
 `compact` calls the table format's own procedures with a bound on their work, so that a call ends
-soon and the next one continues. Runs compact the table that each of them adds files to and reads.
+soon and the next one continues. A run compacts the tables that it has written to by itself, once
+they have many small files: after its rows and its progress are committed, so that a run that is
+killed meanwhile, or meets another run, has lost nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import SparkSession
 
-from dbt_afterimage.errors import conflicts_explained, is_conflict
+from dbt_afterimage.errors import conflicts_explained, explained, is_conflict
 from dbt_afterimage.storage.formats import format_named
+from dbt_afterimage.storage.formats.base import MANY_SMALL_FILES
+
+logger = AdapterLogger("afterimage")
 
 MANY_FILES = 100
 """`compact_if_needed` leaves a table with up to this many files alone."""
+
+
+MAX_FILES_AFTER_RUN = 100
+"""`compact_after_run` rewrites up to this many data files of an Iceberg table."""
 
 
 class CompactError(ValueError):
@@ -88,3 +98,30 @@ def compact_if_needed(session: SparkSession, table: str, table_format: str) -> s
         if is_conflict(str(error)):
             return None
         raise
+
+
+def compact_after_run(session: SparkSession, table: str, table_format: str) -> None:
+    """Merge the small files of a table that a run has just written to, if there are many.
+
+    No snapshot is expired and no file removed: only `compact` does that. The run's rows are
+    committed, so a failure is a warning, and a conflict with another run is left to that run.
+
+    Args:
+        session: the live Spark session.
+        table: an existing table.
+        table_format: `iceberg` or `delta`.
+    """
+    table_kind = format_named(table_format)
+    try:
+        if table_kind.small_file_count(session, table) < MANY_SMALL_FILES:
+            return
+        done = table_kind.merge_small_files(session, table, MAX_FILES_AFTER_RUN)
+    except Exception as error:
+        if not is_conflict(str(error)):
+            logger.warning(
+                f"{table}: its rows are written, but its small files could not be merged: "
+                f"{explained(str(error))} Fix: run dbt run-operation compact, or set "
+                "`auto_compact: false` in the `meta.afterimage` of its source table."
+            )
+    else:
+        logger.info(f"{table}: {done}")

@@ -51,3 +51,18 @@ def compact_if_needed(adapter: Any, relation: Any) -> None:
         told = compact_if_needed(session, str(relation), table_format(adapter))
     if told:
         logger.info(f"{relation.identifier}: {told}")
+
+
+@macro_method()
+def compact_after_run(adapter: Any, relation: Any) -> None:
+    """Merge the small files of a table that the run has written to, once there are many.
+
+    Args:
+        adapter: dbt's adapter.
+        relation: the table.
+    """
+    from pyspark.sql import SparkSession
+
+    from dbt_afterimage.storage.compaction import compact_after_run as compact_table
+
+    compact_table(SparkSession.builder.getOrCreate(), str(relation), table_format(adapter))

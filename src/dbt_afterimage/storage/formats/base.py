@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from dbt_afterimage.storage.mart_batch import MartBatch
 
 
+MANY_SMALL_FILES = 20
+"""A table with fewer small files than this in each partition is left alone after a run."""
+SMALL_FILE_BYTES = 32 << 20
+"""`merge_small_files` leaves larger files alone, unless many of their rows are deleted."""
+
+
 class TableFormat(ABC):
     """A table format, and the statements that only it understands."""
 
@@ -71,6 +77,22 @@ class TableFormat(ABC):
     @abstractmethod
     def file_count(self, session: SparkSession, table: str) -> int:
         """How many data files a table has, from its metadata."""
+
+    @abstractmethod
+    def small_file_count(self, session: SparkSession, table: str) -> int:
+        """How many small files would be merged, at least in one partition; from metadata.
+
+        Iceberg: the greatest number of small data files, or of position delete files, in one
+        partition. Delta: the commits since the last OPTIMIZE, if the table has as many files.
+        """
+
+    @abstractmethod
+    def merge_small_files(self, session: SparkSession, table: str, max_files: int) -> str:
+        """Merge small files and rewrite those with many deleted rows; keep every old snapshot.
+
+        Returns:
+            What was done, in words.
+        """
 
     @abstractmethod
     def compact(self, session: SparkSession, table: str, max_files: int, keep_days: int) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
+from itertools import takewhile
+from threading import Lock
 from types import MappingProxyType
 from typing import ClassVar
 from urllib.parse import unquote
@@ -15,7 +17,11 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import ConcurrentRunError
 from dbt_afterimage.storage.concurrency import check_unchanged
-from dbt_afterimage.storage.formats.base import TableFormat
+from dbt_afterimage.storage.formats.base import (
+    MANY_SMALL_FILES,
+    SMALL_FILE_BYTES,
+    TableFormat,
+)
 from dbt_afterimage.storage.formats.merge import merge_batch
 from dbt_afterimage.storage.mart_batch import MartBatch
 
@@ -23,6 +29,13 @@ _NOT_IN_FILES = set(" ,;{}()\n\t=")
 """Characters that Delta allows in names of columns only with column mapping."""
 _MANY = 1000
 """Of more files or commits than this, nobody asks which rows each has added."""
+
+# OPTIMIZE has no arguments for them, and dbt's threads share one Spark session.
+_OPTIMIZE_OPTIONS_LOCK = Lock()
+_OPTIMIZE_OPTIONS = {
+    "spark.databricks.delta.optimize.minFileSize": str(SMALL_FILE_BYTES),
+    "spark.databricks.delta.optimize.maxDeletedRowsRatio": "0.2",
+}
 
 _COMMIT = (
     "add struct<path: string, dataChange: boolean, deletionVector: struct<storageType: string>>, "
@@ -125,6 +138,30 @@ class Delta(TableFormat):
         """From the table's detail."""
         found = session.sql(f"describe detail {table}").select("numFiles")
         return int(found.collect()[0][0] or 0)
+
+    def small_file_count(self, session: SparkSession, table: str) -> int:
+        """Commits since the last OPTIMIZE: Delta has no list of its files that SQL can read."""
+        files = self.file_count(session, table)
+        if files < MANY_SMALL_FILES:
+            return files
+        commits = session.sql(f"describe history {table} limit {MANY_SMALL_FILES}")
+        operations = [row["operation"] for row in commits.select("operation").collect()]
+        return len(list(takewhile(lambda name: name != "OPTIMIZE", operations)))
+
+    def merge_small_files(self, session: SparkSession, table: str, max_files: int) -> str:
+        """OPTIMIZE of small files. Delta has no limit: `max_files` is ignored."""
+        with _OPTIMIZE_OPTIONS_LOCK:
+            before = {name: session.conf.get(name, None) for name in _OPTIMIZE_OPTIONS}
+            for name, value in _OPTIMIZE_OPTIONS.items():
+                session.conf.set(name, value)
+            try:
+                return self.compact_small(session, table)
+            finally:
+                for name, old in before.items():
+                    if old is None:
+                        session.conf.unset(name)
+                    else:
+                        session.conf.set(name, old)
 
     def compact(self, session: SparkSession, table: str, max_files: int, keep_days: int) -> str:
         """OPTIMIZE and VACUUM. Delta has no limits: both arguments are ignored."""

@@ -18,7 +18,11 @@ from pyspark.sql import functions as F
 from dbt_afterimage.errors import ConcurrentRunError
 from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
 from dbt_afterimage.storage.concurrency import check_unchanged, is_newer
-from dbt_afterimage.storage.formats.base import TableFormat
+from dbt_afterimage.storage.formats.base import (
+    MANY_SMALL_FILES,
+    SMALL_FILE_BYTES,
+    TableFormat,
+)
 from dbt_afterimage.storage.formats.merge import merge_batch
 from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
 from dbt_afterimage.storage.schema_contract import quoted
@@ -155,36 +159,63 @@ class Iceberg(TableFormat):
         )
         return int(found.collect()[0][0] or 0)
 
+    def small_file_count(self, session: SparkSession, table: str) -> int:
+        """Reads the manifests only if the newest snapshot's summary has that many files at all."""
+        summary = session.sql(
+            "select max_by(struct(cast(summary['total-data-files'] as int) as data, "
+            "cast(summary['total-delete-files'] as int) as deletes), committed_at) as newest "
+            f"from {table}.snapshots"
+        ).selectExpr("greatest(newest.data, newest.deletes)")
+        total = int(summary.collect()[0][0] or 0)
+        if total < MANY_SMALL_FILES:
+            return total
+        files = session.table(f"{table}.files")
+        group = [name for name in ("content", "partition") if name in files.columns]
+        # deletion vectors of format version 3 are in Puffin files, one per data file
+        small = files.filter(F.col("file_size_in_bytes") < SMALL_FILE_BYTES).filter(
+            F.lower("file_format") != "puffin"
+        )
+        return int(small.groupBy(*group).count().agg(F.max("count")).collect()[0][0] or 0)
+
+    def merge_small_files(self, session: SparkSession, table: str, max_files: int) -> str:
+        """The two rewriting procedures of `compact`, for small files only."""
+        return _rewrite(session, table, max_files, f", 'min-file-size-bytes', '{SMALL_FILE_BYTES}'")
+
     def compact(self, session: SparkSession, table: str, max_files: int, keep_days: int) -> str:
         """Rewrite data and delete files, expire snapshots, drop branches of killed runs."""
         now = datetime.now(timezone.utc)
         _drop_abandoned_branches(session, table, now - _ABANDONED_AFTER)
-        # A file is rewritten if it is one of five small ones, or if deletes cover a fifth of it.
-        files = session.sql(
-            f"call system.rewrite_data_files(table => '{table}', options => map("
-            f"'max-files-to-rewrite', '{max_files}', 'delete-ratio-threshold', '0.2', "
-            "'remove-dangling-deletes', 'true'))"
-        ).collect()[0]
-        deletes = session.sql(
-            f"call system.rewrite_position_delete_files(table => '{table}', "
-            "options => map('min-input-files', '5'))"
-        ).collect()[0]
+        done = _rewrite(session, table, max_files)
         before = now - timedelta(days=keep_days)
         expired = session.sql(
             f"call system.expire_snapshots(table => '{table}', retain_last => 1, "
             f"older_than => timestamp '{before:%Y-%m-%d %H:%M:%S}')"
         ).collect()[0]
-        return (
-            f"{files['rewritten_data_files_count']:,} data files became "
-            f"{files['added_data_files_count']:,}, "
-            f"{deletes['rewritten_delete_files_count']:,} delete files "
-            f"{deletes['added_delete_files_count']:,}; "
-            f"{sum(expired.asDict().values()):,} files were removed"
-        )
+        return f"{done}; {sum(expired.asDict().values()):,} files were removed"
 
     def compact_small(self, session: SparkSession, table: str) -> str:
         """Snapshots stay readable for a week."""
         return self.compact(session, table, max_files=1000, keep_days=7)
+
+
+def _rewrite(session: SparkSession, table: str, max_files: int, options: str = "") -> str:
+    """Rewrite data files and position delete files; returns what was done, in words."""
+    # A file is rewritten if it is one of five small ones, or if deletes cover a fifth of it.
+    files = session.sql(
+        f"call system.rewrite_data_files(table => '{table}', options => map("
+        f"'max-files-to-rewrite', '{max_files}', 'delete-ratio-threshold', '0.2', "
+        f"'remove-dangling-deletes', 'true'{options}))"
+    ).collect()[0]
+    deletes = session.sql(
+        f"call system.rewrite_position_delete_files(table => '{table}', "
+        "options => map('min-input-files', '5'))"
+    ).collect()[0]
+    return (
+        f"{files['rewritten_data_files_count']:,} data files became "
+        f"{files['added_data_files_count']:,}, "
+        f"{deletes['rewritten_delete_files_count']:,} delete files "
+        f"{deletes['added_delete_files_count']:,}"
+    )
 
 
 def _write_branch(
