@@ -78,17 +78,6 @@
 
 
 {#
-    Merges the mart's small files once there are many. Change activity, which is small and has the settings of many tables,
-    always does.
-#}
-{% macro _compact_after_run(target_relation, mart) %}
-    {%- if mart == 'change_activity' or afterimage._settings_of(model).auto_compact -%}
-        {%- do adapter.afterimage.compact_after_run(target_relation) -%}
-    {%- endif -%}
-{% endmacro %}
-
-
-{#
     Whether a mart has applied the last batch that its input noted: then no table but that of progress is read. An input
     that notes nothing, a view for example, is asked itself.
 #}
