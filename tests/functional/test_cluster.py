@@ -9,10 +9,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from pyhive import hive
 
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import read_rows
@@ -111,6 +112,16 @@ def run_elsewhere(project: Path, profiles: Path, target: str, batches: str, **gi
     return line.removeprefix("ran on ")
 
 
+def query_by_thrift(port: int, statement: str) -> list[tuple[Any, ...]]:
+    connection = hive.connect(HOST, port=port, database="anywhere")
+    try:
+        cursor = connection.cursor()
+        cursor.execute(statement)
+        return list(cursor.fetchall())
+    finally:
+        connection.close()
+
+
 def test_a_history_begun_here_goes_on_over_connect_and_on_the_cluster(
     spark: SparkSession,
     make_dbt_project: Callable[..., DbtProject],
@@ -129,11 +140,15 @@ def test_a_history_begun_here_goes_on_over_connect_and_on_the_cluster(
     profile = yaml.safe_load((own_profiles / "profiles.yml").read_text(encoding="utf-8"))
     remote = profile["afterimage"]["outputs"]["connect"]["server_side_parameters"]["spark.remote"]
     command = [sys.executable, "-m", "dbt_afterimage.cli", "server", "--target", "cluster"]
-    command += ["--port", remote.rpartition(":")[2]]
+    thrift = free_port()
+    command += ["--port", remote.rpartition(":")[2], "--thrift-port", str(thrift)]
     variables = {"DBT_PROFILES_DIR": str(own_profiles), "AFTERIMAGE_TEST_SCHEMA": "anywhere"}
     with server_of(command, folder, remote, environment(**variables)):
         no_java = {"JAVA_HOME": str(tmp_path / "none"), "PATH": "/none"}
         assert run_elsewhere(folder, own_profiles, "connect", "2", **no_java) == "connect"
+        # as a BI tool does, at the Thrift server of the same application
+        found = query_by_thrift(thrift, f"select count(*) from {SHAPE}_history")
+        assert found == [(spark.table(f"anywhere.{SHAPE}_history").count(),)]
     assert run_elsewhere(folder, own_profiles, "cluster", "3,4") == master
     for mart, expected_of, left_out in (
         ("history", table.expected_history, (f"{SHAPE}_history_id", "recorded_at")),
