@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pyspark
@@ -21,18 +21,21 @@ HOST = "127.0.0.1"
 @contextmanager
 def process_of(
     command: Sequence[str], log: Path, started: str, seconds: float = 60
-) -> Iterator[str]:
-    """A process; yields what its log says once it has started. It is ended afterwards."""
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A process and what its log says once it has started; it and its children are ended."""
     with log.open("w") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, cwd=log.parent)
+        process = subprocess.Popen(
+            command, stdout=output, stderr=output, cwd=log.parent, start_new_session=True
+        )
     try:
-        yield _awaited(process, log, started, seconds)
+        yield process, _awaited(process, log, started, seconds)
     finally:
-        process.terminate()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
@@ -46,19 +49,45 @@ def _awaited(process: subprocess.Popen[bytes], log: Path, started: str, seconds:
     raise AssertionError(f"It did not start:\n{log.read_text(errors='replace')[-4000:]}")
 
 
+class Cluster:
+    """A running cluster.
+
+    Attributes:
+        master: its address.
+    """
+
+    def __init__(self, master: str, folder: Path, stack: ExitStack) -> None:
+        self.master = master
+        self._folder, self._stack = folder, stack
+        self._workers: list[subprocess.Popen[bytes]] = []
+        self._started = 0
+
+    def start_worker(self) -> None:
+        """Start a worker of one core and 1 GiB."""
+        self._started += 1
+        work = str(self._folder / f"work{self._started}")
+        given = ["--cores", "1", "--memory", "1g", "--work-dir", work, self.master]
+        log = self._folder / f"worker{self._started}.log"
+        running = process_of([*_command("worker.Worker"), *given], log, "registered with")
+        process, _ = self._stack.enter_context(running)
+        self._workers.append(process)
+
+    def kill_worker(self) -> None:
+        """Kill the oldest worker with its executors, as a machine that fails does."""
+        os.killpg(self._workers.pop(0).pid, signal.SIGKILL)
+
+
 @contextmanager
-def standalone_cluster(folder: Path, workers: int) -> Iterator[str]:
-    """The address of a master with workers of one core and 1 GiB each, all on free ports."""
+def standalone_cluster(folder: Path, workers: int) -> Iterator[Cluster]:
+    """A master with workers, all on free ports."""
     with ExitStack() as stack:
-        master = r"spark://127\.0\.0\.1:[1-9]\d*"
+        address = r"spark://127\.0\.0\.1:[1-9]\d*"
         log = folder / "master.log"
-        address = stack.enter_context(process_of(_command("master.Master"), log, master))
-        for number in range(workers):
-            given = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work{number}")]
-            command = [*_command("worker.Worker"), *given, address]
-            log = folder / f"worker{number}.log"
-            stack.enter_context(process_of(command, log, "registered with"))
-        yield address
+        _, master = stack.enter_context(process_of(_command("master.Master"), log, address))
+        cluster = Cluster(master, folder, stack)
+        for _ in range(workers):
+            cluster.start_worker()
+        yield cluster
 
 
 @contextmanager

@@ -53,8 +53,8 @@ STREAMS = 30
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a cluster with two workers."""
-    with standalone_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as address:
-        yield address
+    with standalone_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as cluster:
+        yield cluster.master
 
 
 @pytest.fixture
