@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from pyhive import hive
 
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import read_rows
@@ -113,6 +112,8 @@ def run_elsewhere(project: Path, profiles: Path, target: str, batches: str, **gi
 
 
 def query_by_thrift(port: int, statement: str) -> list[tuple[Any, ...]]:
+    from pyhive import hive
+
     connection = hive.connect(HOST, port=port, database="anywhere")
     try:
         cursor = connection.cursor()
