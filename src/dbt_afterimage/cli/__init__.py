@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dbt_afterimage.cli import add_table as _add_table
 from dbt_afterimage.cli import compact as _compact
+from dbt_afterimage.cli import init as _init
 from dbt_afterimage.cli import land as _land
 from dbt_afterimage.cli import package_path as _package_path
 from dbt_afterimage.cli import server as _server
@@ -16,6 +17,6 @@ from dbt_afterimage.cli.frame import app, load_commands_of_other_distributions, 
 __all__ = ["app", "main"]
 
 # `--help` lists the commands in the order in which they are registered.
-COMMAND_MODULES = (_package_path, _add_table, _land, _compact, _spark_sql, _server)
+COMMAND_MODULES = (_init, _package_path, _add_table, _land, _compact, _spark_sql, _server)
 
 load_commands_of_other_distributions()

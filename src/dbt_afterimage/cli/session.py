@@ -17,6 +17,10 @@ class ProfileError(AfterimageError):
     """The project or its profile cannot be used for a Spark session."""
 
 
+class SparkNotStartedError(AfterimageError):
+    """Spark did not start, or its Connect server cannot be reached."""
+
+
 def project_folder() -> Path:
     """The folder of `dbt_project.yml`: DBT_PROJECT_DIR, or the working folder.
 
@@ -88,7 +92,14 @@ def project_session(target: str | None = None) -> SparkSession:
 
     Raises:
         ProfileError: the profile cannot be used.
+        SparkNotStartedError: Spark does not start.
     """
+    from dbt_common.exceptions import DbtRuntimeError
+
     from dbt_afterimage.dbt_spark.session import live_session
 
-    return live_session(load_profile(target).credentials.server_side_parameters or {})
+    parameters = load_profile(target).credentials.server_side_parameters or {}
+    try:
+        return live_session(parameters)
+    except DbtRuntimeError as error:
+        raise SparkNotStartedError(str(error.msg)) from error

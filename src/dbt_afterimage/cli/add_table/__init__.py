@@ -76,9 +76,9 @@ def add_table(
     project = Project(project_folder())
     with working("Starting Spark") as report:
         session: SparkSession = project_session(target)
-        proposals = propose_all(session, tables or [], every, source, prefix, report)
+        proposals, problems = propose_all(session, tables or [], every, source, prefix, report)
     keys.check([proposal.table for proposal in proposals])
-    failures: list[str] = []
+    failures = [str(problem) for problem in problems]
     added: list[str] = []
     for proposal in proposals:
         try:
@@ -90,7 +90,9 @@ def add_table(
             failures.append(str(error))
     if failures:
         listed = "\n".join(failures)
-        raise NotAddedError(f"{len(failures)} of {len(proposals)} tables were not added.\n{listed}")
+        raise NotAddedError(
+            f"{len(failures)} of {len(proposals) + len(problems)} tables were not added.\n{listed}"
+        )
     if added and not dry_run:
         select = f" --select {' '.join(f'{name}+' for name in added)}" if len(added) <= 3 else ""
         typer.echo(f"Next: dbt build{select}")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbt_afterimage.cli.add_table import qlik
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 # Small queries of many tables: their planning on the driver is what takes time.
 _THREADS = 8
-_RECORDS = {"'U', 'B'": 400, "'D'": 50, "'I'": 100}
+_RECORDS = {"'U', 'B', 'D'": 450, "'I'": 100}
 _BASE_ROWS = 500
 _ROWS_FOR_UNIQUENESS = 1_000_000
 _KEY_PROPERTY = re.compile(
@@ -50,6 +51,26 @@ def in_parallel(ask: Callable[[Item], Answer], items: Iterable[Item]) -> list[An
     """The answers for all items, in order, asked in a few threads."""
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(ask, items))
+
+
+@contextmanager
+def interpreted(session: SparkSession) -> Iterator[None]:
+    """While this lasts, Spark interprets queries: compiling hundreds of small ones takes longer."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    before = {name: session.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)
 
 
 @contextmanager
@@ -114,16 +135,18 @@ def read_sample(session: SparkSession, schema: RawSchema, table: RawTable) -> Sa
     if base is None:
         return Sample(records=tuple(records))
     shared = {name.lower() for name in base.names()}
-    unique: list[tuple[str, ...]] = []
-    if not base.declared_key:
+    sample = Sample(records=tuple(records))
+    # the only query that may read a million rows
+    if not qlik.propose(table, schema, "", sample).key.is_sure:
         candidates = [
             key
             for key in key_candidates(qlik.table_name(table, schema), data)
             if all(name.lower() in shared for name in key)
         ]
-        unique = _unique(session, f"{quoted(schema.name)}.{quoted(base.name)}", candidates)
+        relation = f"{quoted(schema.name)}.{quoted(base.name)}"
+        sample = replace(sample, unique=tuple(_unique(session, relation, candidates)))
     rows = _base_rows(session, schema, base, data, records)
-    return Sample(tuple(records), tuple(rows), tuple(unique))
+    return replace(sample, base_rows=tuple(rows))
 
 
 def quoted(name: str) -> str:

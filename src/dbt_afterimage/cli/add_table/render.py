@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from dbt_afterimage.cli.add_table.proposal import Proposal
+from dbt_afterimage.cli.templates import templates_of
 
 # What sqlfluff and yamllint of this project allow.
 _SQL_WIDTH = 80
@@ -61,7 +62,7 @@ def files(proposal: Proposal, layout: Layout) -> dict[str, str]:
             layout, "field_changes", changes, f"history=ref('{history}')"
         )
     if proposal.shared_tables:
-        found[f"{staging}/_{source}__sources.yml"] = _rendered(
+        found[f"{staging}/_{source}__{proposal.system}__sources.yml"] = _rendered(
             "shared_sources.yml", proposal, layout
         )
     if proposal.shared_model:
@@ -69,8 +70,8 @@ def files(proposal: Proposal, layout: Layout) -> dict[str, str]:
         found[f"{layout.python}/staging/{source}/{model}.py"] = _rendered(
             "shared_model.py", proposal, layout
         )
-        found[f"{layout.python}/staging/{source}/_{source}__models.yml"] = _rendered(
-            "shared_models.yml", proposal, layout
+        found[f"{layout.python}/staging/{source}/_{source}__{proposal.system}__models.yml"] = (
+            _rendered("shared_models.yml", proposal, layout)
         )
     return found
 
@@ -93,23 +94,7 @@ def _rendered(template: str, proposal: Proposal, layout: Layout) -> str:
 
 @cache
 def _templates() -> Any:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    # the files that are written have braces of their own
-    environment = Environment(
-        loader=PackageLoader("dbt_afterimage.cli.add_table", "templates"),
-        undefined=StrictUndefined,
-        block_start_string="[%",
-        block_end_string="%]",
-        variable_start_string="[[",
-        variable_end_string="]]",
-        comment_start_string="[#",
-        comment_end_string="#]",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
+    environment = templates_of("dbt_afterimage.cli.add_table")
     environment.filters.update(flow=flow, text=text, settings=settings, needs_quotes=needs_quotes)
     return environment
 

@@ -40,12 +40,14 @@ class Proposer:
     """What `add-table` knows of a system.
 
     Attributes:
+        system: the system's name in settings.
         find: the tables of the system in a raw schema; looks at columns, and reads data only
             where tables are named there.
         propose: reads a sample of a found table and proposes its files; takes the name of the dbt
             source and a prefix of model names.
     """
 
+    system: str
     find: Callable[[SparkSession, RawSchema], list[Found]]
     propose: Callable[[SparkSession, RawSchema, Found, str, str], Proposal]
 
@@ -65,8 +67,11 @@ def _propose_qlik(
     return qlik.propose(found.detail, schema, source, sample, prefix)
 
 
+DEFAULT_SYSTEM = "qlik_change_table"
+"""In a schema with tables of several systems, the source of the others names the system, too."""
+
 PROPOSERS: dict[str, Proposer] = {
-    "qlik_change_table": Proposer(_find_qlik, _propose_qlik),
+    proposer.system: proposer for proposer in (Proposer(DEFAULT_SYSTEM, _find_qlik, _propose_qlik),)
 }
 
 
@@ -77,8 +82,8 @@ def propose_all(
     source: str | None,
     prefix: str,
     report: Callable[[str], None],
-) -> list[Proposal]:
-    """Proposals for tables, in order of their names.
+) -> tuple[list[Proposal], list[AfterimageError]]:
+    """Proposals for tables, in order of their names, and why others have none.
 
     Args:
         session: the project's Spark session.
@@ -98,6 +103,7 @@ def propose_all(
             raise UnknownTableError(f"{name}: the schema is missing. Fix: write SCHEMA.{name}.")
         wanted.setdefault(schema_name, []).append(table)
     proposals: list[Proposal] = []
+    failures: list[AfterimageError] = []
     for schema_name, names in wanted.items():
         report(f"Reading the schema {schema_name}")
         schema = read.read_schema(session, schema_name)
@@ -106,6 +112,8 @@ def propose_all(
             for proposer in PROPOSERS.values()
             for table in proposer.find(session, schema)
         ]
+        # the model that decodes messages takes all tables of its source for tables of messages
+        is_mixed = len({proposer.system for proposer, _ in found}) > 1
         chosen = [_named(name, schema, found) for name in names] or found
         if not chosen:
             raise UnknownTableError(
@@ -120,15 +128,28 @@ def propose_all(
             item: tuple[Proposer, Found],
             schema: RawSchema = schema,
             named: str = named,
+            is_mixed: bool = is_mixed,
             done: Iterator[int] = done,
-        ) -> Proposal:
-            with read.readable(f"{schema.name}.{item[1].name}"):
-                proposal = item[0].propose(session, schema, item[1], named, prefix)
+        ) -> Proposal | AfterimageError:
+            try:
+                with read.readable(f"{schema.name}.{item[1].name}"):
+                    is_apart = is_mixed and item[0].system != DEFAULT_SYSTEM
+                    own = f"{named}_{item[0].system}" if is_apart else named
+                    proposal = item[0].propose(session, schema, item[1], own, prefix)
+            except AfterimageError as error:
+                return error
             report(f"Read {next(done, 0)} tables of {schema.name}")
             return proposal
 
-        proposals += read.in_parallel(proposed, chosen)
-    return sorted(proposals, key=lambda proposal: (proposal.schema, proposal.table))
+        with read.interpreted(session):
+            answers = read.in_parallel(proposed, chosen)
+        for answer in answers:
+            if isinstance(answer, Proposal):
+                proposals.append(answer)
+            else:
+                failures.append(answer)
+    proposals.sort(key=lambda proposal: (proposal.schema, proposal.table))
+    return proposals, failures
 
 
 def _named(
