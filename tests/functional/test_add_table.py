@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +12,14 @@ from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
 from tests.functional.dbt_project import DbtProject
+from tests.functional.messages_project import change
 from tests.functional.project_files import write_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RAW = "add_table_raw"
+LOADED_AT = "2026-03-01 07:00:00"
 
 
 def change_seq(time: str, number: int) -> str:
@@ -76,6 +79,69 @@ def land(spark: SparkSession) -> None:
     )
 
 
+def land_openedge(spark: SparkSession) -> None:
+    """A machine is created and updated at policy level 3; another table has the same sequences."""
+    spark.sql(
+        f"create table {RAW}.cdc_change_tracking (`_Policy-Id` string, `_Tran-Id` int, "
+        "`_Time-Stamp` timestamp, `_Change-Sequence` bigint, `_Operation` int, "
+        "`_Change-FieldMap` binary, `_Recid` bigint, `_Source-Table-Number` int, "
+        "`_Partition-Id` int, `_Tenant-Id` int, `_User-Name` string)"
+    )
+    # the second field is bit 1 of the first byte
+    spark.sql(
+        f"""
+        insert into {RAW}.cdc_change_tracking values
+        ('p', 1, timestamp '2026-03-01 08:00:00', 1, 1, null, 5, 101, 0, 0, 'ann'),
+        ('p', 2, timestamp '2026-03-01 09:00:00', 2, 4, unhex('02'), 5, 101, 0, 0, 'bob'),
+        ('q', 3, timestamp '2026-03-01 08:00:01', 1, 1, null, 6, 102, 0, 0, 'ann'),
+        ('q', 4, timestamp '2026-03-01 09:00:01', 2, 1, null, 7, 102, 0, 0, 'ann')
+        """
+    )
+    spark.sql(
+        f"create table {RAW}.cdc_machines (`_Tran-Id` int, `_Time-Stamp` timestamp, "
+        "`_Change-Sequence` bigint, `_Continuation-Position` int, `_ArrayIndex` int, "
+        "`_Fragment` int, `_Operation` int, `machine-id` bigint, state string)"
+    )
+    spark.sql(
+        f"""
+        insert into {RAW}.cdc_machines values
+        (1, timestamp '2026-03-01 08:00:00', 1, 0, 0, 0, 1, 7, 'idle'),
+        (2, timestamp '2026-03-01 09:00:00', 2, 0, 0, 0, 3, 7, 'idle'),
+        (2, timestamp '2026-03-01 09:00:00', 2, 0, 0, 0, 4, 7, 'running')
+        """
+    )
+
+
+def land_messages(spark: SparkSession) -> None:
+    """Three orders are inserted, one is updated, and two are deleted by messages with the key."""
+    messages = [
+        *(
+            change("INSERT", number, {"order_id": number, "state": "new", "due": "2026-04-01"})
+            for number in (1, 2, 3)
+        ),
+        change(
+            "UPDATE",
+            4,
+            {"order_id": 1, "state": "paid", "due": "2026-04-01"},
+            {"order_id": 1, "state": "new", "due": "2026-04-01"},
+        ),
+        change("DELETE", 5, {"order_id": 2}),
+        change("DELETE", 6, {"order_id": 3}),
+    ]
+    spark.sql(
+        f"create table {RAW}.messages (topic string, partition int, offset bigint, key binary, "
+        "value binary, headers array<struct<key:string,value:binary>>, timestamp timestamp, "
+        "landed_at timestamp, landing_batch string)"
+    )
+    noon = "timestamp '2026-03-02 12:00:00'"
+    rows = ", ".join(
+        f"('shop.orders', 0, {offset}, null, X'{json.dumps(message).encode().hex()}', null, "
+        f"{noon}, {noon}, 'first')"
+        for offset, message in enumerate(messages)
+    )
+    spark.sql(f"insert into {RAW}.messages values {rows}")
+
+
 def add_table(project: DbtProject, *arguments: str) -> str:
     """What `afterimage add-table` prints in a project; it must succeed."""
     with project.environment():
@@ -96,11 +162,17 @@ def project(
     make_dbt_project: Callable[..., DbtProject], spark: SparkSession, folder: Path
 ) -> DbtProject:
     """An empty project to which all tables of the raw schema were added; built."""
-    land(spark)
+    for landed in (land, land_openedge, land_messages):
+        landed(spark)
     project = make_dbt_project(folder, schema="add_table")
-    printed = add_table(project, "--all", RAW, "--loaded-at", "2026-03-01 07:00:00")
+    # OpenEdge's tables do not tell their keys
+    printed = add_table(
+        project, "--all", RAW, "--loaded-at", LOADED_AT, "--key", "machines=machine-id"
+    )
     assert "key: client_id (the base table declares it)" in printed
     assert "key: invoice_id (unique in the base table)" in printed
+    assert "table_number: 101 (3 of 3 sampled change rows)" in printed
+    assert "key: order_id (deletes have these columns only)" in printed
     project("build")
     return project
 
@@ -152,10 +224,38 @@ def test_history_of_a_table_whose_settings_follow_from_its_data(
     ]
 
 
+def test_tables_of_openedge(spark: SparkSession, project: DbtProject) -> None:
+    assert rows(
+        spark,
+        "select `machine-id`, state, cast(valid_from as string), opened_by "
+        f"from {project.schema}.machines_history order by valid_from_seq",
+    ) == [
+        (7, "idle", "2026-03-01 08:00:00", "I"),
+        (7, "running", "2026-03-01 09:00:00", "U"),
+    ]
+    assert rows(
+        spark,
+        f"select column_name, old_value, new_value from {project.schema}.machines_field_changes",
+    ) == [("state", "idle", "running")]
+
+
+def test_tables_of_messages(spark: SparkSession, project: DbtProject) -> None:
+    assert rows(
+        spark,
+        "select order_id, state, cast(due as string), opened_by, closed_by "
+        f"from {project.schema}.orders_history order by order_id, valid_from_seq",
+    ) == [
+        (1, "new", "2026-04-01", "I", "U"),
+        (1, "paid", "2026-04-01", "U", None),
+        (2, "new", "2026-04-01", "I", "D"),
+        (3, "new", "2026-04-01", "I", "D"),
+    ]
+
+
 def test_a_second_call_changes_nothing_and_an_edited_file_stays(
     project: DbtProject, folder: Path
 ) -> None:
-    loaded = ("--loaded-at", "2026-03-01 07:00:00")
+    loaded = ("--loaded-at", LOADED_AT)
     before = {path: path.read_text() for path in folder.rglob("models/**/*") if path.is_file()}
     assert "all 8 files are as they should be" in add_table(project, f"{RAW}.clients", *loaded)
     model = folder / f"models/marts/{RAW}/clients_current.sql"

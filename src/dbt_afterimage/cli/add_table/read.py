@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dbt_afterimage.cli.add_table import qlik
+from dbt_afterimage.cli.add_table import openedge, qlik, qlik_messages
 from dbt_afterimage.cli.add_table.keys import key_candidates
 from dbt_afterimage.cli.add_table.raw_schema import (
     ChangeRecord,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _THREADS = 8
 _RECORDS = {"'U', 'B', 'D'": 450, "'I'": 100}
 _BASE_ROWS = 500
+_MESSAGES = 300
+_METADATA = 2000
 _ROWS_FOR_UNIQUENESS = 1_000_000
 _KEY_PROPERTY = re.compile(
     r"\b(?:identifier-fields|primary[-_.]?key)=\[?([^\],]+(?:,[^\]=,]+)*)\]?(?=[,\]])",
@@ -147,6 +149,98 @@ def read_sample(session: SparkSession, schema: RawSchema, table: RawTable) -> Sa
         sample = replace(sample, unique=tuple(_unique(session, relation, candidates)))
     rows = _base_rows(session, schema, base, data, records)
     return replace(sample, base_rows=tuple(rows))
+
+
+def read_openedge_sample(
+    session: SparkSession, schema: RawSchema, table: RawTable
+) -> openedge.OpenEdgeSample:
+    """Which table number the tracking table has for sampled rows of an OpenEdge change table."""
+    relation = f"{quoted(schema.name)}.`{table.name}`"
+    tracking = table if openedge.has_own_tracking(table) else openedge.tracking_table(schema)
+    operation = openedge.own_column(table, "operation")
+    assert operation is not None
+    # in several databases of one schema, or under several tables, a sequence alone is not unique
+    shared = [
+        name
+        for name in ("change_sequence", "tran_id", "time_stamp")
+        if openedge.own_column(table, name) and tracking and openedge.own_column(tracking, name)
+    ]
+    numbers: dict[int, int] = {}
+    sampled = (
+        f"select {', '.join(_own(table, name) for name in shared) or '1'}, "
+        f"monotonically_increasing_id() as _row from (select * from {relation} limit {_BASE_ROWS})"
+    )
+    if tracking:
+        joined = ", ".join(shared)
+        tracked = f"select {', '.join(_own(tracking, name) for name in shared)}, " + (
+            f"{_own(tracking, 'source_table_number')} from {quoted(schema.name)}.`{tracking.name}`"
+        )
+        rows = session.sql(
+            "select source_table_number, count(distinct _row) as found "
+            f"from ({sampled}) join ({tracked}) using ({joined}) group by 1"
+        ).collect()
+        numbers = {int(row[0]): row[1] for row in rows if row[0] is not None}
+    operations = session.sql(
+        f"select cast(`{operation.name}` as int) as operation, count(*) from "
+        f"(select * from {relation} limit {_BASE_ROWS}) group by 1"
+    ).collect()
+    base = openedge.base_table(table, schema)
+    unique: list[tuple[str, ...]] = []
+    if base and not base.declared_key:
+        names = [column.name for column in openedge.data_columns(table)]
+        has = {name.lower() for name in base.names()}
+        candidates = [
+            key
+            for key in key_candidates(openedge.table_name(table), names)
+            if all(name.lower() in has for name in key)
+        ]
+        unique = _unique(session, f"{quoted(schema.name)}.{quoted(base.name)}", candidates)
+    return openedge.OpenEdgeSample(
+        numbers,
+        sum(row[1] for row in operations),
+        frozenset(int(row[0]) for row in operations if row[0] is not None),
+        tuple(unique),
+    )
+
+
+def read_message_tables(
+    session: SparkSession, schema: RawSchema, table: RawTable
+) -> list[qlik_messages.MessageTable]:
+    """The tables whose changes are in landed messages: by metadata messages, else by topic."""
+    relation = f"{quoted(schema.name)}.`{table.name}`"
+    text = "decode(value, 'utf-8')" if _types(table).get("value") == "binary" else "value"
+    rows = session.sql(
+        f"select {text} as value from {relation} "
+        f"where {text} like '%\"tableStructure\"%' order by offset desc limit {_METADATA}"
+    ).collect()
+    metadata = qlik_messages.newest_metadata(row["value"] for row in rows)
+    if metadata:
+        return [
+            qlik_messages.MessageTable(table, name, (), message)
+            for (_, name), message in sorted(metadata.items())
+        ]
+    topics = [row[0] for row in session.sql(f"select distinct topic from {relation}").collect()]
+
+    def sampled(topic: str) -> qlik_messages.MessageTable:
+        values = (
+            session.table(relation)
+            .where(F.col("topic") == topic)
+            .where("value is not null")
+            .selectExpr(f"{text} as value")
+            .limit(_MESSAGES)
+            .collect()
+        )
+        return qlik_messages.MessageTable(table, topic, tuple(row["value"] for row in values))
+
+    from pyspark.sql import functions as F
+
+    return in_parallel(sampled, sorted(topics))
+
+
+def _own(table: RawTable, name: str) -> str:
+    column = openedge.own_column(table, name)
+    assert column is not None
+    return f"`{column.name}` as {name}"
 
 
 def quoted(name: str) -> str:

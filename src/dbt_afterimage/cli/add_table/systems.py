@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.cli.add_table import qlik, read
+from dbt_afterimage.cli.add_table import openedge, qlik, qlik_messages, read
 from dbt_afterimage.cli.add_table.proposal import Proposal, model_name
 from dbt_afterimage.cli.add_table.raw_schema import RawSchema
 from dbt_afterimage.errors import AfterimageError
@@ -67,11 +67,48 @@ def _propose_qlik(
     return qlik.propose(found.detail, schema, source, sample, prefix)
 
 
+def _find_openedge(session: SparkSession, schema: RawSchema) -> list[Found]:
+    return [
+        Found(table.name, openedge.table_name(table), table)
+        for table in schema.tables.values()
+        if openedge.is_change_table(table)
+        and (openedge.has_own_tracking(table) or openedge.tracking_table(schema))
+    ]
+
+
+def _propose_openedge(
+    session: SparkSession, schema: RawSchema, found: Found, source: str, prefix: str
+) -> Proposal:
+    sample = read.read_openedge_sample(session, schema, found.detail)
+    return openedge.propose(found.detail, schema, source, sample, prefix)
+
+
+def _find_messages(session: SparkSession, schema: RawSchema) -> list[Found]:
+    found = []
+    for table in schema.tables.values():
+        if qlik_messages.is_messages(table):
+            with read.readable(f"{schema.name}.{table.name}"):
+                tables = read.read_message_tables(session, schema, table)
+            found += [Found(one.name, qlik_messages.table_name(one.name), one) for one in tables]
+    return found
+
+
+def _propose_messages(
+    session: SparkSession, schema: RawSchema, found: Found, source: str, prefix: str
+) -> Proposal:
+    return qlik_messages.propose(found.detail, source, schema.name, prefix)
+
+
 DEFAULT_SYSTEM = "qlik_change_table"
 """In a schema with tables of several systems, the source of the others names the system, too."""
 
 PROPOSERS: dict[str, Proposer] = {
-    proposer.system: proposer for proposer in (Proposer(DEFAULT_SYSTEM, _find_qlik, _propose_qlik),)
+    proposer.system: proposer
+    for proposer in (
+        Proposer(DEFAULT_SYSTEM, _find_qlik, _propose_qlik),
+        Proposer("qlik_messages", _find_messages, _propose_messages),
+        Proposer("openedge", _find_openedge, _propose_openedge),
+    )
 }
 
 
