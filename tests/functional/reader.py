@@ -16,16 +16,21 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from dbt_afterimage.cli.query import connect, run
+from dbt_afterimage.cli.warehouse import IcebergWarehouse, SparkWarehouse
+
 READINGS = "count(*), count(case when is_current then 1 end), max(valid_from_seq)"
 
 
 def pyiceberg_reader(schema: str, table: str) -> Callable[[], tuple[object, ...]]:
-    """The program that the README recommends, without Spark or Java."""
-    os.environ["AFTERIMAGE_SCHEMA"] = schema
-    from examples.query_marts import query
+    """What `afterimage query` does, without Spark or Java."""
+    folder = os.environ["AFTERIMAGE_WAREHOUSE"]
 
     def read() -> tuple[object, ...]:
-        rows: list[tuple[object, ...]] = query(f"select {READINGS} from {table}").fetchall()
+        warehouse = IcebergWarehouse("lake", Path(folder) / "catalog.db", folder, SparkWarehouse())
+        found = run(connect(), warehouse, schema, f"select {READINGS} from {table}")
+        assert found is not None
+        rows: list[tuple[object, ...]] = found.fetchall()
         return rows[0]
 
     return read

@@ -89,7 +89,7 @@ def _next_steps(
     if "sqlite" in str(session.conf.get("spark.sql.catalog.lake.uri", "")):
         yield (
             "See one row's versions, without Spark (PyIceberg and DuckDB read the same tables)",
-            f'.venv/bin/python examples/query_marts.py "{demo.query}"',
+            f'{environment} afterimage query "{demo.query}"',
         )
     if docs:
         yield (

@@ -1,0 +1,185 @@
+"""`afterimage query`: SQL over the tables and views of the warehouse, in DuckDB."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dbt_afterimage.cli.frame import JsonOption, TargetOption, UsageProblem, command
+from dbt_afterimage.cli.warehouse import (
+    Warehouse,
+    WarehouseError,
+    missing_extra,
+    project_warehouse,
+    similar,
+)
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+_MISSING = re.compile(r'Table with name "?(.+?)"? does not exist')
+_PIPED_WIDTH = 200
+
+
+class QueryError(WarehouseError):
+    """DuckDB cannot run the query, or a table that it names does not exist."""
+
+
+@command(
+    "query",
+    example='afterimage query "select status, count(*) from orders_current group by status"\n'
+    "afterimage query          lists tables and views",
+)
+def query(
+    sql: Annotated[str | None, typer.Argument(help="A query in DuckDB's SQL.")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
+    as_json: JsonOption = False,
+    target: TargetOption = None,
+) -> None:
+    """Query the tables and views of the warehouse with SQL.
+
+    Names without a schema are those of the target's schema. Iceberg tables of the embedded target
+    are read without Java, also while dbt writes to them; for views and other targets Spark starts.
+    Each table that the query names is read into memory as a whole.
+    """
+    if as_csv and as_json:
+        raise UsageProblem("`query`: got --csv and --json. Fix: give one of the two.")
+    warehouse, schema = project_warehouse(target)
+    connection = connect()
+    rows = _list(connection, warehouse) if sql is None else run(connection, warehouse, schema, sql)
+    if rows is None:
+        return
+    _print(rows, "csv" if as_csv else "json" if as_json else "table")
+
+
+def _print(rows: DuckDBPyRelation, form: str) -> None:
+    """Print all rows as `csv` or `json`, or the first ones as a `table`."""
+    import duckdb
+
+    try:
+        if form == "csv":
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(rows.columns)
+            writer.writerows(rows.fetchall())
+        elif form == "json":
+            found = [dict(zip(rows.columns, row, strict=True)) for row in rows.fetchall()]
+            typer.echo(json.dumps(found, default=str, ensure_ascii=False, indent=2))
+        else:
+            is_terminal = sys.stdout.isatty()
+            width = shutil.get_terminal_size().columns if is_terminal else _PIPED_WIDTH
+            rows.show(max_width=width)
+    except duckdb.Error as error:  # a value that cannot be cast, for example
+        raise QueryError(_of_duckdb(error)) from error
+
+
+def connect() -> DuckDBPyConnection:
+    """A database in memory that shows times in UTC.
+
+    Raises:
+        WarehouseError: DuckDB is not installed.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise missing_extra("duckdb") from error
+    connection = duckdb.connect()
+    connection.execute("set timezone = 'UTC'")
+    return connection
+
+
+def run(
+    connection: DuckDBPyConnection, warehouse: Warehouse, schema: str, sql: str
+) -> DuckDBPyRelation | None:
+    """Run a statement; the relations that it names are read when DuckDB first misses them.
+
+    Args:
+        connection: as `connect` returns it.
+        warehouse: what holds the relations.
+        schema: the schema of names without one.
+        sql: one statement in DuckDB's SQL.
+
+    Returns:
+        The rows; None if the statement has none.
+
+    Raises:
+        QueryError: a relation does not exist, or DuckDB refuses the statement.
+    """
+    import duckdb
+
+    schemas = {schema, *warehouse.schemas()}
+    for name in schemas:
+        connection.execute(f"create schema if not exists {_quoted(name)}")
+    connection.execute(f"set search_path = '{schema}'")
+    read: set[tuple[str, str]] = set()
+    while True:
+        try:
+            return connection.sql(sql)
+        except duckdb.CatalogException as error:
+            missing = _MISSING.search(str(error))
+            if not missing:
+                raise QueryError(_of_duckdb(error)) from error
+            places = {
+                (place, name)
+                for place in schemas
+                if place == schema or re.search(rf"\b{re.escape(place)}\b", sql, re.IGNORECASE)
+                for name in warehouse.relations(place)
+                if name.lower() == missing[1].lower()
+            } - read
+            if not places:
+                raise _missing(warehouse, schema, missing[1], sql) from error
+        except duckdb.Error as error:
+            raise QueryError(_of_duckdb(error)) from error
+        for place, name in sorted(places):
+            rows = f"rows of {place}.{name}"
+            connection.register(rows, warehouse.arrow(place, name))
+            connection.execute(
+                f"create view {_quoted(place)}.{_quoted(name)} as "
+                f"select * from temp.main.{_quoted(rows)}"
+            )
+        read |= places
+
+
+def _missing(warehouse: Warehouse, schema: str, name: str, sql: str) -> QueryError:
+    """The error for a relation that the query names and no schema of it has."""
+    place, _, only = name.rpartition(".")
+    fix = "Fix: correct the name; `afterimage query` without a query lists all."
+    if place:
+        return QueryError(
+            f"`query`: there is no schema {place}. "
+            f"Schemas: {', '.join(warehouse.schemas()) or 'none'}. {fix}"
+        )
+    written = re.search(rf"(\w+)\.\W?{re.escape(only)}\b", sql, re.IGNORECASE)
+    if written and written[1] in warehouse.schemas():
+        schema = written[1]
+    return QueryError(
+        f"`query`: schema {schema} has no table or view {only}. "
+        f"{similar(only, list(warehouse.relations(schema)))} {fix}"
+    )
+
+
+def _of_duckdb(error: Exception) -> str:
+    text = str(error).strip()
+    return f"`query`: {text}\nFix: correct the query; it is in DuckDB's SQL."
+
+
+def _list(connection: DuckDBPyConnection, warehouse: Warehouse) -> DuckDBPyRelation:
+    rows: list[Any] = [
+        (schema, name, kind)
+        for schema in warehouse.schemas()
+        for name, kind in warehouse.relations(schema).items()
+    ]
+    connection.execute('create table relations ("schema" text, "name" text, "kind" text)')
+    if rows:
+        connection.executemany("insert into relations values (?, ?, ?)", rows)
+    return connection.sql("select * from relations order by all")
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'

@@ -1,0 +1,206 @@
+"""The tables of the project's warehouse as Arrow tables, without a JVM wherever that is possible.
+
+Iceberg tables in a catalog that is an SQLite file, as the embedded target has it, are read by
+PyIceberg. Views, whose text is Spark's SQL, and all tables of other targets are read by Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dbt_afterimage.cli.progress import working
+from dbt_afterimage.cli.session import load_profile, project_session
+from dbt_afterimage.errors import AfterimageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLE, VIEW = "table", "view"
+_FEW = 3
+
+
+class WarehouseError(AfterimageError):
+    """The warehouse, or a table of it, is not there or cannot be read."""
+
+
+class Warehouse(Protocol):
+    """Reads relations by schema and name."""
+
+    def relations(self, schema: str) -> dict[str, str]:
+        """`TABLE` or `VIEW` by name; empty if there is no such schema."""
+
+    def schemas(self) -> list[str]:
+        """Names of all schemas."""
+
+    def arrow(self, schema: str, name: str) -> pa.Table:
+        """All rows of a relation that exists; times are UTC."""
+
+    def files(self, schema: str, name: str) -> tuple[int, int]:
+        """Number and bytes of the files of a table, from its metadata."""
+
+
+class SparkWarehouse:
+    """What the project's Spark session reaches; it starts when something is first asked for."""
+
+    def __init__(self, target: str | None = None) -> None:
+        self._target = target
+
+    @cached_property
+    def _session(self) -> Any:
+        with working("Starting Spark"):
+            return project_session(self._target)
+
+    def schemas(self) -> list[str]:
+        """Names of all schemas."""
+        return [row[0] for row in self._session.sql("show schemas").collect()]
+
+    def relations(self, schema: str) -> dict[str, str]:
+        """`TABLE` or `VIEW` by name; empty if there is no such schema."""
+        if schema not in self.schemas():
+            return {}
+        found = {}
+        for kind, statement in ((TABLE, "show tables"), (VIEW, "show views")):
+            for row in self._session.sql(f"{statement} in `{schema}`").collect():
+                if not row["isTemporary"]:
+                    found[row[1]] = kind
+        return found
+
+    def arrow(self, schema: str, name: str) -> pa.Table:
+        """All rows of a relation that exists; times are UTC."""
+        with working(f"Reading {schema}.{name} with Spark"):
+            return self._session.table(f"`{schema}`.`{name}`").toArrow()
+
+    def files(self, schema: str, name: str) -> tuple[int, int]:
+        """Number and bytes of the files of a table, from its metadata."""
+        relation = f"`{schema}`.`{name}`"
+        try:
+            row = self._session.sql(f"describe detail {relation}").first()
+            return int(row["numFiles"]), int(row["sizeInBytes"])
+        except Exception:  # not a Delta table
+            row = self._session.sql(
+                "select count(*), coalesce(sum(file_size_in_bytes), 0) "
+                f"from {relation}.all_entries where status < 2"
+            ).first()
+            return int(row[0]), int(row[1])
+
+
+class IcebergWarehouse:
+    """An Iceberg catalog in an SQLite file; its views are read by Spark.
+
+    Args:
+        name: the catalog's name in Spark.
+        file: the SQLite file.
+        folder: the warehouse.
+        views: reads the views.
+
+    Raises:
+        WarehouseError: the file does not exist, or PyIceberg is not installed.
+    """
+
+    def __init__(self, name: str, file: Path, folder: str, views: Warehouse) -> None:
+        if not file.exists():
+            raise WarehouseError(
+                f"There is no warehouse in {file.parent}: {file.name} does not exist there. Fix: "
+                "set AFTERIMAGE_WAREHOUSE to the folder of the warehouse, or build one with "
+                "`dbt build`."
+            )
+        try:
+            from pyiceberg.catalog.sql import SqlCatalog
+        except ImportError as error:
+            raise missing_extra("pyiceberg") from error
+        self._name, self._views = name, views
+        self._catalog = SqlCatalog(name, uri=f"sqlite:///{file}", warehouse=folder)
+
+    @cached_property
+    def _by_schema(self) -> Mapping[str, dict[str, str]]:
+        from sqlalchemy import text
+
+        # the catalog's own calls do not list views
+        statement = text(
+            "select table_namespace, table_name, iceberg_type from iceberg_tables "
+            "where catalog_name = :name order by table_namespace, table_name"
+        )
+        found: dict[str, dict[str, str]] = {}
+        with self._catalog.engine.connect() as connection:
+            for schema, name, kind in connection.execute(statement, {"name": self._name}):
+                found.setdefault(str(schema), {})[str(name)] = VIEW if kind == "VIEW" else TABLE
+        return found
+
+    def schemas(self) -> list[str]:
+        """Names of all schemas that hold something."""
+        return list(self._by_schema)
+
+    def relations(self, schema: str) -> dict[str, str]:
+        """`TABLE` or `VIEW` by name; empty if there is no such schema."""
+        return self._by_schema.get(schema, {})
+
+    def arrow(self, schema: str, name: str) -> pa.Table:
+        """All rows of a relation that exists; times are UTC."""
+        if self.relations(schema)[name] == VIEW:
+            return self._views.arrow(schema, name)
+        with working(f"Reading {schema}.{name}"):
+            return self._catalog.load_table((schema, name)).scan().to_arrow()
+
+    def files(self, schema: str, name: str) -> tuple[int, int]:
+        """Number and bytes of the files of a table, from its metadata."""
+        snapshot = self._catalog.load_table((schema, name)).current_snapshot()
+        summary: Any = snapshot.summary if snapshot and snapshot.summary else {}
+        count = sum(
+            int(summary.get(kind) or 0) for kind in ("total-data-files", "total-delete-files")
+        )
+        return count, int(summary.get("total-files-size") or 0)
+
+
+def project_warehouse(target: str | None = None) -> tuple[Warehouse, str]:
+    """The warehouse of the project in the working folder, and the schema of its target.
+
+    Args:
+        target: a target of the profile; by default the profile's own.
+
+    Raises:
+        ProfileError: the profile cannot be used.
+        WarehouseError: the warehouse does not exist.
+    """
+    credentials = load_profile(target).credentials
+    parameters = credentials.server_side_parameters or {}
+    spark = SparkWarehouse(target)
+    return sqlite_warehouse(parameters, spark) or spark, str(credentials.schema)
+
+
+def sqlite_warehouse(parameters: Mapping[str, Any], views: Warehouse) -> IcebergWarehouse | None:
+    """The Iceberg warehouse that a profile's `server_side_parameters` describe.
+
+    Returns:
+        None if their default catalog is no Iceberg catalog in an SQLite file.
+    """
+    name = str(parameters.get("spark.sql.defaultCatalog", ""))
+    prefix = f"spark.sql.catalog.{name}"
+    uri = re.fullmatch(r"jdbc:sqlite:([^?]+)(\?.*)?", str(parameters.get(f"{prefix}.uri", "")))
+    if not uri:
+        return None
+    return IcebergWarehouse(name, Path(uri[1]), str(parameters[f"{prefix}.warehouse"]), views)
+
+
+def missing_extra(package: str) -> WarehouseError:
+    """The error for a package of the extra `read` that is not installed."""
+    return WarehouseError(
+        f"Reading the warehouse needs {package}, which is not installed. Fix: "
+        "pip install 'dbt-afterimage[read]'"
+    )
+
+
+def similar(name: str, names: list[str]) -> str:
+    """A sentence with the names that are most like this one, or with some of all names."""
+    by_lower = {other.lower(): other for other in names}
+    close = get_close_matches(name.lower(), by_lower, n=_FEW, cutoff=0.5)
+    if close:
+        return f"Similar names: {', '.join(by_lower[other] for other in close)}."
+    if not names:
+        return "It is empty."
+    more = ", ..." if len(names) > _FEW else "."
+    return f"It has {', '.join(names[:_FEW])}{more}"

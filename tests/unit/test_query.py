@@ -1,0 +1,139 @@
+"""`afterimage query` over relations that are Arrow tables: names, output, errors."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from dbt_afterimage.cli import app, query
+from dbt_afterimage.cli.warehouse import (
+    TABLE,
+    VIEW,
+    SparkWarehouse,
+    WarehouseError,
+    similar,
+    sqlite_warehouse,
+)
+
+ORDERS = pa.table({"id": [1, 2, 3], "status": ["open", "paid, late", None]})
+CT = pa.table({"id": [1, 1]})
+
+
+@dataclass
+class Memory:
+    """A warehouse in memory that remembers what was read."""
+
+    read: list[str] = field(default_factory=list)
+
+    def schemas(self) -> list[str]:
+        return ["lake", "raw"]
+
+    def relations(self, schema: str) -> dict[str, str]:
+        found = {"lake": {"orders": TABLE, "Late Orders": VIEW}, "raw": {"orders": TABLE}}
+        return found.get(schema, {})
+
+    def arrow(self, schema: str, name: str) -> pa.Table:
+        self.read.append(f"{schema}.{name}")
+        return CT if schema == "raw" else ORDERS
+
+    def files(self, schema: str, name: str) -> tuple[int, int]:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
+    warehouse = Memory()
+    monkeypatch.setattr(query, "project_warehouse", lambda target: (warehouse, "lake"))
+    return warehouse
+
+
+def output(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["query", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def error(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["query", *arguments])
+    assert result.exit_code == 1
+    return result.stderr
+
+
+def test_csv_quotes_what_needs_it(memory: Memory) -> None:
+    text = output("--csv", "select * from orders order by id")
+    assert text == 'id,status\n1,open\n2,"paid, late"\n3,\n'
+
+
+def test_json_is_a_list_of_objects(memory: Memory) -> None:
+    found = json.loads(output("--json", "select id, timestamptz '2026-03-01 08:00Z' t from orders"))
+    assert [row["id"] for row in found] == [1, 2, 3]
+    assert found[0]["t"] == "2026-03-01 08:00:00+00:00"
+
+
+def test_a_table_is_read_once_and_others_are_not(memory: Memory) -> None:
+    sql = "select count(*) from orders a join orders b using (id)"
+    assert output("--csv", sql).splitlines()[1] == "3"
+    assert memory.read == ["lake.orders"]
+
+
+def test_a_name_with_a_schema_and_a_view_with_a_space(memory: Memory) -> None:
+    sql = 'select (select count(*) from raw.orders), (select count(*) from "late orders")'
+    assert output("--csv", sql).splitlines()[1] == "2,3"
+    assert "raw.orders" in memory.read and "lake.Late Orders" in memory.read
+
+
+def test_without_a_query_all_relations_are_listed(memory: Memory) -> None:
+    assert output("--csv").splitlines() == [
+        "schema,name,kind",
+        "lake,Late Orders,view",
+        "lake,orders,table",
+        "raw,orders,table",
+    ]
+
+
+def test_a_misspelt_table_is_one_line_with_similar_names(memory: Memory) -> None:
+    text = error("select * from ordrs")
+    assert text.splitlines() == [
+        "`query`: schema lake has no table or view ordrs. Similar names: orders, Late Orders. "
+        "Fix: correct the name; `afterimage query` without a query lists all."
+    ]
+    assert "schema raw has no table or view ordrs." in error("select * from raw.ordrs")
+    assert "there is no schema rw. Schemas: lake, raw." in error("select * from rw.orders")
+
+
+@pytest.mark.parametrize(
+    "sql", ["selec", "select nothing from orders", "select status::int from orders"]
+)
+def test_what_duckdb_refuses_is_no_traceback(memory: Memory, sql: str) -> None:
+    assert error(sql).rstrip().endswith("Fix: correct the query; it is in DuckDB's SQL.")
+
+
+def test_two_formats_are_wrong_usage(memory: Memory) -> None:
+    assert CliRunner().invoke(app, ["query", "--csv", "--json", "select 1"]).exit_code == 2
+
+
+def test_a_folder_without_a_warehouse_is_named_and_stays_empty(tmp_path: Path) -> None:
+    parameters = {
+        "spark.sql.defaultCatalog": "lake",
+        "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{tmp_path}/catalog.db?journal_mode=WAL",
+        "spark.sql.catalog.lake.warehouse": str(tmp_path),
+    }
+    with pytest.raises(WarehouseError, match=f"There is no warehouse in {tmp_path}: catalog.db"):
+        sqlite_warehouse(parameters, SparkWarehouse())
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_catalog_is_left_to_spark() -> None:
+    rest = {"spark.sql.defaultCatalog": "lake", "spark.sql.catalog.lake.uri": "https://catalog"}
+    assert sqlite_warehouse(rest, SparkWarehouse()) is None
+    assert sqlite_warehouse({}, SparkWarehouse()) is None
+
+
+def test_names_that_resemble_nothing() -> None:
+    assert similar("zzz", ["a", "b", "c", "d"]) == "It has a, b, c, ..."
+    assert similar("zzz", []) == "It is empty."
