@@ -1,0 +1,211 @@
+"""The state of each table, from the progress and activity tables and from table metadata.
+
+No change log, history or other mart is scanned.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from dbt_afterimage.cli.query import connect, run
+from dbt_afterimage.cli.warehouse import Warehouse, WarehouseError
+from dbt_afterimage.storage.compaction import MANY_FILES
+
+PROGRESS = "afterimage_progress"
+_CHANGES, _REJECTED = "_changes", "_changes_rejected"
+_MARTS = ("_history", "_current", "_field_changes")
+
+_PROGRESS_SQL = f"""
+    select model, max(recorded_at) as recorded_at, arg_max(change_seq, recorded_at) as change_seq,
+        arg_max(changed_at, recorded_at) as changed_at, arg_max(path, recorded_at) as path
+    from {PROGRESS} where recorded_at is not null group by model
+"""
+# an hour's recorded_at is the newest batch that is counted in it
+_ACTIVITY_SQL = """
+    with newest as (
+        select table_name, max(recorded_at) as recorded_at from "{activity}" group by table_name
+    )
+    select a.table_name, sum(a.changes) as changes, sum(a.late_changes) as late_changes,
+        max(a.max_lag_seconds) filter (where a.recorded_at = newest.recorded_at) as lag
+    from "{activity}" as a join newest using (table_name) group by a.table_name
+"""
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """One table; times in seconds, None where nothing tells the value.
+
+    Attributes:
+        table: the name of its change log without `_changes`.
+        last_batch: when its change log last recorded a batch, ISO text in UTC.
+        age: seconds since then.
+        newest_change_seq: greatest change_seq that the log has applied.
+        newest_change: greatest commit time of it, ISO text in UTC.
+        path: how history applied its last batch.
+        lag: seconds from commit at the source to the change log, of the slowest change in the hours
+            that the newest batch touched.
+        behind: seconds from the batch that the slowest mart has applied to the log's newest one.
+        changes: changes that the activity table has counted.
+        late_share: the share of these that came after newer ones, 0 to 1.
+        rejected: rejected records.
+        unresolved: those of them that nobody has resolved.
+        files: data and delete files of all its tables.
+        bytes: their size.
+        compaction_due: tables with more than 100 files.
+        failed: models of it that failed in the project's last dbt run.
+    """
+
+    table: str
+    last_batch: str | None
+    age: float | None
+    newest_change_seq: str | None
+    newest_change: str | None
+    path: str | None
+    lag: float | None
+    behind: float | None
+    changes: int | None
+    late_share: float | None
+    rejected: int
+    unresolved: int
+    files: int
+    bytes: int
+    compaction_due: list[str]
+    failed: list[str] | None
+
+    def measures(self) -> dict[str, float | None]:
+        """The values that a condition may compare, by name; lists count their entries."""
+        found: dict[str, float | None] = {}
+        for name in MEASURES:
+            value = asdict(self)[name]
+            found[name] = float(len(value)) if isinstance(value, list) else value
+        return found
+
+
+MEASURES = tuple(
+    field.name
+    for field in fields(TableStatus)
+    if field.name not in ("table", "last_batch", "newest_change_seq", "newest_change", "path")
+)
+
+
+def read_status(
+    warehouse: Warehouse,
+    schema: str,
+    activity: str,
+    results: Mapping[str, str],
+    now: datetime,
+) -> list[TableStatus]:
+    """The state of each table of a schema that has a change log.
+
+    Args:
+        warehouse: where the tables are.
+        schema: the target's schema.
+        activity: name of a `change_activity` table there; it may be missing.
+        results: dbt's status of each model of its last run, by name.
+        now: the time, with its zone.
+
+    Raises:
+        WarehouseError: the schema has no progress table, so nothing was built in it.
+    """
+    relations = warehouse.relations(schema)
+    if PROGRESS not in relations:
+        raise WarehouseError(
+            f"`status`: schema {schema} has no table {PROGRESS}, so no run has built anything "
+            "there. Fix: run `dbt build`, or choose another --target."
+        )
+    progress = _rows(warehouse, schema, _PROGRESS_SQL, "model")
+    counted: dict[str, dict[str, Any]] = {}
+    if activity in relations:
+        counted = _rows(warehouse, schema, _ACTIVITY_SQL.format(activity=activity), "table_name")
+    found = []
+    # field changes end in `_changes` too, but they have a path
+    logs = (
+        name
+        for name, row in progress.items()
+        if name.endswith(_CHANGES) and row["path"] is None and name in relations
+    )
+    for log in sorted(logs):
+        table = log.removesuffix(_CHANGES)
+        applied = progress[log]
+        marts = [progress[table + mart] for mart in _MARTS if table + mart in progress]
+        hours = counted.get(table, {})
+        rejected, unresolved = _rejects(warehouse, schema, table, relations)
+        sizes = {
+            name: warehouse.files(schema, name)
+            for name in (log, f"{table}{_REJECTED}", *(table + mart for mart in _MARTS))
+            if relations.get(name) == "table"
+        }
+        changes = hours.get("changes")
+        found.append(
+            TableStatus(
+                table=table,
+                last_batch=applied["recorded_at"].isoformat(),
+                age=(now - applied["recorded_at"]).total_seconds(),
+                newest_change_seq=applied["change_seq"],
+                newest_change=applied["changed_at"] and applied["changed_at"].isoformat(),
+                path=progress.get(f"{table}_history", {}).get("path"),
+                lag=hours.get("lag"),
+                behind=max(
+                    (
+                        max(0.0, (applied["recorded_at"] - mart["recorded_at"]).total_seconds())
+                        for mart in marts
+                    ),
+                    default=None,
+                ),
+                changes=None if changes is None else int(changes),
+                late_share=int(hours["late_changes"]) / int(changes) if changes else None,
+                rejected=rejected,
+                unresolved=unresolved,
+                files=sum(count for count, _ in sizes.values()),
+                bytes=sum(size for _, size in sizes.values()),
+                compaction_due=[name for name, (count, _) in sizes.items() if count > MANY_FILES],
+                failed=_failed(table, results),
+            )
+        )
+    return found
+
+
+def last_results(folder: Path) -> dict[str, str]:
+    """What dbt says of each model of the last run, by name; empty if there is none.
+
+    Args:
+        folder: dbt's target folder.
+    """
+    file = folder / "run_results.json"
+    if not file.exists():
+        return {}
+    results = json.loads(file.read_text(encoding="utf-8"))["results"]
+    return {
+        result["unique_id"].split(".")[2]: result["status"]
+        for result in results
+        if result["unique_id"].startswith("model.")
+    }
+
+
+def _rows(warehouse: Warehouse, schema: str, sql: str, key: str) -> dict[str, dict[str, Any]]:
+    found = run(connect(), warehouse, schema, sql)
+    assert found is not None
+    rows = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+    return {row[key]: row for row in rows}
+
+
+def _rejects(
+    warehouse: Warehouse, schema: str, table: str, relations: Mapping[str, str]
+) -> tuple[int, int]:
+    name = f"{table}{_REJECTED}"
+    if name not in relations:
+        return 0, 0
+    unresolved = warehouse.arrow(schema, name)["resolved_at"]
+    return len(unresolved), unresolved.null_count
+
+
+def _failed(table: str, results: Mapping[str, str]) -> list[str] | None:
+    own = [table + suffix for suffix in (_CHANGES, *_MARTS) if table + suffix in results]
+    if not own:
+        return None
+    return [name for name in own if results[name] not in ("success", "pass")]

@@ -1,0 +1,196 @@
+"""`afterimage status`: what it makes of progress, activity, rejected records and metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from dbt_afterimage.cli import app, status
+from dbt_afterimage.cli.conditions import parse_conditions
+from dbt_afterimage.cli.frame import UsageProblem
+from dbt_afterimage.cli.table_status import MEASURES, last_results, read_status
+from dbt_afterimage.cli.warehouse import WarehouseError
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
+TIME = pa.timestamp("us", "UTC")
+
+
+def at(minute: int) -> datetime:
+    return NOON + timedelta(minutes=minute)
+
+
+def progress(*rows: tuple[str, int, str | None, str | None]) -> pa.Table:
+    """Rows of (model, minute of the batch, change_seq, path)."""
+    return pa.table(
+        {
+            "model": [row[0] for row in rows],
+            "recorded_at": pa.array([at(row[1]) for row in rows], TIME),
+            "change_seq": pa.array([row[2] for row in rows], pa.string()),
+            "changed_at": pa.array([at(row[1] - 5) for row in rows], TIME),
+            "path": pa.array([row[3] for row in rows], pa.string()),
+        }
+    )
+
+
+ORDERS = progress(
+    ("orders_changes", 0, "0009", None),
+    ("orders_history", 0, "0009", "rebuild"),
+    # rebuilt since: the log ends at a smaller change_seq
+    ("orders_changes", 10, "0007", None),
+    ("orders_history", 10, "0007", "narrow"),
+    ("orders_field_changes", 0, None, "narrow"),
+)
+ACTIVITY = pa.table(
+    {
+        "table_name": ["orders"] * 3,
+        "changes": [10, 20, 10],
+        "late_changes": [4, 0, 0],
+        "max_lag_seconds": [9000, 60, 300],
+        "recorded_at": pa.array([at(0), at(10), at(10)], TIME),
+    }
+)
+REJECTED = pa.table({"resolved_at": pa.array([at(1), None, None], TIME)})
+
+
+@dataclass
+class Memory:
+    """A warehouse of tables in memory, each of them `files` files of 100 bytes."""
+
+    tables: dict[str, pa.Table]
+    empty: tuple[str, ...] = ("orders_changes", "orders_history", "orders_field_changes")
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def schemas(self) -> list[str]:
+        return ["lake"]
+
+    def relations(self, schema: str) -> dict[str, str]:
+        return dict.fromkeys((*self.tables, *self.empty), "table") if schema == "lake" else {}
+
+    def arrow(self, schema: str, name: str) -> pa.Table:
+        assert name in self.tables, f"{name} was scanned"
+        return self.tables[name]
+
+    def files(self, schema: str, name: str) -> tuple[int, int]:
+        count = self.counts.get(name, 2)
+        return count, 100 * count
+
+
+def warehouse(**tables: pa.Table) -> Memory:
+    found = {"change_activity": ACTIVITY, "orders_changes_rejected": REJECTED}
+    return Memory({"afterimage_progress": ORDERS, **found, **tables})
+
+
+def test_a_table_of_which_one_mart_is_behind() -> None:
+    (orders,) = read_status(warehouse(), "lake", "change_activity", {}, at(40))
+    assert orders.table == "orders"
+    assert (orders.age, orders.behind) == (30 * 60, 10 * 60)
+    assert (orders.newest_change_seq, orders.path) == ("0007", "narrow")
+    assert orders.newest_change == "2026-03-02T12:05:00+00:00"
+    # the slowest change of the hours of the newest batch, not of all hours
+    assert orders.lag == 300
+    assert (orders.changes, orders.late_share) == (40, 0.1)
+    assert (orders.rejected, orders.unresolved) == (3, 2)
+    assert (orders.files, orders.bytes) == (8, 800)
+    assert orders.compaction_due == []
+    assert orders.failed is None
+
+
+def test_a_table_without_activity_or_rejected_records() -> None:
+    only = Memory({"afterimage_progress": ORDERS}, counts={"orders_history": 101})
+    (orders,) = read_status(only, "lake", "change_activity", {}, at(40))
+    assert (orders.lag, orders.changes, orders.late_share) == (None, None, None)
+    assert (orders.rejected, orders.unresolved) == (0, 0)
+    assert orders.compaction_due == ["orders_history"]
+
+
+def test_a_schema_in_which_nothing_was_built() -> None:
+    with pytest.raises(WarehouseError, match="schema other has no table afterimage_progress"):
+        read_status(warehouse(), "other", "change_activity", {}, NOON)
+
+
+def test_results_of_the_last_run(tmp_path: Path) -> None:
+    assert last_results(tmp_path) == {}
+    results: list[dict[str, Any]] = [
+        {"unique_id": "model.shop.orders_changes", "status": "success"},
+        {"unique_id": "model.shop.orders_history", "status": "error"},
+        {"unique_id": "model.shop.orders_field_changes", "status": "skipped"},
+        {"unique_id": "test.shop.unique_orders.123", "status": "fail"},
+    ]
+    (tmp_path / "run_results.json").write_text(json.dumps({"results": results}), encoding="utf-8")
+    found = last_results(tmp_path)
+    (orders,) = read_status(warehouse(), "lake", "change_activity", found, at(40))
+    assert orders.failed == ["orders_history", "orders_field_changes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("lag > 5m", False),
+        ("lag >= 5m", True),
+        ("lag > 299", True),
+        ("late_share >= 10%", True),
+        ("age > 1h or unresolved > 1", True),
+        ("compaction_due > 0", False),
+        # not known, so it is no reason to fail
+        ("failed >= 0", False),
+    ],
+)
+def test_conditions(text: str, holds: bool) -> None:
+    (orders,) = read_status(warehouse(), "lake", "change_activity", {}, at(40))
+    conditions = parse_conditions(text, MEASURES)
+    assert any(condition.holds(orders.measures()) for condition in conditions) is holds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "lag", "lag > 1 h 5", "lag > 1w", "lag > 1h and age > 1", "__import__('os')"]
+)
+def test_what_is_no_condition(text: str) -> None:
+    with pytest.raises(UsageProblem, match="Fix: write for example"):
+        parse_conditions(text, MEASURES)
+
+
+def test_a_measure_that_there_is_not() -> None:
+    with pytest.raises(UsageProblem, match="no measure lagg"):
+        parse_conditions("lagg > 1h", MEASURES)
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[CliRunner]:
+    (tmp_path / "dbt_project.yml").touch()
+    monkeypatch.setenv("DBT_PROJECT_DIR", str(tmp_path))
+    monkeypatch.delenv("DBT_TARGET_PATH", raising=False)
+    monkeypatch.setattr(status, "project_warehouse", lambda target: (warehouse(), "lake"))
+    yield CliRunner()
+
+
+def test_a_monitor_gets_an_exit_code_and_the_value(command: CliRunner) -> None:
+    assert command.invoke(app, ["status"]).exit_code == 0
+    failed = command.invoke(app, ["status", "--fail-if", "behind > 5m"])
+    assert failed.exit_code == 1
+    assert failed.stdout.splitlines()[-1] == "failed: orders: behind > 5m (behind is 10m)"
+    assert command.invoke(app, ["status", "--fail-if", "behind"]).exit_code == 2
+
+
+def test_json_has_every_measure(command: CliRunner) -> None:
+    found = json.loads(command.invoke(app, ["status", "--json"]).stdout)
+    assert found["violations"] == []
+    (orders,) = found["tables"]
+    assert set(MEASURES) < set(orders)
+
+
+def test_the_last_line_sums_up(command: CliRunner) -> None:
+    assert command.invoke(app, ["status"]).stdout.splitlines()[-1] == (
+        "1 tables, 1 with marts behind their change log, 0 failed in the last run, "
+        "2 unresolved rejected records, 0 tables need `afterimage compact`"
+    )
+    assert status.duration(119) == "119s"
+    assert status.duration(7200) == "2h"
+    assert status.size(1536) == "2 KiB"
