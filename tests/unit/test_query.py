@@ -37,7 +37,7 @@ class Memory:
         found = {"lake": {"orders": TABLE, "Late Orders": VIEW}, "raw": {"orders": TABLE}}
         return found.get(schema, {})
 
-    def arrow(self, schema: str, name: str) -> pa.Table:
+    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
         self.read.append(f"{schema}.{name}")
         return CT if schema == "raw" else ORDERS
 

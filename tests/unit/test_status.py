@@ -74,7 +74,7 @@ class Memory:
     def relations(self, schema: str) -> dict[str, str]:
         return dict.fromkeys((*self.tables, *self.empty), "table") if schema == "lake" else {}
 
-    def arrow(self, schema: str, name: str) -> pa.Table:
+    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
         assert name in self.tables, f"{name} was scanned"
         return self.tables[name]
 

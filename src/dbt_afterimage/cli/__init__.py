@@ -11,6 +11,7 @@ from dbt_afterimage.cli import init as _init
 from dbt_afterimage.cli import land as _land
 from dbt_afterimage.cli import package_path as _package_path
 from dbt_afterimage.cli import query as _query
+from dbt_afterimage.cli import rejects as _rejects
 from dbt_afterimage.cli import server as _server
 from dbt_afterimage.cli import spark_sql as _spark_sql
 from dbt_afterimage.cli import status as _status
@@ -19,6 +20,6 @@ from dbt_afterimage.cli.frame import app, load_commands_of_other_distributions, 
 __all__ = ["app", "main"]
 
 # `--help` lists the commands in the order in which they are registered.
-COMMAND_MODULES = (_init, _package_path, _add_table, _land, _query, _status, _compact, _spark_sql, _server)
+COMMAND_MODULES = (_init, _package_path, _add_table, _land, _query, _status, _rejects, _compact, _spark_sql, _server)
 
 load_commands_of_other_distributions()

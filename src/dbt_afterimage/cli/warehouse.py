@@ -37,8 +37,8 @@ class Warehouse(Protocol):
     def schemas(self) -> list[str]:
         """Names of all schemas."""
 
-    def arrow(self, schema: str, name: str) -> pa.Table:
-        """All rows of a relation that exists; times are UTC."""
+    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
+        """All rows of a relation that exists, or those of a condition; times are UTC."""
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         """Number and bytes of the files of a table, from its metadata."""
@@ -70,10 +70,10 @@ class SparkWarehouse:
                     found[row[1]] = kind
         return found
 
-    def arrow(self, schema: str, name: str) -> pa.Table:
-        """All rows of a relation that exists; times are UTC."""
+    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
+        """All rows of a relation that exists, or those of a condition; times are UTC."""
         with working(f"Reading {schema}.{name} with Spark"):
-            return self._session.table(f"`{schema}`.`{name}`").toArrow()
+            return self._session.table(f"`{schema}`.`{name}`").filter(where or "true").toArrow()
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         """Number and bytes of the files of a table, from its metadata."""
@@ -139,12 +139,13 @@ class IcebergWarehouse:
         """`TABLE` or `VIEW` by name; empty if there is no such schema."""
         return self._by_schema.get(schema, {})
 
-    def arrow(self, schema: str, name: str) -> pa.Table:
-        """All rows of a relation that exists; times are UTC."""
+    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
+        """All rows of a relation that exists, or those of a condition; times are UTC."""
         if self.relations(schema)[name] == VIEW:
-            return self._views.arrow(schema, name)
+            return self._views.arrow(schema, name, where)
         with working(f"Reading {schema}.{name}"):
-            return self._catalog.load_table((schema, name)).scan().to_arrow()
+            table = self._catalog.load_table((schema, name))
+            return table.scan(row_filter=where or "true").to_arrow()
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         """Number and bytes of the files of a table, from its metadata."""
