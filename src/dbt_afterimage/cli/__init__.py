@@ -20,6 +20,17 @@ from dbt_afterimage.cli.frame import app, load_commands_of_other_distributions, 
 __all__ = ["app", "main"]
 
 # `--help` lists the commands in the order in which they are registered.
-COMMAND_MODULES = (_init, _package_path, _add_table, _land, _query, _status, _rejects, _compact, _spark_sql, _server)
+COMMAND_MODULES = (
+    _init,
+    _package_path,
+    _add_table,
+    _land,
+    _query,
+    _status,
+    _rejects,
+    _compact,
+    _spark_sql,
+    _server,
+)
 
 load_commands_of_other_distributions()
