@@ -1,6 +1,6 @@
 {#
     Overrides dbt-spark's persist_docs for tables. That one sends one `alter` per column in every run, each of them a
-    commit, and never sets the table's own comment. Here only what differs is sent: normally nothing.
+    commit, and never sets the table's own comment. Here only what differs is sent, in one statement: normally nothing.
 #}
 {% macro spark__persist_docs(relation, model, for_relation=true, for_columns=true) %}
     {%- if relation.type == 'table' and (config.persist_relation_docs() or config.persist_column_docs()) -%}
@@ -9,14 +9,17 @@
             {%- do run_query("comment on table " ~ relation ~ " is '" ~ afterimage._escaped(model.description | trim) ~ "'") -%}
         {%- endif -%}
         {%- if for_columns and config.persist_column_docs() -%}
+            {%- set specs = [] -%}
             {%- for name, column in model.columns.items() -%}
                 {%- if name in stored.columns and column.description and stored.columns[name] != column.description | trim -%}
-                    {%- do run_query(
-                        "alter table " ~ relation ~ " alter column " ~ afterimage._quoted(name) ~ " comment '"
-                        ~ afterimage._escaped(column.description | trim) ~ "'"
+                    {%- do specs.append(
+                        afterimage._quoted(name) ~ " comment '" ~ afterimage._escaped(column.description | trim) ~ "'"
                     ) -%}
                 {%- endif -%}
             {%- endfor -%}
+            {%- if specs -%}
+                {%- do run_query("alter table " ~ relation ~ " alter column " ~ specs | join(", ")) -%}
+            {%- endif -%}
         {%- endif -%}
     {%- endif -%}
 {% endmacro %}
