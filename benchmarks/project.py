@@ -51,7 +51,7 @@ def chain_models(table: str, raw: str) -> dict[str, Any]:
     }
 
 
-def write_project(folder: Path, name: str = "bench", *, auto_compact: bool = True) -> None:
+def write_project(folder: Path, *, auto_compact: bool = True) -> None:
     """Write the project's files to a new folder; `auto_compact` is the setting of its table."""
     sources = [
         raw_source("raw", RAW_SCHEMA, auto_compact=auto_compact),
