@@ -20,10 +20,10 @@
         {{ return(none) }}
     {%- endif -%}
     {{ return({
-        'path': 'narrow',
+        'path': 'incremental',
         'why': 'records of new batches only',
         'changes': found,
-        'applied': afterimage._change_activity_applied('narrow'),
+        'applied': afterimage._change_activity_applied('incremental'),
         'statement': afterimage._change_activity_merge(target_relation, logs),
     }) }}
 {% endmacro %}

@@ -48,7 +48,7 @@ where
 #}
 {% macro _current_source_with_deleted(history, target_relation, key, columns, is_new, path) -%}
 {%- set rows -%}
-    {%- if path == 'narrow' -%}
+    {%- if path == 'incremental' -%}
 select *
     from {{ history }}
     where {{ is_new }}
@@ -60,7 +60,7 @@ select history_rows.*
     {%- endif -%}
 {%- endset -%}
 with
-{%- if path != 'narrow' %}
+{%- if path != 'incremental' %}
 
 touched as (
     {{ afterimage._keys_that_history_touched(history, key, is_new, target_relation, 'valid_from_seq') | indent }}
@@ -74,7 +74,7 @@ select
     if(not is_current and closed_by = 'K', 'delete', 'update') as _write_action
 from last_versions
 where _place_from_end = 1
-{%- if path != 'narrow' %}
+{%- if path != 'incremental' %}
 union all
 select
     {%- for name in columns %}

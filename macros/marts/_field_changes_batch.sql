@@ -1,7 +1,7 @@
 {#
     What a run does to an existing field-changes table, for `change_mart` to write; none when nothing is new. From before
     images: the rows of new batches are added. From history: those of new versions are added, or, when history took its
-    wide path, the keys that it wrote are compared anew, for a late change falsifies old values.
+    replay path, the keys that it wrote are compared anew, for a late change falsifies old values.
 #}
 {% macro _field_changes_batch(target_relation, changes, history, noted) %}
     {%- set settings = afterimage._settings_of(model) -%}
@@ -27,10 +27,10 @@
     {%- set published = answers.published -%}
     {%- set columns = afterimage._data_columns(changes, settings) -%}
     {{ return({
-        'path': 'narrow',
+        'path': 'incremental',
         'why': 'changes of new batches only',
         'changes': found.changes,
-        'applied': {'recorded_at': found.recorded_at, 'change_seq': none, 'changed_at': none, 'path': 'narrow'},
+        'applied': {'recorded_at': found.recorded_at, 'change_seq': none, 'changed_at': none, 'path': 'incremental'},
         'after': published or applied,
         'rows': afterimage._field_changes_by_images(
             changes, settings, columns, afterimage._recorded_after(published) if published else is_new
@@ -50,7 +50,7 @@
     }) -%}
     {%- set written = fromjson(answers.found).changes -%}
     {%- set publications = noted[afterimage._noted_name(history)] -%}
-    {%- if not written and publications.paths in ([], ['narrow']) -%}
+    {%- if not written and publications.paths in ([], ['incremental']) -%}
         {{ return(none) }}
     {%- endif -%}
     {%- set columns = afterimage._data_columns(changes, settings) -%}
@@ -59,8 +59,8 @@
         {%- set why = 'what was applied before is not known' if answers.published else 'no change was applied before' -%}
     {%- elif answers.published -%}
         {%- set why = 'a run was cut off before it noted its progress' -%}
-    {%- elif publications.paths != ['narrow'] -%}
-        {%- set why = 'history did not take its narrow path' -%}
+    {%- elif publications.paths != ['incremental'] -%}
+        {%- set why = 'history did not take its incremental path' -%}
     {%- endif -%}
     {%- if why -%}
         {%- set batch = {
@@ -78,14 +78,14 @@
         } -%}
     {%- endif -%}
     {%- do batch.update({
-        'path': 'wide' if why else 'narrow',
+        'path': 'replay' if why else 'incremental',
         'why': why or 'versions of new changes only',
         'changes': written,
         'applied': {
             'recorded_at': current.recorded_at,
             'change_seq': current.change_seq,
             'changed_at': none,
-            'path': 'wide' if why else 'narrow',
+            'path': 'replay' if why else 'incremental',
         },
     }) -%}
     {{ return(batch) }}

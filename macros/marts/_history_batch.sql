@@ -24,7 +24,7 @@
     {%- endif -%}
     {%- do table.update({'changes': afterimage._recorded_up_to(changes, found.recorded_at)}) -%}
     {%- set decision = afterimage._history_path(target_relation, table, applied, found, is_new) -%}
-    {%- if decision.path == 'narrow' -%}
+    {%- if decision.path == 'incremental' -%}
         {%- set given = afterimage._history_given_by(table, found, none, fromjson(answers.unknown or '[]')) -%}
         {%- do given.update({
             'where': is_new,
@@ -136,28 +136,28 @@ where {{ where }}
 {% macro _history_path(target_relation, table, applied, found, is_new) %}
     {%- set why = none -%}
     {%- if found.loads -%}
-        {{ return({'path': 'all', 'why': 'the batch has a full load'}) }}
+        {{ return({'path': 'rebuild', 'why': 'the batch has a full load'}) }}
     {%- elif not applied.is_known -%}
-        {{ return({'path': 'all', 'why': 'what was applied before is not known, a run was cut off'}) }}
+        {{ return({'path': 'rebuild', 'why': 'what was applied before is not known, a run was cut off'}) }}
     {%- elif applied.change_seq is none -%}
-        {{ return({'path': 'all', 'why': 'no change was applied before'}) }}
+        {{ return({'path': 'rebuild', 'why': 'no change was applied before'}) }}
     {%- elif found.first_seq <= applied.change_seq -%}
         {%- set why = 'the batch has late changes' -%}
     {%- elif applied.changed_at and found.first_changed_at and found.first_changed_at < applied.changed_at -%}
         {%- set why = 'clocks ran back' -%}
-    {%- elif afterimage._var('force_wide_path') -%}
-        {%- set why = 'force_wide_path is set' -%}
+    {%- elif afterimage._var('force_full_replay') -%}
+        {%- set why = 'force_full_replay is set' -%}
     {%- elif table.settings.base and afterimage._history_rewinds(target_relation, table, found, is_new) -%}
         {%- set why = 'a change shows that the base table was ahead of the load' -%}
     {%- elif found.moves and afterimage._history_continues(target_relation, table, is_new) -%}
         {%- set why = 'a transaction that moves rows between keys began in an earlier batch' -%}
     {%- endif -%}
     {%- if why is none -%}
-        {{ return({'path': 'narrow', 'why': 'all changes are newer than what was applied'}) }}
+        {{ return({'path': 'incremental', 'why': 'all changes are newer than what was applied'}) }}
     {%- elif found.truncates -%}
-        {{ return({'path': 'all', 'why': why ~ ', and a truncate, which concerns every key'}) }}
+        {{ return({'path': 'rebuild', 'why': why ~ ', and a truncate, which concerns every key'}) }}
     {%- endif -%}
-    {{ return({'path': 'wide', 'why': why}) }}
+    {{ return({'path': 'replay', 'why': why}) }}
 {% endmacro %}
 
 
@@ -259,7 +259,7 @@ select opened.*
 {%- endmacro %}
 
 
-{# Rows to write on the narrow path: new versions, and open ones that are closed or updated in place. #}
+{# Rows to write on the incremental path: new versions, and open ones that are closed or updated in place. #}
 {% macro _history_narrow_source(given, table, found) -%}
 {{ afterimage._versions(given) }}
 
@@ -273,7 +273,7 @@ where not _is_seed or valid_to_seq is not null or _is_updated_in_place
 {%- endmacro %}
 
 
-{# Rows to write on the wide path: the difference between the rebuilt versions and the stored ones. #}
+{# Rows to write on the replay path: the difference between the rebuilt versions and the stored ones. #}
 {% macro _history_wide_source(target_relation, given, table, found) -%}
 {%- set id = model.alias ~ '_id' -%}
 {%- set values = afterimage._history_columns(table)[1:] | reject('equalto', 'recorded_at') | list -%}

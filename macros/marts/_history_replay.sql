@@ -1,5 +1,5 @@
 {#
-    From where the wide path builds each key of the batch again: from its first change in the batch on, over the version
+    From where the replay path builds each key of the batch again: from its first change in the batch on, over the version
     that stood then. So what it reads is as old as the oldest late change, and not as the log.
 
     Some keys are built from the beginning of the log, since the version that stood does not tell enough:
@@ -10,7 +10,7 @@
     - no version stood, and one that had ended bears a later time, which the new ones must not fall behind (R10)
 #}
 {% macro _history_replay(target_relation, table, found, decision, is_new) %}
-    {%- set may_replay = decision.path == 'wide' and not afterimage._var('force_wide_path') -%}
+    {%- set may_replay = decision.path == 'replay' and not afterimage._var('force_full_replay') -%}
     {%- set later = afterimage._history_look(table, afterimage._since(found.first_seq)) if may_replay else none -%}
     {%- if may_replay and not later.loads -%}
         {%- set given = afterimage._history_given_by(table, later, none, []) -%}
@@ -40,13 +40,13 @@
         }) -%}
     {%- else -%}
         {%- set given = afterimage._history_given_by_log(table, []) -%}
-        {%- if decision.path == 'wide' -%}
+        {%- if decision.path == 'replay' -%}
             {%- do given.update({'affected_keys': afterimage._history_batch_keys(table, is_new, found)}) -%}
             {%- do decision.update({'why': decision.why ~ '; from the beginning of the log'}) -%}
         {%- endif -%}
     {%- endif -%}
-    {%- if decision.path == 'wide' and afterimage._carries_lives(given) -%}
-        {%- do decision.update({'path': 'all', 'why': decision.why ~ ', and key changes carry values from key to key'}) -%}
+    {%- if decision.path == 'replay' and afterimage._carries_lives(given) -%}
+        {%- do decision.update({'path': 'rebuild', 'why': decision.why ~ ', and key changes carry values from key to key'}) -%}
         {{ return(afterimage._history_given_by_log(table, [])) }}
     {%- endif -%}
     {%- if given.replays -%}

@@ -67,16 +67,16 @@ where is_current
     {%- set is_new = afterimage._recorded_after(noted[afterimage._noted_name(target_relation)].recorded_at) -%}
     {%- set found = fromjson(afterimage._asked({'found': afterimage._batch_question(history, is_new)}).found) -%}
     {%- set publications = noted[afterimage._noted_name(history)] -%}
-    {%- if not found.changes and publications.paths in ([], ['narrow']) -%}
+    {%- if not found.changes and publications.paths in ([], ['incremental']) -%}
         {{ return(none) }}
     {%- endif -%}
     {%- set key = settings.key -%}
     {%- set columns = afterimage._current_columns(history, settings) -%}
-    {%- set path, why = 'narrow', 'keys of the batch only' -%}
-    {%- if publications.paths != ['narrow'] -%}
-        {%- set path, why = 'wide', 'history did not take its narrow path' -%}
+    {%- set path, why = 'incremental', 'keys of the batch only' -%}
+    {%- if publications.paths != ['incremental'] -%}
+        {%- set path, why = 'replay', 'history did not take its incremental path' -%}
     {%- elif found.recorded_at and found.recorded_at > publications.recorded_at -%}
-        {%- set path, why = 'wide', 'history has rows that it has not noted yet, another run is at work or was cut off' -%}
+        {%- set path, why = 'replay', 'history has rows that it has not noted yet, another run is at work or was cut off' -%}
     {%- endif -%}
     {%- if settings.keep_deleted -%}
         {%- set source = afterimage._current_source_with_deleted(history, target_relation, key, columns, is_new, path) -%}
@@ -121,7 +121,7 @@ opened as (
 
 -- may have been closed
 candidates as (
-    {%- if path == 'narrow' %}
+    {%- if path == 'incremental' %}
     select distinct{{ '\n        ' if key | length > 1 else ' ' }}{{ afterimage._listed(key) }}
     from touched
     where not is_current
@@ -132,7 +132,7 @@ candidates as (
 ),
 
 still_open as (
-    {%- if path == 'narrow' %}
+    {%- if path == 'incremental' %}
     -- a version that followed a closed one was written with it, or later
     select *
     from opened

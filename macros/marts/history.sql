@@ -84,7 +84,7 @@
 {# Columns that a change may not know, as far as the settings tell. #}
 {% macro _carried_by_settings(table) %}
     {%- set carried = [] -%}
-    {%- set named = table.settings.carried_columns -%}
+    {%- set named = table.settings.forward_filled_columns -%}
     {%- for name in table.columns if name not in table.settings.key and (named is none or name in named) -%}
         {%- do carried.append(name) -%}
     {%- endfor -%}

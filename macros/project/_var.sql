@@ -10,7 +10,7 @@
         'rebuild_changes': false,
         'accept_gap': false,
         'complete_load': [],
-        'force_wide_path': false,
+        'force_full_replay': false,
     } -%}
     {{ return(var(name, defaults[name])) }}
 {% endmacro %}

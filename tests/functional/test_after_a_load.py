@@ -40,7 +40,7 @@ def people(
     return people
 
 
-def test_the_first_changes_after_a_load_take_the_narrow_path(people: People) -> None:
+def test_the_first_changes_after_a_load_take_the_incremental_path(people: People) -> None:
     people.land(
         PEOPLE,
         [
@@ -61,5 +61,5 @@ def test_the_first_changes_after_a_load_take_the_narrow_path(people: People) -> 
     progress = people.spark.table("loaded.afterimage_progress").filter("model = 'people_history'")
     assert [row["path"] for row in progress.orderBy("recorded_at").collect()] == [
         "rebuild",
-        "narrow",
+        "incremental",
     ]

@@ -168,7 +168,7 @@ def test_a_batch_without_late_changes_leaves_closed_rows_alone(
     write_log(spark, ON_TIME, keys, batch=2)
     project("run")
 
-    assert path_taken(spark, batch=2) == "narrow"
+    assert path_taken(spark, batch=2) == "incremental"
     after = data_files(spark, HISTORY, table_format)
     assert_stay(closed, after)
     # nor do open rows move that the batch does not concern
@@ -199,7 +199,7 @@ def test_a_late_batch_leaves_files_without_its_keys_alone(
     spark.sql(f"delete from {LOG} where change_seq < '25'")
     project("run")
 
-    assert path_taken(spark, batch=3) == "wide"
+    assert path_taken(spark, batch=3) == "replay"
     after = data_files(spark, HISTORY, table_format)
     assert_stay({name: file for name, file in before.items() if name not in holding}, after)
     # closed versions were replaced; the open ones are as they were

@@ -61,7 +61,7 @@ def test_r4_a_version_that_ends_late_has_the_untracked_values_of_its_time(people
 
 
 def test_rows_that_a_run_keeps_for_itself_are_freed(people: People) -> None:
-    """The wide path works out its keys, and the versions that may change, once."""
+    """The replay path works out its keys, and the versions that may change, once."""
     held = kept_rows(people.spark)
     again = (seq(4), "I", 1, "Ann", "old", 0.5, "1.00")
     people.land(PEOPLE, [*IN_TIME, OF_ITS_ONLY_CHANGE, BEFORE_THE_UPDATE, again])

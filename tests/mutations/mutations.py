@@ -189,7 +189,7 @@ MUTATIONS = (
         "tests/functional/test_forms_of_history.py",
     ),
     Mutation(
-        "R11: late changes take the narrow path",
+        "R11: late changes take the incremental path",
         BATCH,
         # the clocks of late changes would tell them as well
         "{%- if why is none -%}",
@@ -257,7 +257,7 @@ MUTATIONS = (
     Mutation(
         "R11: a key that lost its only version stays in the current table",
         "macros/marts/current.sql",
-        "{%- if publications.paths != ['narrow'] -%}",
+        "{%- if publications.paths != ['incremental'] -%}",
         "{%- if false -%}",
         "tests/functional/test_late_deletes.py",
     ),

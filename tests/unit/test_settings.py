@@ -40,7 +40,7 @@ DEFAULTS = {
     "change_seq_form": "35 digits",
     "declared_columns": [],
     "data_columns": [],
-    "carried_columns": [],
+    "forward_filled_columns": [],
     "without_before_images": "before_images: false",
 }
 
@@ -125,7 +125,7 @@ def test_everything_set() -> None:
         "history_metadata": ["stream_position"],
         "optional_columns": {"stream_position": "string"},
         "lob_columns": ["remark"],
-        "carried_columns": ["remark"],
+        "forward_filled_columns": ["remark"],
         "header_prefix": "hdr_",
         "mask_byte_order": "lsb_first",
         "mask_first_data_bit": 7,
@@ -534,7 +534,7 @@ def test_openedge_defaults() -> None:
         "change_seq_form": "19 digits",
         "declared_columns": [],
         "data_columns": [],
-        "carried_columns": None,
+        "forward_filled_columns": None,
         "without_before_images": "policy_level: 2",
     }
 
@@ -559,7 +559,7 @@ def test_columns_that_the_tracking_table_adds_may_be_the_key() -> None:
 
 
 def test_dense_updates_carry_nothing_forward() -> None:
-    assert openedge("sparse_updates: false")["carried_columns"] == []
+    assert openedge("sparse_updates: false")["forward_filled_columns"] == []
 
 
 @pytest.mark.parametrize(
@@ -614,8 +614,8 @@ def test_a_feed_is_described_by_settings() -> None:
     assert settings["before_images"] is False
     # what the sequence reads may be data, unless `ignore_columns` has it
     assert [column["name"] for column in settings["data_columns"]] == ["order_id", "lsn"]
-    assert settings["carried_columns"] == []
-    assert feed(FEED + "unavailable_value: '?'")["carried_columns"] is None
+    assert settings["forward_filled_columns"] == []
+    assert feed(FEED + "unavailable_value: '?'")["forward_filled_columns"] is None
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS.glob("*.yml")), ids=lambda file: file.stem)

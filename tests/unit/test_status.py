@@ -45,8 +45,8 @@ ORDERS = progress(
     ("orders_history", 0, "0009", "rebuild"),
     # rebuilt since: the log ends at a smaller change_seq
     ("orders_changes", 10, "0007", None),
-    ("orders_history", 10, "0007", "narrow"),
-    ("orders_field_changes", 0, None, "narrow"),
+    ("orders_history", 10, "0007", "incremental"),
+    ("orders_field_changes", 0, None, "incremental"),
 )
 ACTIVITY = pa.table(
     {
@@ -92,7 +92,7 @@ def test_a_table_of_which_one_mart_is_behind() -> None:
     (orders,) = read_status(warehouse(), "lake", "change_activity", {}, at(40))
     assert orders.table == "orders"
     assert (orders.age, orders.behind) == (30 * 60, 10 * 60)
-    assert (orders.newest_change_seq, orders.path) == ("0007", "narrow")
+    assert (orders.newest_change_seq, orders.path) == ("0007", "incremental")
     assert orders.newest_change == "2026-03-02T12:05:00+00:00"
     # the slowest change of the hours of the newest batch, not of all hours
     assert orders.lag == 300

@@ -30,7 +30,7 @@ def ctes(sql: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("base", "scopes", "moves", "carried"), FORMS)
-@pytest.mark.parametrize("path", ["narrow", "wide", "wide from the beginning", "all"])
+@pytest.mark.parametrize("path", ["incremental", "replay", "replay from the beginning", "rebuild"])
 def test_every_form_is_whole(
     base: dict[str, str] | None,
     scopes: list[str] | None,
@@ -39,19 +39,19 @@ def test_every_form_is_whole(
     path: str,
 ) -> None:
     sql = people_sql(
-        # a load never takes the narrow path
-        base=None if path == "narrow" else base,
+        # a load never takes the incremental path
+        base=None if path == "incremental" else base,
         has_ends=scopes is not None,
         scopes=scopes or [],
         has_moves=moves is not None,
         has_blind_moves=moves == "blind",
         carried=carried,
-        where="recorded_at > x" if path == "narrow" else None,
-        affected_keys=None if path == "all" else "select id\n    from batch",
+        where="recorded_at > x" if path == "incremental" else None,
+        affected_keys=None if path == "rebuild" else "select id\n    from batch",
         seeds="select *\n    from people_history\n    left semi join affected_keys"
-        if path in ("narrow", "wide")
+        if path in ("incremental", "replay")
         else None,
-        replays=path == "wide",
+        replays=path == "replay",
     )
     sql = re.sub(r"--.*", "", sql)
     names = ctes(sql)
@@ -87,18 +87,18 @@ def test_steps_are_left_out_for_what_the_log_does_not_hold() -> None:
 
 
 @pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize("path", ["narrow", "wide", "all"])
+@pytest.mark.parametrize("path", ["incremental", "replay", "rebuild"])
 def test_a_table_whose_columns_are_all_key(base: dict[str, str] | None, path: str) -> None:
     sql = versions_sql(
         "people_changes",
         ["id", "tag"],
         ["id", "tag"],
-        base=base if path == "all" else None,
+        base=base if path == "rebuild" else None,
         has_ends=True,
         has_moves=True,
-        affected_keys=None if path == "all" else "select id, tag\n    from batch",
-        seeds=None if path == "all" else "select *\n    from people_history",
-        replays=path == "wide",
+        affected_keys=None if path == "rebuild" else "select id, tag\n    from batch",
+        seeds=None if path == "rebuild" else "select *\n    from people_history",
+        replays=path == "replay",
     )
     assert not re.search(r",\s*(from|\)|,)", re.sub(r"--.*", "", sql)), "a comma too many"
     # Spark takes an array of nothing for one of nulls, which no table can have

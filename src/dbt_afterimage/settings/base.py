@@ -107,7 +107,7 @@ class TableSettings(BaseModel):
         """Whether a column of the raw table is one that the tool adds to the source's."""
 
     @abstractmethod
-    def carried_columns(self) -> list[str] | None:
+    def forward_filled_columns(self) -> list[str] | None:
         """Columns that a change may leave out, so that their last value is carried forward.
 
         None = any but the key.

@@ -141,7 +141,7 @@ class ChangeFeedSettings(TableSettings):
             tuple(column[:-1] for column in ignored if column.endswith("*"))
         )
 
-    def carried_columns(self) -> list[str] | None:
+    def forward_filled_columns(self) -> list[str] | None:
         """Any if a value stands for "unchanged", else those that a before image may leave out."""
         return None if self.unavailable_value is not None else self.incomplete_before
 

@@ -61,7 +61,7 @@ class OpenEdgeSettings(TableSettings):
         """
         return name.startswith("_") or name.lower() == "changed_fields"
 
-    def carried_columns(self) -> list[str] | None:
+    def forward_filled_columns(self) -> list[str] | None:
         """An update may leave out what it did not change."""
         return None if self.sparse_updates else []
 

@@ -42,7 +42,7 @@ class QlikChangeTableSettings(TableSettings):
             return True
         return name == "partition_name" or (not prefix and name in _QLIK_HEADERS)
 
-    def carried_columns(self) -> list[str]:
+    def forward_filled_columns(self) -> list[str]:
         """Large objects: an update sends them only when it changed them."""
         return self.lob_columns
 

@@ -92,6 +92,6 @@ class QlikMessagesSettings(TableSettings):
         """All, where no metadata message tells the table's columns: then these are decoded."""
         return bool(declared) and self.schemas_from != "metadata"
 
-    def carried_columns(self) -> None:
+    def forward_filled_columns(self) -> None:
         """Any: a message may lack columns, or say in its column mask that it does not know them."""
         return None

@@ -55,6 +55,6 @@ class SolidDbSettings(TableSettings):
         """No column: a table's rows are in the log, and its source entry declares its own."""
         return False
 
-    def carried_columns(self) -> None:
+    def forward_filled_columns(self) -> None:
         """Any: a column that ALTER TABLE adds or drops is in some records and not in others."""
         return None

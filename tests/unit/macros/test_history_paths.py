@@ -32,17 +32,17 @@ def path_of(applied: dict[str, Any], **found: Any) -> dict[str, str]:
         # a first run over an empty log has written no rows and knows that it has not
         (
             {"is_known": True, "change_seq": None, "changed_at": None},
-            "all",
+            "rebuild",
             "no change was applied before",
         ),
         (
             {"is_known": False, "change_seq": None, "changed_at": None},
-            "all",
+            "rebuild",
             "what was applied before is not known, a run was cut off",
         ),
         (
             {"is_known": True, "change_seq": FIRST.replace("1", "0"), "changed_at": None},
-            "narrow",
+            "incremental",
             "all changes are newer than what was applied",
         ),
     ],

@@ -29,7 +29,7 @@ def test_defaults() -> None:
     assert found["look_back"] == 0
     assert found["change_seq_form"] == "40 or 56 hexadecimal digits"
     # an ALTER TABLE may leave any column out of some records
-    assert found["carried_columns"] is None
+    assert found["forward_filled_columns"] is None
 
 
 @pytest.mark.parametrize("framing", ["length_prefixed", "engine", "decoded", "our_framing.cut"])
