@@ -30,7 +30,8 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         Setting name -> value, plus `source_table`, its name for messages; `change_seq_form`, in
         words; `declared_columns`, a list of {name, data_type} in YAML order, and `data_columns`,
-        those of them that are not the tool's; `forward_filled_columns`, names of those that a change may
+        those of them that are not the tool's; `forward_filled_columns`, names of
+        those that a change may
         leave out, None = any but the key; `optional_columns`, those of the contract that the system
         has, with their types; `without_before_images`, the setting that says the source stores no
         before images.

@@ -27,7 +27,8 @@ class Shape:
     keep_deleted: whether the current table keeps deleted keys.
     loses: whether some changes are missing from the log, as after a purge.
     moves: whether rows change their keys.
-    good_clocks: whether times never run back: only then newer changes take the incremental path, and
+    good_clocks: whether times never run back: only then newer changes take the
+        incremental path, and
         late ones are read without what came before them.
     cuts_transactions: whether a transaction may be in two batches.
     reads_loads_late: whether base tables are read some time after each load, as most are: a live
