@@ -68,6 +68,7 @@ lint-code: $(SETUP_DONE)
 	$(WITH_ENV) yamllint --strict .
 	@scripts/check_shell.sh
 	$(WITH_ENV) python scripts/check_macros.py
+	$(WITH_ENV) python scripts/check_words.py
 	AFTERIMAGE_DEMOS=$$(.venv/bin/python -m afterimage_demo.systems) \
 		$(SCRATCH) sh -c 'dbt --quiet parse && python scripts/check_descriptions.py "$$DBT_TARGET_PATH/manifest.json"'
 

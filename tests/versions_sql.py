@@ -34,7 +34,7 @@ def versions_sql(
         "has_ends": False,
         "scopes": [],
         "has_moves": False,
-        "has_blind_moves": False,
+        "has_incomplete_key_changes": False,
         "has_few_keys": False,
         "metadata": [],
         "replays": False,

@@ -111,10 +111,10 @@ horizon as (
 
 {%- if while_landing %}
 
-last_mark as (
+newest_arrival as (
     select max(arrival) as arrival
     from {{ afterimage._progress_relation() }}
-    where model = '{{ afterimage._noted_name(model) }}'
+    where model = '{{ afterimage._progress_name(model) }}'
 ),
 {%- endif %}
 
@@ -159,7 +159,7 @@ lost as (
     from absent
     cross join horizon
     {%- if while_landing %}
-    cross join last_mark
+    cross join newest_arrival
     {%- endif %}
     where
         not coalesce(
@@ -171,7 +171,7 @@ lost as (
         )
         {%- if while_landing %}
         and (absent.change_seq is null or absent.change_seq <= coalesce(horizon.last_seq, ''))
-        and not coalesce(absent.arrival >= last_mark.arrival, false)
+        and not coalesce(absent.arrival >= newest_arrival.arrival, false)
         {%- endif %}
 ),
 

@@ -148,7 +148,7 @@ filled as (
 
 {# Whether values have to be carried from one key to another: a key change leaves a carried column out of both its images. #}
 {% macro _carries_lives(given) %}
-    {{ return(given.carried and given.has_moves and given.has_blind_moves) }}
+    {{ return(given.carried and given.has_moves and given.has_incomplete_key_changes) }}
 {% endmacro %}
 
 

@@ -78,12 +78,12 @@ where _place_from_end = 1
 union all
 select
     {%- for name in columns %}
-    {{ 'kept_rows.' ~ afterimage._quoted(name) if name in key else 'null as ' ~ afterimage._quoted(name) }},
+    {{ 'checkpointed_rows.' ~ afterimage._quoted(name) if name in key else 'null as ' ~ afterimage._quoted(name) }},
     {%- endfor %}
     'delete' as _write_action
-from {{ target_relation }} as kept_rows
+from {{ target_relation }} as checkpointed_rows
 left anti join {{ history }} as history_rows
-    on {{ afterimage._equal(key, 'kept_rows', 'history_rows', '=') }}
+    on {{ afterimage._equal(key, 'checkpointed_rows', 'history_rows', '=') }}
 {%- endif %}
 {%- endmacro %}
 

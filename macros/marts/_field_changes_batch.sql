@@ -13,7 +13,7 @@
 
 
 {% macro _field_changes_batch_by_images(target_relation, changes, settings, noted) %}
-    {%- set applied = noted[afterimage._noted_name(target_relation)].recorded_at -%}
+    {%- set applied = noted[afterimage._progress_name(target_relation)].recorded_at -%}
     {%- set is_new = afterimage._recorded_after(applied) -%}
     {%- set answers = afterimage._asked({
         'found': afterimage._batch_question(changes, is_new),
@@ -41,15 +41,15 @@
 
 {% macro _field_changes_batch_by_versions(target_relation, changes, history, settings, noted) %}
     {%- set state = adapter.afterimage.state(target_relation) -%}
-    {%- set applied = noted[afterimage._noted_name(target_relation)] -%}
-    {%- set current = noted[afterimage._noted_name(history)] -%}
+    {%- set applied = noted[afterimage._progress_name(target_relation)] -%}
+    {%- set current = noted[afterimage._progress_name(history)] -%}
     {%- set is_new = afterimage._recorded_after(applied.recorded_at) -%}
     {%- set answers = afterimage._asked({
         'found': afterimage._batch_question(history, is_new),
         'published': afterimage._newest_batch_question(target_relation, is_new),
     }) -%}
     {%- set written = fromjson(answers.found).changes -%}
-    {%- set publications = noted[afterimage._noted_name(history)] -%}
+    {%- set publications = noted[afterimage._progress_name(history)] -%}
     {%- if not written and publications.paths in ([], ['incremental']) -%}
         {{ return(none) }}
     {%- endif -%}

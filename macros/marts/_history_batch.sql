@@ -9,7 +9,7 @@
 {% macro _history_batch(target_relation, changes, noted) %}
     {%- set after = adapter.afterimage.state(target_relation) -%}
     {%- set table = afterimage._history_table(changes) -%}
-    {%- set applied = noted[afterimage._noted_name(target_relation)] -%}
+    {%- set applied = noted[afterimage._progress_name(target_relation)] -%}
     {%- set is_new = afterimage._recorded_after(applied.recorded_at) -%}
     {%- set answers = afterimage._asked({
         'found': afterimage._history_look_question(table, is_new),
@@ -185,7 +185,7 @@ where is_current and unknown_columns is not null
         'has_ends': found.has_ends,
         'scopes': found.scopes,
         'has_moves': found.moves > 0,
-        'has_blind_moves': found.blind_moves > 0,
+        'has_incomplete_key_changes': found.blind_moves > 0,
         'recorded_at': found.recorded_at,
     }) -%}
     {{ return(given) }}

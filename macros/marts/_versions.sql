@@ -23,7 +23,7 @@
       base          settings of the full load, or none; only with loads in `changes`
       has_ends      whether truncates, or a load after other changes, are among them
       has_moves     whether key changes are among them
-      has_blind_moves  whether some of those leave columns out of both images, see `_carries_lives`
+      has_incomplete_key_changes  whether some of those leave columns out of both images, see `_carries_lives`
       scopes        columns that some truncate names in its scope
       has_few_keys  whether `affected_keys` are known to be so few that they can be sent to every task
       replays       whether keys are rebuilt from `_from_seq` on, a column of `affected_keys`: NULL for the whole log.

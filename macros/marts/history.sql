@@ -72,7 +72,7 @@
         'has_ends': true,
         'scopes': [],
         'has_moves': true,
-        'has_blind_moves': true,
+        'has_incomplete_key_changes': true,
         'recorded_at': none,
         'has_few_keys': false,
         'replays': false,

@@ -4,7 +4,7 @@
 #}
 
 {# Stops when a mart was made from other settings, or has columns that do not fit; adds new columns, widens types. #}
-{% macro _guard_mart(target_relation, mart, inputs) %}
+{% macro _check_mart(target_relation, mart, inputs) %}
     {%- if mart == 'current' -%}
         {%- do afterimage._check_keep_deleted(target_relation, inputs[0], afterimage._settings_of(model)) -%}
     {%- endif -%}

@@ -8,7 +8,7 @@
     The name of a table in it: with its schema where that is not the target's, for projects with other schemas of their own may
     share a target.
 #}
-{% macro _noted_name(relation) %}
+{% macro _progress_name(relation) %}
     {{ return(relation.identifier if relation.schema == target.schema else relation.schema ~ '.' ~ relation.identifier) }}
 {% endmacro %}
 
@@ -19,10 +19,10 @@
 {% endmacro %}
 
 
-{% macro _noted_names(relations) %}
+{% macro _progress_names(relations) %}
     {%- set names = [] -%}
     {%- for relation in relations -%}
-        {%- do names.append(afterimage._noted_name(relation)) -%}
+        {%- do names.append(afterimage._progress_name(relation)) -%}
     {%- endfor -%}
     {{ return(names) }}
 {% endmacro %}
@@ -52,31 +52,31 @@
 
 {# What a table has applied: {recorded_at, change_seq, changed_at}, each none before its first publication. #}
 {% macro _read_progress(relation) %}
-    {%- set name = afterimage._noted_name(relation) -%}
-    {{ return(afterimage._noted_since(name, [name])[name]) }}
+    {%- set name = afterimage._progress_name(relation) -%}
+    {{ return(afterimage._progress_since(name, [name])[name]) }}
 {% endmacro %}
 
 
 {# The same of a mart and its inputs, by relation name. #}
-{% macro _noted_by(mart, inputs) %}
-    {{ return(afterimage._noted_since(afterimage._noted_name(mart), afterimage._noted_names([mart] + inputs))) }}
+{% macro _progress_by(mart, inputs) %}
+    {{ return(afterimage._progress_since(afterimage._progress_name(mart), afterimage._progress_names([mart] + inputs))) }}
 {% endmacro %}
 
 
 {# What they had applied when the command began, and have not changed since: {recorded_at}, none where that is not known. #}
-{% macro _noted_at_start(mart, inputs) %}
+{% macro _progress_at_start(mart, inputs) %}
     {{ return(adapter.afterimage.cached_progress(
-        afterimage._progress_relation(), afterimage._noted_names([mart] + inputs)
+        afterimage._progress_relation(), afterimage._progress_names([mart] + inputs)
     )) }}
 {% endmacro %}
 
 
 {#
     What models have applied, in one query; also `paths`, the distinct ones of what each has published since the reader's last
-    batch. The last row as a whole and not the greatest of each column: a log that was made anew may end at another place.
+    batch. The last row as a whole and not the greatest of each column: a log that was rebuilt may end at another place.
     `partition by 1` is all rows; Spark warns of a window without it.
 #}
-{% macro _noted_since(reader, model_names) %}
+{% macro _progress_since(reader, model_names) %}
     {%- set noted = {} -%}
     {%- for name in model_names -%}
         {%- do noted.update({name: {'recorded_at': none, 'change_seq': none, 'changed_at': none, 'paths': []}}) -%}
@@ -118,28 +118,28 @@
 
 {# Appends what has just been published to a table. #}
 {% macro _write_progress(relation, progress) %}
-    {%- set noted_name = afterimage._noted_name(relation) -%}
+    {%- set progress_name = afterimage._progress_name(relation) -%}
     {%- set texts = [] -%}
     {%- for name in ('recorded_at', 'change_seq', 'changed_at', 'path') -%}
         {%- do texts.append("'" ~ progress[name] ~ "'" if progress[name] is not none else 'null') -%}
     {%- endfor -%}
     {%- do run_query(
-        "insert into " ~ afterimage._progress_relation() ~ " values ('" ~ noted_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
+        "insert into " ~ afterimage._progress_relation() ~ " values ('" ~ progress_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
         ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp), " ~ texts[3] ~ ", null, null)"
     ) -%}
-    {%- do adapter.afterimage.drop_cached_progress(noted_name) -%}
+    {%- do adapter.afterimage.drop_cached_progress(progress_name) -%}
 {% endmacro %}
 
 
 {#
-    Forgets what the marts made from this history have noted, so that they are built anew after it: other settings may have
+    Forgets what the marts made from this history have noted, so that they are rebuilt after it: other settings may have
     given it other rows of the very batches that they have applied. Before it is built: a killed run forgets too much.
 #}
-{% macro _forget_followers() %}
+{% macro _reset_downstream_progress() %}
     {%- set names = [] -%}
     {%- for node in graph.nodes.values() -%}
         {%- if node.config.materialized == 'change_mart' and model.unique_id in node.depends_on.nodes -%}
-            {%- do names.append(afterimage._noted_name(afterimage._relation_of(node))) -%}
+            {%- do names.append(afterimage._progress_name(afterimage._relation_of(node))) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- do adapter.afterimage.reset_progress(afterimage._progress_relation(), names) -%}

@@ -4,7 +4,7 @@
 #}
 {% macro _run_context() %}
 config_dict["afterimage"] = {{ {
-    'model': afterimage._noted_name(this),
+    'model': afterimage._progress_name(this),
     'settings': afterimage._settings_of(model),
     'log': this | string,
     'rejected': this.incorporate(path={'identifier': this.identifier ~ '_rejected'}) | string,

@@ -1,12 +1,12 @@
 {#
     Materialization of history, current, field changes and change activity: a table that follows change logs.
 
-    First run, --full-refresh, and when the input was made anew: `create or replace table` from the model's own SQL.
+    First run, --full-refresh, and when the input was rebuilt: `create or replace table` from the model's own SQL.
     Otherwise the macro of the mart's kind plans a batch of what is new, or nothing; then the progress row is written. A
     run that is killed in between applies its batch again, which changes nothing. A batch has one of three:
     - `rows` to append to a table whose last batch was `after`
     - `source`, rows that come and go, told by `identity`, where the table meets the condition `where`; `after` is the state
-      of the table before anything was looked at, so what another run writes from there on is noticed; `kept` are names of
+      of the table before the run read anything, so what another run writes from there on is noticed; `kept` are names of
       rows that `source` reads, if any, see `adapter.afterimage.checkpoint`
     - a `statement`
     Why not dbt-spark's incremental: its MERGE has neither conditions nor deletes, and its source is a temporary
@@ -25,19 +25,19 @@
     {%- endif -%}
     {%- set is_first = existing is none or should_full_refresh() -%}
     {#- counts of change activity say themselves what they have counted -#}
-    {%- set noted = none if is_first or mart == 'change_activity' else afterimage._noted_at_start(target_relation, inputs) -%}
+    {%- set noted = none if is_first or mart == 'change_activity' else afterimage._progress_at_start(target_relation, inputs) -%}
     {%- if noted and not afterimage._has_applied_all(mart, inputs, target_relation, noted) -%}
-        {%- set noted = afterimage._noted_by(target_relation, inputs) -%}
+        {%- set noted = afterimage._progress_by(target_relation, inputs) -%}
     {%- endif -%}
     {%- if noted and (
         afterimage._has_applied_all(mart, inputs, target_relation, noted) or afterimage._is_empty_still(mart, inputs, target_relation, noted)
     ) -%}
-        {%- do afterimage._guard_mart(target_relation, mart, inputs) -%}
+        {%- do afterimage._check_mart(target_relation, mart, inputs) -%}
         {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
-    {%- elif is_first or afterimage._is_made_anew(mart, inputs, target_relation, noted) -%}
+    {%- elif is_first or afterimage._must_rebuild(mart, inputs, target_relation, noted) -%}
         {%- set applied = afterimage._mart_applied_by_rebuild(mart, inputs) -%}
         {%- if mart == 'history' -%}
-            {%- do afterimage._forget_followers() -%}
+            {%- do afterimage._reset_downstream_progress() -%}
         {%- endif -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
         {%- do adapter.afterimage.create_table(
@@ -47,7 +47,7 @@
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
         {%- do afterimage._write_progress(target_relation, applied) -%}
     {%- else -%}
-        {%- do afterimage._guard_mart(target_relation, mart, inputs) -%}
+        {%- do afterimage._check_mart(target_relation, mart, inputs) -%}
         {%- set batch = afterimage._mart_batch(target_relation, mart, inputs, noted) -%}
         {%- if batch is none -%}
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
@@ -83,21 +83,21 @@
 #}
 {% macro _has_applied_all(mart, inputs, target_relation, noted) %}
     {%- set input = inputs[1] if mart == 'field_changes' and inputs | length > 1 else inputs[0] -%}
-    {%- set applied = noted[afterimage._noted_name(target_relation)].recorded_at -%}
-    {%- set published = noted[afterimage._noted_name(input)].recorded_at -%}
+    {%- set applied = noted[afterimage._progress_name(target_relation)].recorded_at -%}
+    {%- set published = noted[afterimage._progress_name(input)].recorded_at -%}
     {{ return(applied is not none and published is not none and applied >= published) }}
 {% endmacro %}
 
 
 {# Whether no batch is noted of a mart that is made from a history or a log: it has had none, or it was forgotten. #}
-{% macro _has_noted_nothing(mart, target_relation, noted) %}
-    {{ return(mart in ('current', 'field_changes') and noted[afterimage._noted_name(target_relation)].recorded_at is none) }}
+{% macro _has_no_progress(mart, target_relation, noted) %}
+    {{ return(mart in ('current', 'field_changes') and noted[afterimage._progress_name(target_relation)].recorded_at is none) }}
 {% endmacro %}
 
 
-{# Whether a mart and its input have never had a row: of such a mart no batch is noted, as if it were to be made anew. #}
+{# Whether a mart and its input have never had a row: of such a mart no batch is noted, as if it were to be built again. #}
 {% macro _is_empty_still(mart, inputs, target_relation, noted) %}
-    {%- if not afterimage._has_noted_nothing(mart, target_relation, noted) -%}
+    {%- if not afterimage._has_no_progress(mart, target_relation, noted) -%}
         {{ return(false) }}
     {%- endif -%}
     {%- set statement -%}
@@ -108,12 +108,12 @@
 
 
 {#
-    Whether a mart's input holds nothing any more of what the mart has applied: `rebuild_changes` made the log anew, or
-    somebody dropped it. Added to the mart's rows, its rows would stand there twice. Or its history was built anew, and what
+    Whether a mart's input holds nothing any more of what the mart has applied: `rebuild_changes` rebuilt the log, or
+    somebody dropped it. Added to the mart's rows, its rows would stand there twice. Or its history was rebuilt, and what
     the mart had applied was forgotten.
 #}
-{% macro _is_made_anew(mart, inputs, target_relation, noted) %}
-    {%- if afterimage._has_noted_nothing(mart, target_relation, noted) -%}
+{% macro _must_rebuild(mart, inputs, target_relation, noted) %}
+    {%- if afterimage._has_no_progress(mart, target_relation, noted) -%}
         {{ return(true) }}
     {%- endif -%}
     {%- set applied = {} -%}
@@ -122,7 +122,7 @@
             {%- do applied.update({log.changes | string: log.counted.recorded_at}) -%}
         {%- endfor -%}
     {%- else -%}
-        {%- do applied.update({inputs[0] | string: noted[afterimage._noted_name(target_relation)].recorded_at}) -%}
+        {%- do applied.update({inputs[0] | string: noted[afterimage._progress_name(target_relation)].recorded_at}) -%}
     {%- endif -%}
     {%- set left = [] -%}
     {%- for input, recorded_at in applied.items() if recorded_at -%}
@@ -138,7 +138,7 @@
 
 
 {#
-    The statement that builds a mart anew. History asks the log which columns its changes may not know, and reads no more of it
+    The statement that rebuilds a mart. History asks the log which columns its changes may not know, and reads no more of it
     than will be noted: rows of a later batch would be new once more to the next run.
 #}
 {% macro _mart_select(mart, inputs, applied) %}
@@ -180,7 +180,7 @@
 {% endmacro %}
 
 
-{# What a mart that is built anew will have applied. Read before the build: what is appended meanwhile comes next time. #}
+{# What a mart that is rebuilt will have applied. Read before the build: what is appended meanwhile comes next time. #}
 {% macro _mart_applied_by_rebuild(mart, inputs) %}
     {%- if mart == 'change_activity' -%}
         {%- set applied = afterimage._change_activity_applied('rebuild') -%}

@@ -1,7 +1,7 @@
 {#
     Materialization of a staging model whose decoding needs Python: a table that grows by what a run decodes.
     Append-only and exempt from --full-refresh, as change logs are: the raw table may be purged by then.
-    `rebuild_changes` decodes it anew, where the raw table still holds all of it.
+    `rebuild_changes` decodes it again, where the raw table still holds all of it.
 #}
 {% materialization staging_log, adapter='spark', supported_languages=['python'] %}
     {%- set target_relation = this.incorporate(type='table') -%}

@@ -50,15 +50,8 @@ def new_people(
 
 def names_in_sql() -> list[str]:
     """Columns that the SQL of the marts adds to those of the data, but for reserved ones."""
-    files = [
-        *(MACROS / "marts").glob("*.sql"),
-        *(MACROS / "utils").glob("_history*.sql"),
-        *(MACROS / "utils").glob("_cu*.sql"),
-        *(MACROS / "utils").glob("_[fv]*.sql"),
-        *(MACROS / "utils").glob("*_touches.sql"),
-    ]
     names: set[str] = set()
-    for file in files:
+    for file in (MACROS / "marts").glob("*.sql"):
         text = re.sub(r"\{#.*?#\}", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
         for line in text.splitlines():
             is_of_tables = re.match(r"\s*(from|\)|(\w+ )*join)\b", line)

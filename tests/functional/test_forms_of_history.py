@@ -34,7 +34,7 @@ VIEWS = {
 HAS_MOVES: tuple[dict[str, bool], ...] = (
     {"has_moves": False},
     {"has_moves": True},
-    {"has_moves": True, "has_blind_moves": True},
+    {"has_moves": True, "has_incomplete_key_changes": True},
 )
 
 

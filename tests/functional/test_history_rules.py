@@ -33,7 +33,7 @@ def history(spark: SparkSession, lines: str, **settings: Any) -> list[dict[str, 
         "has_ends": True,
         "scopes": ["city"],
         "has_moves": True,
-        "has_blind_moves": is_partial,
+        "has_incomplete_key_changes": is_partial,
         **settings,
     }
     sql = versions_sql("people_changes", COLUMNS, ["id"], **given) + " select * from versions"

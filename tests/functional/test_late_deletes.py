@@ -62,15 +62,15 @@ def test_r4_a_version_that_ends_late_has_the_untracked_values_of_its_time(people
 
 def test_rows_that_a_run_keeps_for_itself_are_freed(people: People) -> None:
     """The replay path works out its keys, and the versions that may change, once."""
-    held = kept_rows(people.spark)
+    held = checkpointed_rows(people.spark)
     again = (seq(4), "I", 1, "Ann", "old", 0.5, "1.00")
     people.land(PEOPLE, [*IN_TIME, OF_ITS_ONLY_CHANGE, BEFORE_THE_UPDATE, again])
     people.dbt("run")
     assert people.rows("current", "id, name", "id") == [(1, "Ann"), (2, "Bob"), (3, "Cid")]
-    assert kept_rows(people.spark) == held
+    assert checkpointed_rows(people.spark) == held
 
 
-def kept_rows(spark: SparkSession) -> tuple[int, int]:
+def checkpointed_rows(spark: SparkSession) -> tuple[int, int]:
     """How many sets of rows Spark holds in memory, and how many temporary views there are."""
     catalog = spark._jsparkSession.sessionState().catalog()
     views = catalog.listLocalTempViews("afterimage_*").size()

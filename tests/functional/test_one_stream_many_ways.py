@@ -377,7 +377,12 @@ def _versions(
         )
         _log_rows(paired).createOrReplaceTempView("change_log")
         statement = versions_sql(
-            "change_log", COLUMNS, KEY, carried=DATA, has_moves=True, has_blind_moves=True
+            "change_log",
+            COLUMNS,
+            KEY,
+            carried=DATA,
+            has_moves=True,
+            has_incomplete_key_changes=True,
         )
         rows = read_rows(spark.sql(f"{statement} select * from versions"))
     return _by_key(rows)

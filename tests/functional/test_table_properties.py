@@ -26,7 +26,7 @@ DEFAULT = {
     "delta": {"delta.enableDeletionVectors": "true"},
 }
 # the property that says whether rows are marked; what the change log has, and what marts have
-MARKS = {
+MERGE_ON_READ = {
     "iceberg": ("write.delete.mode", None, "merge-on-read"),
     "delta": ("delta.enableDeletionVectors", "false", "true"),
 }
@@ -77,7 +77,7 @@ def test_rows_come_and_go_in_tables_of_either_kind(people: People) -> None:
 
 def test_only_tables_whose_rows_go_can_mark_them_as_deleted(people: People) -> None:
     """Delta looks for marks in all files of a table that can have some, with each statement."""
-    marks, of_the_log, of_marts = MARKS[people.table_format]
+    marks, of_the_log, of_marts = MERGE_ON_READ[people.table_format]
     found = {name: people.properties(name, "").get(marks) for name in TABLES}
     assert found.pop("changes") == of_the_log
     assert set(found.values()) == {of_marts}

@@ -44,7 +44,7 @@ def test_every_form_is_whole(
         has_ends=scopes is not None,
         scopes=scopes or [],
         has_moves=moves is not None,
-        has_blind_moves=moves == "blind",
+        has_incomplete_key_changes=moves == "blind",
         carried=carried,
         where="recorded_at > x" if path == "incremental" else None,
         affected_keys=None if path == "rebuild" else "select id\n    from batch",
@@ -76,7 +76,7 @@ def test_steps_are_left_out_for_what_the_log_does_not_hold() -> None:
         people_sql(
             has_ends=True,
             has_moves=True,
-            has_blind_moves=True,
+            has_incomplete_key_changes=True,
             carried=["note"],
             base={"kind": "live"},
         )

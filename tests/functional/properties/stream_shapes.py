@@ -67,7 +67,7 @@ class Shape:
         )
 
     @property
-    def has_blind_moves(self) -> bool:
+    def has_incomplete_key_changes(self) -> bool:
         """Whether key changes leave columns out of both images."""
         left_out = (*self.drops, *self.gains, *(() if self.sends_lobs_of_moves else self.lobs))
         return self.moves and (self.hides or bool(left_out))

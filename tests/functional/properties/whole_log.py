@@ -35,7 +35,7 @@ def history_sql(table: StreamTable, log: str, macros: Path = MACROS) -> str:
         has_ends=bool(shape.events),
         scopes=["a"] if "truncate some" in dict(shape.events).values() else [],
         has_moves=shape.moves,
-        has_blind_moves=shape.has_blind_moves,
+        has_incomplete_key_changes=shape.has_incomplete_key_changes,
     )
     return f"{sql}\nselect * from versions"
 

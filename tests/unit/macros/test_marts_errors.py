@@ -68,18 +68,18 @@ def test_keep_deleted_as_it_was_is_no_error(
 def test_the_guard_looks_at_keep_deleted_first(built: list[str], keep_deleted: bool) -> None:
     """Otherwise a column that the setting adds would be missing, or be overlooked."""
 
-    def fit_mart(*_: Any) -> None:
+    def evolve_mart(*_: Any) -> None:
         raise AssertionError("the columns come second")
 
     columns = {"orders_current": built, "orders_history": PLAIN}
     render = MacroRenderer(
         _raw_columns=lambda relation: [{"name": name} for name in columns[str(relation)]],
         _settings_of=lambda _: settings(keep_deleted=keep_deleted),
-        adapter=SimpleNamespace(afterimage=SimpleNamespace(fit_mart=fit_mart)),
+        adapter=SimpleNamespace(afterimage=SimpleNamespace(evolve_mart=evolve_mart)),
         model=SimpleNamespace(name="orders_current"),
     )
     with pytest.raises(CompilationError, match="was built with `keep_deleted"):
-        render("_guard_mart", "orders_current", "current", ["orders_history"])
+        render("_check_mart", "orders_current", "current", ["orders_history"])
 
 
 def test_a_source_with_a_column_that_keep_deleted_adds() -> None:

@@ -43,7 +43,7 @@ def test_staging_asks_for_its_log_by_the_name_that_is_noted(schema: str, noted: 
         target=SimpleNamespace(schema="plant"),
         api=SimpleNamespace(Relation=SimpleNamespace(create=SimpleNamespace)),
         load_relation=lambda relation: relation,
-        _noted_since=lambda reader, names: {name: f"noted of {name}" for name in names},
+        _progress_since=lambda reader, names: {name: f"noted of {name}" for name in names},
     )
     assert render("_openedge_progress") == f"noted of {noted}"
 

@@ -23,7 +23,7 @@ class MaskLayout:
 
 
 @dataclass(frozen=True)
-class MaskFit:
+class MaskReading:
     """How well a layout reads the sampled masks.
 
     Attributes:
@@ -55,7 +55,7 @@ def fits(
     may_be_lobs: Sequence[str],
     layouts: Sequence[MaskLayout],
     header_behind: int = 0,
-) -> list[MaskFit]:
+) -> list[MaskReading]:
     """How well each layout reads the records' masks, the best first; among equals the given order.
 
     Args:
@@ -65,17 +65,17 @@ def fits(
         layouts: those to compare, the default first.
         header_behind: header columns behind the first data column, whose bits may follow.
     """
-    found = [_fit(records, columns, may_be_lobs, layout, header_behind) for layout in layouts]
+    found = [_read(records, columns, may_be_lobs, layout, header_behind) for layout in layouts]
     return sorted(found, key=lambda fit: (-fit.fitting, len(fit.lobs), fit.surplus))
 
 
-def _fit(
+def _read(
     records: Sequence[ChangeRecord],
     columns: Sequence[str],
     may_be_lobs: Sequence[str],
     layout: MaskLayout,
     header_behind: int,
-) -> MaskFit:
+) -> MaskReading:
     pairs = list(_updates(records))
     set_anywhere = {
         bit
@@ -115,7 +115,9 @@ def _fit(
             fitting += 1
         if record.operation == "U":
             surplus += len(found - needed)
-    return MaskFit(layout, total, fitting, tuple(columns[place] for place in sorted(lobs)), surplus)
+    return MaskReading(
+        layout, total, fitting, tuple(columns[place] for place in sorted(lobs)), surplus
+    )
 
 
 def _readable(mask: str, byte_order: str) -> set[int] | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbt_afterimage.cli.add_table.keys import propose_key
-from dbt_afterimage.cli.add_table.masks import BYTE_ORDERS, MaskFit, MaskLayout, bits, fits
+from dbt_afterimage.cli.add_table.masks import BYTE_ORDERS, MaskLayout, MaskReading, bits, fits
 from dbt_afterimage.cli.add_table.proposal import (
     KeyProposal,
     Proposal,
@@ -112,7 +112,7 @@ def propose(
     found_prefix = _spelled_prefix(table)
     if found_prefix != DEFAULT_PREFIX:
         settings["header_prefix"] = found_prefix
-    fit = _mask_fit(table, data, sample.records) if header(table, "change_mask") else None
+    fit = _mask_reading(table, data, sample.records) if header(table, "change_mask") else None
     if fit:
         settings |= _mask_settings(fit, table, notes)
     deletes = [record for record in sample.records if record.operation == "D"]
@@ -188,9 +188,9 @@ def _spelled_prefix(table: RawTable) -> str:
     return column.name[: -len("change_seq")] if column else DEFAULT_PREFIX
 
 
-def _mask_fit(
+def _mask_reading(
     table: RawTable, data: Sequence[Column], records: Sequence[ChangeRecord]
-) -> tuple[MaskFit, MaskFit] | None:
+) -> tuple[MaskReading, MaskReading] | None:
     """The fit of the default layout and of the chosen one; None without a record that tells."""
     mask = header(table, "change_mask")
     if not mask or not data:
@@ -215,7 +215,7 @@ def _mask_fit(
 
 
 def _mask_settings(
-    fit: tuple[MaskFit, MaskFit], table: RawTable, notes: list[str]
+    fit: tuple[MaskReading, MaskReading], table: RawTable, notes: list[str]
 ) -> dict[str, Any]:
     default, chosen = fit
     settings: dict[str, Any] = {}
@@ -234,7 +234,9 @@ def _mask_settings(
 
 
 def _delete_masks(
-    deletes: Sequence[ChangeRecord], names: Sequence[str], fit: tuple[MaskFit, MaskFit] | None
+    deletes: Sequence[ChangeRecord],
+    names: Sequence[str],
+    fit: tuple[MaskReading, MaskReading] | None,
 ) -> list[set[str]]:
     if fit is None:
         return []
