@@ -37,7 +37,8 @@ class AfterimagePlugin(dbtPlugin):
 
         dbt calls this after parsing a project, before it runs anything (dbt/parser/manifest.py).
         """
-        from dbt_afterimage.dbt_spark.documentation import document
+        if "dbt.adapters.spark" in sys.modules:
+            from dbt_afterimage.dbt_spark.documentation import document
 
-        document(manifest)
+            document(manifest)
         return {}

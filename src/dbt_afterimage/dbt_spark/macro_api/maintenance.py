@@ -61,8 +61,6 @@ def compact_after_run(adapter: Any, relation: Any) -> None:
         adapter: dbt's adapter.
         relation: the table.
     """
-    from pyspark.sql import SparkSession
-
     from dbt_afterimage.storage.compaction import compact_after_run as compact_table
 
-    compact_table(SparkSession.builder.getOrCreate(), str(relation), table_format(adapter))
+    compact_table(current(), str(relation), table_format(adapter))
