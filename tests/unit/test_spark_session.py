@@ -25,7 +25,8 @@ CATALOG = {
 
 
 def test_only_one_module_uses_what_a_classic_session_has() -> None:
-    classic = re.compile(r"\b(_jvm|_jdf|_jsc|_jsparkSession|SparkContext|sparkContext)\b|\.rdd\b|Session\.builder\b")
+    names = "_jvm|_jdf|_jsc|_jsparkSession|SparkContext|sparkContext"
+    classic = re.compile(rf"\b({names})\b|\.rdd\b|Session\.builder\b")
     folders = (ROOT / "src", ROOT / "demo" / "src", ROOT / "python_models")
     found = {
         str(file.relative_to(ROOT))
