@@ -46,7 +46,7 @@ class MacroRenderer:
         environment = _environment()
         files = {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.sql"))}
         texts = {path: text for path, text in files.items() if "endmaterialization" not in text}
-        self._macros: dict[str, Callable[..., str]] = {}
+        self._macros: dict[str, Any] = {}
         # Macros call each other by name whatever file they are in, so all names come first.
         environment.globals.update(_dbt())
         for text in texts.values():
@@ -69,6 +69,10 @@ class MacroRenderer:
         """
         value = self._caller(name)(*arguments, **keywords)
         return value.strip() if isinstance(value, str) else value
+
+    def arguments(self, name: str) -> tuple[str, ...]:
+        """The names of a macro's arguments, in order."""
+        return tuple(self._macros[name].arguments)
 
     def _caller(self, name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **keywords: Any) -> Any:

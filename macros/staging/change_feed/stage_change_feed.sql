@@ -4,16 +4,13 @@
     With `base` the rows of that table of the same source follow, as rows of a full load (change_oper L).
 #}
 {% macro stage_change_feed(source_name, table_name, base=none) %}
-    {%- set relation = source(source_name, table_name) -%}
-    {%- set base_relation = source(source_name, base) if base else none -%}
-    {%- set settings = afterimage._settings(source_name, table_name) -%}
     {%- set macro_name = 'stage_change_feed' -%}
-    {%- set raw_columns = afterimage._landed_columns(macro_name, relation) or settings.get('declared_columns', []) -%}
+    {%- set given = afterimage._staging_input(macro_name, source_name, table_name, base) -%}
+    {%- set relation, base_relation = given.relation, given.base_relation -%}
+    {%- set settings, table, raw_columns = given.settings, given.table, given.raw_columns -%}
     {%- if not raw_columns -%}
-        {#- while dbt parses, neither tables nor settings are known #}
         {{- return('select * from ' ~ relation) -}}
     {%- endif -%}
-    {%- set table = source_name ~ '.' ~ table_name -%}
     {%- do afterimage._check_base(macro_name, table, base, settings) -%}
     {%- set data = afterimage._feed_data(macro_name, table, raw_columns, settings) -%}
     {%- set names = data | map(attribute='name') | list -%}

@@ -17,18 +17,14 @@
       base         the table with the full load, or none
 #}
 {% macro stage_openedge(source_name, table_name, tracking=none, base=none) %}
-    {{- config(materialized='staging_view') -}}
-    {%- set relation = source(source_name, table_name) -%}
-    {%- set tracking_relation = source(source_name, tracking) if tracking else none -%}
-    {%- set base_relation = source(source_name, base) if base else none -%}
-    {%- set settings = afterimage._settings(source_name, table_name) -%}
     {%- set macro_name = 'stage_openedge' -%}
-    {%- set raw_columns = afterimage._landed_columns(macro_name, relation) or settings.get('declared_columns', []) -%}
+    {%- set given = afterimage._staging_input(macro_name, source_name, table_name, base) -%}
+    {%- set tracking_relation = source(source_name, tracking) if tracking else none -%}
+    {%- set relation, base_relation = given.relation, given.base_relation -%}
+    {%- set settings, table, raw_columns = given.settings, given.table, given.raw_columns -%}
     {%- if not raw_columns -%}
-        {#- while dbt parses, neither tables nor settings are known #}
         {{- return('select * from ' ~ relation) -}}
     {%- endif -%}
-    {%- set table = source_name ~ '.' ~ table_name -%}
     {%- if 'sequence' not in afterimage._openedge_own_columns(raw_columns) and not afterimage._raw_columns(relation) -%}
         {%- do afterimage._stop_for_missing(macro_name, relation) -%}
     {%- endif -%}

@@ -6,17 +6,13 @@
     most reject reasons. What takes other records, such as pairs and duplicates, is left to the change log.
 #}
 {% macro stage_qlik_change_table(source_name, table_name, base=none) %}
-    {{- config(materialized='staging_view') -}}
-    {%- set relation = source(source_name, table_name) -%}
-    {%- set base_relation = source(source_name, base) if base else none -%}
-    {%- set settings = afterimage._settings(source_name, table_name) -%}
     {%- set macro_name = 'stage_qlik_change_table' -%}
-    {%- set raw_columns = afterimage._landed_columns(macro_name, relation) or settings.get('declared_columns', []) -%}
+    {%- set given = afterimage._staging_input(macro_name, source_name, table_name, base) -%}
+    {%- set relation, base_relation = given.relation, given.base_relation -%}
+    {%- set settings, table, raw_columns = given.settings, given.table, given.raw_columns -%}
     {%- if not raw_columns -%}
-        {#- while dbt parses, neither tables nor settings are known #}
         {{- return('select * from ' ~ relation) -}}
     {%- endif -%}
-    {%- set table = source_name ~ '.' ~ table_name -%}
     {%- if afterimage._missing_qlik_headers(raw_columns, settings.header_prefix) and not afterimage._raw_columns(relation) -%}
         {%- do afterimage._stop_for_missing(macro_name, relation) -%}
     {%- endif -%}
