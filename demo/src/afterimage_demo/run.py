@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,7 +13,7 @@ from rich.table import Table as Grid
 
 from afterimage_demo.systems import DemoSystem, demo_system
 from afterimage_demo.transport import Operation
-from dbt_afterimage.spark.session import current
+from dbt_afterimage.spark.session import current, environment_variable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +37,7 @@ def run_demo(*, system: str, scale: int, seed: int, target: str | None, docs: bo
     """
     demo = demo_system(system)
     options = ["--target", target] if target else []
-    with _enabled(system), demo.transport.running() as (given, following):
+    with environment_variable(DEMOS, system), demo.transport.running() as (given, following):
         own = {"scale": scale, "seed": seed, "system": system, **given}
         first, second = (
             [_operation(each) for each in [("land_demo", {"batch": batch, **own}), *following]]
@@ -63,20 +61,6 @@ def run_demo(*, system: str, scale: int, seed: int, target: str | None, docs: bo
     typer.echo("What to try next:")
     for what, command in _next_steps(session, demo, system, options, docs):
         typer.echo(f"  {what}:\n    {command}")
-
-
-@contextmanager
-def _enabled(system: str) -> Iterator[None]:
-    """Enables the models of this demo, and of no other one."""
-    before = os.environ.get(DEMOS)
-    os.environ[DEMOS] = system
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[DEMOS]
-        else:
-            os.environ[DEMOS] = before
 
 
 def _next_steps(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from dbt_afterimage.cli.frame import TargetOption, command
+from dbt_afterimage.cli.session import load_profile
 
 
 @command(
@@ -19,7 +20,7 @@ def server(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on. Whoever reaches it can read and write all tables."
+            help="Address to listen on. Anyone who reaches it can read and write all tables."
         ),
     ] = "127.0.0.1",
     thrift_port: Annotated[
@@ -45,7 +46,7 @@ def server(
     )
 
     listen = Listen(host, port, thrift_port)
-    settings = server_settings(target_parameters(target), listen)
+    settings = server_settings(target_parameters(load_profile(target)), listen)
     if show:
         typer.echo(shown_command(settings, listen))
         return

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dbt_afterimage.cli.progress import working
 from dbt_afterimage.cli.session import load_profile, project_session
 from dbt_afterimage.errors import AfterimageError
+from dbt_afterimage.settings.suggestions import similar_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -197,10 +197,9 @@ def missing_extra(package: str) -> WarehouseError:
 
 def similar(name: str, names: list[str]) -> str:
     """A sentence with the names that are most like this one, or with some of all names."""
-    by_lower = {other.lower(): other for other in names}
-    close = get_close_matches(name.lower(), by_lower, n=_FEW, cutoff=0.5)
+    close = similar_names(name, names, _FEW, cutoff=0.5)
     if close:
-        return f"Similar names: {', '.join(by_lower[other] for other in close)}."
+        return f"Similar names: {', '.join(close)}."
     if not names:
         return "It is empty."
     more = ", ..." if len(names) > _FEW else "."

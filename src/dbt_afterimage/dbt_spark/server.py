@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import tempfile
@@ -39,35 +38,17 @@ class Listen:
     thrift_port: int | None = None
 
 
-def target_parameters(target: str | None) -> dict[str, Any]:
-    """`server_side_parameters` of a target of the profile of the dbt project in this folder.
+def target_parameters(profile: Any) -> dict[str, Any]:
+    """`server_side_parameters` of a profile's target, for a server.
 
     Raises:
-        ServerError: the target connects to a server itself, or is not one of Spark.
+        ServerError: the target connects to a server itself.
     """
-    from argparse import Namespace
-
-    from dbt.cli.resolvers import default_profiles_dir
-    from dbt.config.runtime import load_profile
-    from dbt.flags import set_from_args
-    from dbt_common.clients.system import get_env
-    from dbt_common.context import set_invocation_context
-
-    project = Path.cwd()
-    of_profile = os.environ.get("DBT_PROFILES_DIR") or default_profiles_dir()
-    set_invocation_context(get_env())
-    set_from_args(Namespace(PROFILES_DIR=str(of_profile), project_dir=str(project)), {})
-    profile = load_profile(str(project), {}, target_override=target)
-    parameters = getattr(profile.credentials, "server_side_parameters", None)
-    if parameters is None:
-        raise ServerError(
-            f"The target {profile.target_name} is one of {profile.credentials.type}. Allowed: a "
-            "target with `type: spark`. Fix: name one by --target."
-        )
+    parameters = profile.credentials.server_side_parameters or {}
     if REMOTE in parameters:
         raise ServerError(
-            f"The target {profile.target_name} has `{REMOTE}`: it connects to a server, and has "
-            "not the settings of one. Fix: name a target without it by --target, such as iceberg."
+            f"The target {profile.target_name} has `{REMOTE}`: it connects to a server, and lacks "
+            "the settings of one. Fix: name a target without it by --target, such as iceberg."
         )
     return dict(parameters)
 

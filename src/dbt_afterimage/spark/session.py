@@ -162,7 +162,7 @@ def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> 
     # the log also has the lines of earlier runs
     start = log.stat().st_size if log.exists() else 0
     try:
-        with _stderr_to(log), _variable(_ARGUMENTS, arguments):
+        with _stderr_to(log), environment_variable(_ARGUMENTS, arguments):
             session = builder.getOrCreate()
     except Exception as error:
         raise SparkStartError(_why(error, log, start)) from error
@@ -171,7 +171,23 @@ def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> 
 
 
 @contextmanager
-def _variable(name: str, value: str) -> Iterator[None]:
+def session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """While this lasts, a session has these settings."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)
+
+
+@contextmanager
+def environment_variable(name: str, value: str) -> Iterator[None]:
     """While this lasts, an environment variable has this value."""
     before = os.environ.get(name)
     os.environ[name] = value

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+
+from dbt_afterimage.settings.suggestions import similar_names
 
 _NOT_FOUND = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 _FEW = 5
@@ -76,10 +77,9 @@ def _names(session: SparkSession, statement: str, place: int) -> list[str]:
 
 
 def _similar(name: str, names: list[str]) -> str:
-    by_lower = {other.lower(): other for other in names}
-    close = get_close_matches(name.lower(), by_lower, n=_FEW)
+    close = similar_names(name, names, _FEW)
     if close:
-        return f" Similar names there: {', '.join(by_lower[other] for other in close)}."
+        return f" Similar names there: {', '.join(close)}."
     if names:
         more = ", ..." if len(names) > _FEW else ""
         return f" {len(names):,} others are there: {', '.join(names[:_FEW])}{more}."

@@ -19,6 +19,7 @@ from dbt_afterimage.cli.add_table.raw_schema import (
     Sample,
 )
 from dbt_afterimage.errors import AfterimageError, explained
+from dbt_afterimage.spark.session import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,17 +63,8 @@ def interpreted(session: SparkSession) -> Iterator[None]:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
-    before = {name: session.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        session.conf.set(name, value)
-    try:
+    with session_settings(session, settings):
         yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, old)
 
 
 @contextmanager
@@ -266,13 +258,13 @@ def _described(session: SparkSession, schema: str, name: str) -> RawTable:
         if in_columns:
             columns.append(Column(label, kind, note))
             continue
-        constraint = _KEY_CONSTRAINT.search(kind)
-        stated = _KEY_PROPERTY.search(kind) if label == "Table Properties" else None
+        key = _KEY_CONSTRAINT.search(kind)
+        if key is None and label == "Table Properties":
+            key = _KEY_PROPERTY.search(kind)
         if label == "Comment":
             comment = kind
-        if constraint or stated:
-            text = (constraint or stated)[1]  # type: ignore[index]
-            declared = [part.strip(' `"') for part in text.split(",")]
+        if key is not None:
+            declared = [part.strip(' `"') for part in key[1].split(",")]
     return RawTable(name, tuple(columns), tuple(declared), comment)
 
 

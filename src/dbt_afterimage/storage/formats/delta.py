@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import ConcurrentRunError
+from dbt_afterimage.spark.session import session_settings
 from dbt_afterimage.storage.concurrency import check_unchanged
 from dbt_afterimage.storage.formats.base import (
     MANY_SMALL_FILES,
@@ -150,18 +151,8 @@ class Delta(TableFormat):
 
     def merge_small_files(self, session: SparkSession, table: str, max_files: int) -> str:
         """OPTIMIZE of small files. Delta has no limit: `max_files` is ignored."""
-        with _OPTIMIZE_OPTIONS_LOCK:
-            before = {name: session.conf.get(name, None) for name in _OPTIMIZE_OPTIONS}
-            for name, value in _OPTIMIZE_OPTIONS.items():
-                session.conf.set(name, value)
-            try:
-                return self.compact_small(session, table)
-            finally:
-                for name, old in before.items():
-                    if old is None:
-                        session.conf.unset(name)
-                    else:
-                        session.conf.set(name, old)
+        with _OPTIMIZE_OPTIONS_LOCK, session_settings(session, _OPTIMIZE_OPTIONS):
+            return self.compact_small(session, table)
 
     def compact(self, session: SparkSession, table: str, max_files: int, keep_days: int) -> str:
         """OPTIMIZE and VACUUM. Delta has no limits: both arguments are ignored."""
