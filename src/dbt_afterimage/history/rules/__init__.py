@@ -1,0 +1,1 @@
+"""The rules of history (docs/glossary.md), a module per group; every function is one transform."""

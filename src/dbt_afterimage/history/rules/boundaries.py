@@ -1,0 +1,133 @@
+"""Truncates and full loads as boundary events of the keys that they end (R6, R8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+
+from dbt_afterimage.history.model import HistoryTable
+from dbt_afterimage.history.names import (
+    BOUNDARY_EVENTS,
+    KIND,
+    LOADS,
+    RANK,
+    REPLAY_FROM,
+    ROW,
+    TRUNCATES,
+    own,
+)
+from dbt_afterimage.history.sql import UPSERTS, by_key, is_upsert, knows, quoted, text
+
+_IN_ORDER = (
+    "(one, other) -> case"
+    " when (one.change_seq, one.change_oper) < (other.change_seq, other.change_oper) then -1"
+    " when (one.change_seq, one.change_oper) > (other.change_seq, other.change_oper) then 1"
+    " else 0 end"
+)
+"""Sorts boundary events; a map among their fields has no order of its own."""
+
+
+def boundary_events(changes: DataFrame, truncate_scopes: Sequence[str]) -> DataFrame:
+    """One row: BOUNDARY_EVENTS, LOADS and TRUNCATES, each an array in order of change_seq."""
+    fields = "change_seq, change_oper, changed_at"
+    order = ""
+    unscoped = "change_oper = 'T'"
+    if truncate_scopes:
+        fields, order = f"{fields}, truncate_scope", f", {_IN_ORDER}"
+        unscoped += " and truncate_scope is null"
+    loads = "collect_list(case when change_oper = 'L' then struct(change_seq, changed_at) end)"
+    return changes.where("change_oper = 'T' or load_rows is not null").selectExpr(
+        f"coalesce(array_sort(collect_list(struct({fields})){order}), array()) as {BOUNDARY_EVENTS}",
+        f"coalesce(array_sort({loads}), array()) as {LOADS}",
+        f"array_sort(collect_list(case when {unscoped} then change_seq end)) as {TRUNCATES}",
+    )
+
+
+def end_by_boundary_events(
+    events: DataFrame,
+    boundaries: DataFrame,
+    table: HistoryTable,
+    truncate_scopes: Sequence[str],
+    *,
+    has_key_changes: bool,
+    replays: bool,
+) -> DataFrame:
+    """Adds an event T or R after each event whose version a truncate or a load ends.
+
+    Invariant: between an event and the next one of its key at most one boundary event is added, the
+    first that reaches the row. A key-change-out may be that of a displaced row (R7); its key is
+    still open then, so a boundary event follows it as well.
+    """
+    next_seq, next_kind, boundary = own("next_seq"), own("next_kind"), own("boundary")
+    is_boundary = own("is_boundary")
+    scopes = {name: own(f"scope_{number}") for number, name in enumerate(truncate_scopes)}
+    neighbours = events.selectExpr(
+        "*",
+        f"lead(change_seq) over ({by_key(table.key)}) as {next_seq}",
+        f"lead({KIND}) over ({by_key(table.key)}) as {next_kind}",
+        *(
+            # the value that a scope is compared with, as text; NULL when it was never known
+            f"last_value(case when {is_upsert()} and {knows('known_columns', name)}"
+            f" then struct(cast({value_of(table, name)} as string) as value) end, true)"
+            f" over ({by_key(table.key)} rows between unbounded preceding and current row)"
+            f" as {column}"
+            for name, column in scopes.items()
+        ),
+    )
+    conditions = [
+        "boundary.change_seq > change_seq",
+        f"({next_seq} is null or boundary.change_seq < {next_seq}"
+        f" or (boundary.change_seq = {next_seq}"
+        f" and not (boundary.change_oper = 'L' and {next_kind} = 'L')))",
+    ]
+    if replays:
+        # an anchor version has outlived the boundary events before it
+        conditions.append(f"({KIND} <> 'S' or boundary.change_seq >= {REPLAY_FROM})")
+    conditions += [
+        f"({_is_not_scoped(name)} or ({column} is not null"
+        f" and {column}.value <=> boundary.truncate_scope[{text(name)}]))"
+        for name, column in scopes.items()
+    ]
+    ended = UPSERTS[:-1] + ", 'X')" if has_key_changes else UPSERTS
+    first = f"try_element_at(filter({BOUNDARY_EVENTS}, boundary -> {' and '.join(conditions)}), 1)"
+    added = {
+        KIND: f"if({boundary}.change_oper = 'T', 'T', 'R')",
+        RANK: "0",
+        "change_seq": f"{boundary}.change_seq",
+        "changed_at": f"{boundary}.changed_at",
+    }
+    return (
+        neighbours.crossJoin(boundaries)
+        .selectExpr("*", f"case when {KIND} in {ended} then {first} end as {boundary}")
+        .selectExpr(
+            "*",
+            f"explode(case when {boundary} is null then array(false) else array(false, true) end)"
+            f" as {is_boundary}",
+        )
+        .selectExpr(
+            *(
+                f"case when {is_boundary} then {added[name]} else {name} end as {name}"
+                if name in added
+                else quoted(name)
+                for name in events.columns
+            )
+        )
+    )
+
+
+def may_reach(table: HistoryTable, name: str) -> str:
+    """True where the scope of `boundary` reaches the row, as far as one column tells."""
+    return (
+        f"({_is_not_scoped(name)} or ({knows('known_columns', name)} and"
+        f" cast({value_of(table, name)} as string) <=> boundary.truncate_scope[{text(name)}]))"
+    )
+
+
+def value_of(table: HistoryTable, name: str) -> str:
+    """A data column of a key event, as SQL."""
+    return quoted(name) if name in table.key else f"{ROW}.{quoted(name)}"
+
+
+def _is_not_scoped(name: str) -> str:
+    return f"not coalesce(map_contains_key(boundary.truncate_scope, {text(name)}), false)"

@@ -1,0 +1,111 @@
+"""Changes and anchor versions as events of keys (R1, R7).
+
+Shape of a key event: the key columns, ROW, KIND, RANK, change_seq, changed_at, transaction_id,
+metadata, known_columns, before, before_known_columns; ANCHOR with prior versions; REPLAY_FROM with
+replayed keys.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from dbt_afterimage.history.model import HistoryTable
+from dbt_afterimage.history.names import ANCHOR, KIND, RANK, REPLAY_FROM, ROW
+from dbt_afterimage.history.sql import columns, equal, is_key_change, quoted, texts
+
+_ANCHOR_TYPE = "struct<opened_by: string, changed_columns: array<string>>"
+
+
+def key_events(changes: DataFrame, table: HistoryTable, *, has_key_changes: bool) -> DataFrame:
+    """One event per change; two per key change: X at the old key, K at the new one.
+
+    Invariant: every change of a row occurs exactly once at each key it concerns. Truncates and load
+    markers concern all keys, so they are no key events yet.
+    """
+    kinds = "array(change_oper)"
+    if has_key_changes:
+        kinds = f"case when {is_key_change(table.key)} then array('X', 'K') else {kinds} end"
+    return (
+        changes.where("change_oper <> 'T' and load_rows is null")
+        .selectExpr("*", f"explode({kinds}) as {KIND}")
+        .selectExpr(
+            *(
+                f"case when {KIND} = 'X' then before.{name} else {name} end as {name}"
+                for name in columns(table.key)
+            ),
+            f"{_packed(table)} as {ROW}",
+            KIND,
+            f"case {KIND} when 'L' then 1 when 'I' then 2 when 'D' then 4 else 3 end as {RANK}",
+            "change_seq",
+            # a load without a time begins at the beginning of time (R8)
+            f"case when {KIND} = 'L' then coalesce(changed_at, {table.beginning})"
+            " else changed_at end as changed_at",
+            "transaction_id",
+            *columns(table.metadata),
+            "known_columns",
+            "before",
+            "before_known_columns",
+        )
+    )
+
+
+def with_anchor_versions(
+    events: DataFrame, prior: DataFrame, table: HistoryTable, *, replays: bool
+) -> DataFrame:
+    """The events, and the version that was open before them on each key as its first event, S.
+
+    Invariant: at most one anchor version per key, before all its other events.
+    """
+    replay_from = [REPLAY_FROM] if replays else []
+    anchors = prior.selectExpr(
+        *columns(table.key),
+        f"{_packed(table)} as {ROW}",
+        f"'S' as {KIND}",
+        f"0 as {RANK}",
+        "valid_from_seq as change_seq",
+        "valid_from as changed_at",
+        "transaction_id",
+        *columns(table.metadata),
+        "case when unknown_columns is not null then"
+        f" array_except({texts(table.columns)}, unknown_columns) end as known_columns",
+        "null as before",
+        "null as before_known_columns",
+        f"struct(opened_by as opened_by, changed_columns as changed_columns) as {ANCHOR}",
+        *replay_from,
+    )
+    return events.selectExpr(
+        "*",
+        f"cast(null as {_ANCHOR_TYPE}) as {ANCHOR}",
+        *(f"cast(null as string) as {name}" for name in replay_from),
+    ).union(anchors)
+
+
+def of_affected_keys(
+    events: DataFrame, keys: DataFrame, table: HistoryTable, *, replays: bool, has_few_keys: bool
+) -> DataFrame:
+    """The events of some keys; of replayed keys those from REPLAY_FROM on, and the anchor version.
+
+    Args:
+        events: key events.
+        keys: the key columns, and REPLAY_FROM when `replays`.
+        table: the table.
+        replays: whether keys are replayed from a change_seq of their own.
+        has_few_keys: whether all keys fit in memory, so that the events are not shuffled.
+    """
+    same = equal(table.key, "events", "affected_keys", "=")
+    if replays:
+        replay_from = f"affected_keys.{REPLAY_FROM}"
+        same += (
+            f" and (events.{KIND} = 'S' or {replay_from} is null"
+            f" or events.change_seq >= {replay_from})"
+        )
+    affected = (F.broadcast(keys) if has_few_keys else keys).alias("affected_keys")
+    return events.alias("events").join(affected, F.expr(same), "left_semi")
+
+
+def _packed(table: HistoryTable) -> str:
+    """The values as one struct: the size of each later transform does not follow their number."""
+    if not table.values:
+        return "struct(true as none)"
+    return f"struct({', '.join(f'{quoted(name)} as {quoted(name)}' for name in table.values)})"

@@ -1,0 +1,59 @@
+"""Fragments of Spark SQL that the transforms share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dbt_afterimage.history.names import KIND, RANK
+
+UPSERTS = "('S', 'L', 'I', 'U', 'K')"
+"""Kinds of key events that leave a version open."""
+
+
+def quoted(name: str) -> str:
+    """A column name as SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def text(value: str) -> str:
+    """A text as an SQL literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def texts(values: Iterable[str]) -> str:
+    """An array of texts, typed also when it is empty."""
+    listed = ", ".join(map(text, values))
+    return f"array({listed})" if listed else "cast(array() as array<string>)"
+
+
+def columns(names: Iterable[str], prefix: str = "") -> list[str]:
+    """Column names as SQL, each with a prefix such as `before.`."""
+    return [prefix + quoted(name) for name in names]
+
+
+def equal(names: Iterable[str], left: str, right: str, operator: str = "<=>") -> str:
+    """Equality of columns of two sides, NULL-safe by default."""
+    return " and ".join(f"{left}.{quoted(name)} {operator} {right}.{quoted(name)}" for name in names)
+
+
+def by_key(key: Sequence[str], *more: str) -> str:
+    """Window specification: the events of a key in their order (R1)."""
+    partition = ", ".join([*columns(key), *more])
+    return f"partition by {partition} order by change_seq, {RANK}"
+
+
+def is_upsert(kind: str = KIND) -> str:
+    """True for a key event that leaves a version open."""
+    return f"{kind} in {UPSERTS}"
+
+
+def knows(known_columns: str, name: str) -> str:
+    """True where a list of known columns, NULL for all, holds a column."""
+    return f"({known_columns} is null or array_contains({known_columns}, {text(name)}))"
+
+
+def is_key_change(key: Sequence[str]) -> str:
+    """True for a change whose before image has another key; an image without the key proves nothing."""
+    same = " and ".join(f"before.{quoted(name)} <=> {quoted(name)}" for name in key)
+    known = " and ".join(f"array_contains(before_known_columns, {text(name)})" for name in key)
+    return f"(before is not null and not ({same}) and (before_known_columns is null or ({known})))"
