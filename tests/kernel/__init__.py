@@ -1,0 +1,1 @@
+"""Tests of DataFrame transforms in a plain Spark session, without dbt."""

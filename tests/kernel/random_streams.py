@@ -1,0 +1,39 @@
+"""Tables of random streams as the history step takes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbt_afterimage.history.model import HistoryTable
+from dbt_afterimage.history.profile import BatchProfile
+from tests.functional.properties.stream_tables import COLUMNS, KEY, StreamTable
+
+if TYPE_CHECKING:
+    from tests.functional.properties.stream_shapes import Shape
+
+
+def history_table(shape: Shape) -> HistoryTable:
+    """The table of a shape's streams."""
+    return HistoryTable(
+        columns=tuple(COLUMNS),
+        key=tuple(KEY),
+        tracked=tuple(
+            name for name in COLUMNS if name not in KEY and name in shape.options.tracked
+        ),
+        base=shape.base,
+    )
+
+
+def whole_log_profile(shape: Shape) -> BatchProfile:
+    """What the whole log of a shape's streams may hold."""
+    return BatchProfile(
+        forward_filled=tuple(shape.partly_known),
+        has_boundary_events=bool(shape.events),
+        truncate_scopes=("a",) if "truncate some" in dict(shape.events).values() else (),
+        has_loads=shape.base is not None,
+        has_key_changes=shape.moves,
+        has_incomplete_key_changes=shape.has_blind_moves,
+    )
+
+
+__all__ = ["StreamTable", "history_table", "whole_log_profile"]
