@@ -29,6 +29,4 @@ def test_history_of_a_whole_log(spark: SparkSession, shape: Shape) -> None:
     rows = [row for batch in range(1, BATCHES + 1) for row in table.rows(batch)]
     log = spark.createDataFrame(rows, LOG_SCHEMA)
     found = versions(log, history_table(shape), whole_log_profile(shape))
-    assert_equal(
-        table, by_stream(read_rows(found.drop(VERSION_ID, IS_PRIOR))), by_stream(expected)
-    )
+    assert_equal(table, by_stream(read_rows(found.drop(VERSION_ID, IS_PRIOR))), by_stream(expected))

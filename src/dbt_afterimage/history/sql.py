@@ -33,7 +33,9 @@ def columns(names: Iterable[str], prefix: str = "") -> list[str]:
 
 def equal(names: Iterable[str], left: str, right: str, operator: str = "<=>") -> str:
     """Equality of columns of two sides, NULL-safe by default."""
-    return " and ".join(f"{left}.{quoted(name)} {operator} {right}.{quoted(name)}" for name in names)
+    return " and ".join(
+        f"{left}.{quoted(name)} {operator} {right}.{quoted(name)}" for name in names
+    )
 
 
 def by_key(key: Sequence[str], *more: str) -> str:
@@ -53,7 +55,7 @@ def knows(known_columns: str, name: str) -> str:
 
 
 def is_key_change(key: Sequence[str]) -> str:
-    """True for a change whose before image has another key; an image without the key proves nothing."""
+    """True for a change whose before image has another key; without the key it proves nothing."""
     same = " and ".join(f"before.{quoted(name)} <=> {quoted(name)}" for name in key)
     known = " and ".join(f"array_contains(before_known_columns, {text(name)})" for name in key)
     return f"(before is not null and not ({same}) and (before_known_columns is null or ({known})))"

@@ -92,9 +92,7 @@ def versions(
     return as_versions(events, table, forward_filled, has_prior=prior is not None)
 
 
-def _along_key_changes(
-    events: DataFrame, table: HistoryTable, profile: BatchProfile
-) -> DataFrame:
+def _along_key_changes(events: DataFrame, table: HistoryTable, profile: BatchProfile) -> DataFrame:
     """The rows that leave at key changes, and values forward-filled along each row's lineage."""
     departures = events
     if profile.has_key_changes:

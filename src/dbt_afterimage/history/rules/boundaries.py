@@ -38,7 +38,8 @@ def boundary_events(changes: DataFrame, truncate_scopes: Sequence[str]) -> DataF
         unscoped += " and truncate_scope is null"
     loads = "collect_list(case when change_oper = 'L' then struct(change_seq, changed_at) end)"
     return changes.where("change_oper = 'T' or load_rows is not null").selectExpr(
-        f"coalesce(array_sort(collect_list(struct({fields})){order}), array()) as {BOUNDARY_EVENTS}",
+        f"coalesce(array_sort(collect_list(struct({fields})){order}), array())"
+        f" as {BOUNDARY_EVENTS}",
         f"coalesce(array_sort({loads}), array()) as {LOADS}",
         f"array_sort(collect_list(case when {unscoped} then change_seq end)) as {TRUNCATES}",
     )

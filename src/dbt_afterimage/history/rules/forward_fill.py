@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.names import KIND, RANK, ROW, UNKNOWN, own
@@ -92,7 +92,8 @@ def row_ids_along_key_changes(
         )
         .selectExpr(
             "event.*",
-            f"coalesce(origin.{ROW_ID}, struct({own_id}, event.{STARTED} as {STARTED})) as {ROW_ID}",
+            f"coalesce(origin.{ROW_ID}, struct({own_id}, event.{STARTED} as {STARTED}))"
+            f" as {ROW_ID}",
         )
     )
 

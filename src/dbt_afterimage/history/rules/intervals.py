@@ -125,15 +125,14 @@ def intervals(events: DataFrame, table: HistoryTable) -> DataFrame:
 def as_versions(
     opened: DataFrame, table: HistoryTable, forward_filled: Sequence[str], *, has_prior: bool
 ) -> DataFrame:
-    """The columns of a version; VERSION_ID and IS_PRIOR, and with prior versions IS_UPDATED_IN_PLACE."""
+    """The columns of a version, with VERSION_ID, IS_PRIOR and (for prior versions) updates in place."""
     in_place = _updated_in_place(table, forward_filled)
     state = _state(forward_filled)
     updated = f"not ({_LATEST} <=> {state})" if in_place else "false"
     opened_by = f"coalesce({ANCHOR}.opened_by, {_FIRST_KIND})" if has_prior else _FIRST_KIND
     anchor = f"when {KIND} = 'S' then {ANCHOR}.changed_columns" if has_prior else ""
     changed = ", ".join(
-        f"case when not ({_PREVIOUS}.{quoted(name)} <=> {ROW}.{quoted(name)})"
-        f" then {text(name)} end"
+        f"case when not ({_PREVIOUS}.{quoted(name)} <=> {ROW}.{quoted(name)}) then {text(name)} end"
         for name in table.tracked
     )
     # an empty array() is one of nulls to Spark, which no table can store
@@ -175,9 +174,7 @@ def version_id(table: HistoryTable) -> str:
 
 def _in_place(table: HistoryTable, forward_filled: Sequence[str]) -> set[str]:
     """Columns whose value may change within a version (R4, R9)."""
-    return {
-        name for name in table.values if name not in table.tracked or name in forward_filled
-    }
+    return {name for name in table.values if name not in table.tracked or name in forward_filled}
 
 
 def _updated_in_place(table: HistoryTable, forward_filled: Sequence[str]) -> bool:
@@ -189,7 +186,7 @@ def _state(forward_filled: Sequence[str]) -> str:
     return f"struct({ROW} as row{unknown})"
 
 
-def _differs(name: str, may_be_unknown: bool) -> str:  # noqa: FBT001
+def _differs(name: str, may_be_unknown: bool) -> str:
     differs = f"not ({_PREVIOUS}.{quoted(name)} <=> {ROW}.{quoted(name)})"
     if may_be_unknown:
         differs += f" and not coalesce(array_contains({_PREVIOUS_UNKNOWN}, {text(name)}), false)"

@@ -20,7 +20,7 @@ MOVE_GROUP_OF_EVENT = (
 def resolve_departures(
     events: DataFrame, table: HistoryTable, *, fills_along_key_changes: bool
 ) -> DataFrame:
-    """Adds DEPARTURE, the row that leaves at a key-change-out, found by a fold over the key's events.
+    """Adds DEPARTURE, the row that leaves at a key-change-out, by a fold over the key's events.
 
     Invariant: rows displaced by one transaction leave in the order in which they were displaced; a
     key waits for displaced rows of one transaction only, that of the newest key-change-in.
@@ -30,7 +30,9 @@ def resolve_departures(
     if not fills_along_key_changes:
         partition = ", ".join(columns(table.key))
         needed += f" and count_if({KIND} = 'K') over (partition by {partition}) > 0"
-    departures = f"aggregate({key_events}, {_START}, (state, event) -> {_STEP}, state -> state.left)"
+    departures = (
+        f"aggregate({key_events}, {_START}, (state, event) -> {_STEP}, state -> state.left)"
+    )
     return (
         events.selectExpr("*", f"{MOVE_GROUP_OF_EVENT} as {MOVE_GROUP}")
         .selectExpr(

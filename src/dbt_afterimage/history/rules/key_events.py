@@ -8,7 +8,7 @@ replayed keys.
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.names import ANCHOR, KIND, RANK, REPLAY_FROM, ROW

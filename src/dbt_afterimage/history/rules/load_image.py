@@ -1,6 +1,7 @@
 """A base table, read some time after its load, taken back to the time of the load (R8).
 
-What a key held at the load follows from its first change after it, before the next load or truncate:
+What a key held at the load follows from its first change after the load, before the next load or
+truncate:
 
 insert          nothing, the row came later
 key-change-in   frozen base: the base row. Live base: nothing; or, where the same transaction then
@@ -76,9 +77,7 @@ def reconstruct_load_image(
     has_displaced = table.base == "live" and has_key_changes
     if has_displaced:
         events = displaced_rows(events, boundaries, table, forward_filled)
-    first = first_changes(
-        events, boundaries, table, truncate_scopes, has_displaced=has_displaced
-    )
+    first = first_changes(events, boundaries, table, truncate_scopes, has_displaced=has_displaced)
     if table.base == "frozen":
         return first.where(f"coalesce({_FIRST_CHANGE} <> 'I', true)").select(*names)
     return live_load_image(first, table, forward_filled, names, has_displaced=has_displaced)
@@ -135,8 +134,8 @@ def displaced_rows(
             f"{KIND} = 'X' and not exists({brought}, came -> {same_row or 'true'}) as {is_other}",
         )
         .selectExpr("*", f"bool_or({is_other}) over ({transaction}) as {has_other}")
-        # whether a key held a row before a transaction, on the transaction's first event of the key;
-        # NULL where the transaction does not prove it
+        # on a transaction's first event of a key: whether the key held a row before the
+        # transaction; NULL where the transaction does not prove it
         .selectExpr(
             "*",
             f"case when {number} > 1 then null"
@@ -157,9 +156,7 @@ def displaced_rows(
             f" {in_base}) end then struct({MOVE_GROUP} as move_group, before as before,"
             f" before_known_columns as before_known_columns) end as {DISPLACED}",
         )
-        .drop(
-            LOAD_EPOCH, in_base, number, brought, net, is_other, has_other, held, held_later
-        )
+        .drop(LOAD_EPOCH, in_base, number, brought, net, is_other, has_other, held, held_later)
     )
 
 
@@ -189,8 +186,7 @@ def first_changes(
     displaced = [f"lead({MOVE_GROUP}) over ({window}) as {_NEXT_GROUP}"] if has_displaced else []
     if has_displaced:
         displaced.append(
-            f"first_value({DISPLACED}, true) over ({window} {_FOLLOWING_ROWS})"
-            f" as {_NEXT_DISPLACED}"
+            f"first_value({DISPLACED}, true) over ({window} {_FOLLOWING_ROWS}) as {_NEXT_DISPLACED}"
         )
     neighbours = events.crossJoin(boundaries).selectExpr(
         "*",
@@ -324,13 +320,10 @@ def live_load_image(
 
 
 def _image(prefix: str) -> str:
-    return (
-        f"struct({prefix}before as before,"
-        f" {prefix}before_known_columns as before_known_columns)"
-    )
+    return f"struct({prefix}before as before, {prefix}before_known_columns as before_known_columns)"
 
 
-def _same_value(name: str, may_be_unknown: bool) -> str:  # noqa: FBT001
+def _same_value(name: str, may_be_unknown: bool) -> str:
     """True where a brought row, `came`, and the before image agree on a column that both know."""
     same = f"came.values.{quoted(name)} <=> before.{quoted(name)}"
     if not may_be_unknown:
