@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from dbt_afterimage.history.names import IS_PRIOR, IS_UPDATED_IN_PLACE, VERSION_ID, own
 from dbt_afterimage.history.sql import quoted
-
-WRITE_ACTION: Final = "_write_action"
-"""insert, update or delete; the column that publication reads."""
+from dbt_afterimage.storage.mart_batch import ACTION
 
 
 def changed_versions(versions: DataFrame) -> DataFrame:
@@ -21,7 +17,7 @@ def changed_versions(versions: DataFrame) -> DataFrame:
     """
     return versions.where(
         f"not {IS_PRIOR} or valid_to_seq is not null or {IS_UPDATED_IN_PLACE}"
-    ).selectExpr("*", f"if({IS_PRIOR}, 'update', 'insert') as {WRITE_ACTION}")
+    ).selectExpr("*", f"if({IS_PRIOR}, 'update', 'insert') as {ACTION}")
 
 
 def differing_versions(versions: DataFrame, stored: DataFrame, version_id: str) -> DataFrame:
@@ -46,6 +42,6 @@ def differing_versions(versions: DataFrame, stored: DataFrame, version_id: str) 
             f"coalesce({VERSION_ID}, {stored_id}) as {VERSION_ID}",
             *(f"{after}.{quoted(name)} as {quoted(name)}" for name in values),
             f"case when {VERSION_ID} is null then 'delete' when {stored_id} is null then 'insert'"
-            f" else 'update' end as {WRITE_ACTION}",
+            f" else 'update' end as {ACTION}",
         )
     )

@@ -125,7 +125,7 @@ def intervals(events: DataFrame, table: HistoryTable) -> DataFrame:
 def as_versions(
     opened: DataFrame, table: HistoryTable, forward_filled: Sequence[str], *, has_prior: bool
 ) -> DataFrame:
-    """The columns of a version, with VERSION_ID, IS_PRIOR and (for prior versions) updates in place."""
+    """A version, VERSION_ID and IS_PRIOR; with prior versions also IS_UPDATED_IN_PLACE."""
     in_place = _updated_in_place(table, forward_filled)
     state = _state(forward_filled)
     updated = f"not ({_LATEST} <=> {state})" if in_place else "false"
