@@ -1,0 +1,115 @@
+"""Later batches over a stored history give the history of the whole log (R11)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dbt_afterimage.history.differences import changed_versions, differing_versions
+from dbt_afterimage.history.names import (
+    IS_PRIOR,
+    IS_UPDATED_IN_PLACE,
+    REPLAY_FROM,
+    VERSION_ID,
+)
+from dbt_afterimage.history.versions import versions
+from dbt_afterimage.storage.mart_batch import ACTION
+from tests.functional.log_reader import read_rows
+from tests.functional.properties.comparison import assert_equal, by_stream
+from tests.functional.properties.stream_shapes import SHAPES
+from tests.functional.properties.stream_tables import BATCHES, LOG_SCHEMA, StreamTable
+from tests.kernel.random_streams import history_table, whole_log_profile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+STREAMS = 40
+IN_ORDER = ("truncates_in_order", "unknown_in_order", "no_before_images_in_order")
+
+
+def stream_table(name: str) -> StreamTable:
+    [shape] = [shape for shape in SHAPES if shape.name == name]
+    return StreamTable(shape, STREAMS, SHAPES.index(shape) + 1)
+
+
+def log_of(spark: SparkSession, table: StreamTable, *batches: int) -> DataFrame:
+    rows = [row for batch in batches for row in table.rows(batch)]
+    return spark.createDataFrame(rows, LOG_SCHEMA)
+
+
+def expected_history(table: StreamTable) -> dict[int, list[str]]:
+    return by_stream(row for stream in table.streams for row in table.expected_history(stream))
+
+
+def applied(stored: dict[str, dict[str, Any]], differences: DataFrame) -> dict[str, dict[str, Any]]:
+    """The stored versions, by id, after a write."""
+    result = dict(stored)
+    for row in read_rows(differences):
+        action = row.pop(ACTION)
+        for name in (IS_PRIOR, IS_UPDATED_IN_PLACE):
+            row.pop(name, None)
+        version_id = row.pop(VERSION_ID)
+        assert (version_id in stored) == (action != "insert"), f"{action} of {row}"
+        if action == "delete":
+            del result[version_id]
+        else:
+            result[version_id] = row
+    return result
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_incremental_batches(spark: SparkSession, name: str) -> None:
+    table = stream_table(name)
+    model = history_table(table.shape)
+    profile = whole_log_profile(table.shape)
+    first = versions(log_of(spark, table, 1), model, profile).drop(IS_PRIOR)
+    schema = first.drop(VERSION_ID).schema
+    stored = {row.pop(VERSION_ID): row for row in read_rows(first)}
+    for batch in range(2, BATCHES + 1):
+        opened = [row for row in stored.values() if row["is_current"]]
+        found = versions(
+            log_of(spark, table, batch),
+            model,
+            profile,
+            prior=spark.createDataFrame(opened, schema),
+        )
+        stored = applied(stored, changed_versions(found))
+    assert_equal(table, by_stream(stored.values()), expected_history(table))
+
+
+@pytest.mark.parametrize("share", [1, 3])
+def test_a_replay_from_anywhere_changes_nothing(spark: SparkSession, share: int) -> None:
+    """Every key of every `share`-th stream is replayed from the middle of its changes on."""
+    table = stream_table("late_and_plain")
+    model = history_table(table.shape)
+    profile = whole_log_profile(table.shape)
+    log = log_of(spark, table, *range(1, BATCHES + 1)).cache()
+    stored = versions(log, model, profile).drop(IS_PRIOR).cache()
+    keys = (
+        log.where(f"change_oper <> 'T' and stream % {share} = 0")
+        .groupBy("stream", "id")
+        .agg({"change_seq": "median"})
+        .selectExpr("stream", "id", "lpad(cast(`median(change_seq)` as bigint), 8, '0') as start")
+        .withColumnRenamed("start", REPLAY_FROM)
+    )
+    affected = stored.join(keys, ["stream", "id"]).where(
+        f"valid_to_seq is null or valid_to_seq >= {REPLAY_FROM}"
+    )
+    prior = affected.where(f"{REPLAY_FROM} > valid_from_seq")
+    replayed = versions(log, model, profile, affected_keys=keys, prior=prior, replays=True)
+    assert affected.where("not is_current").count() > 0
+    assert read_rows(differing_versions(replayed, affected, VERSION_ID)) == []
+
+
+def test_differences_are_all_that_is_written(spark: SparkSession) -> None:
+    """Without late changes a stored history differs from the oracle's; a rebuild makes it equal."""
+    table = stream_table("late_and_plain")
+    model = history_table(table.shape)
+    profile = whole_log_profile(table.shape)
+    before = versions(log_of(spark, table, 1, 2), model, profile).drop(IS_PRIOR).cache()
+    after = versions(log_of(spark, table, *range(1, BATCHES + 1)), model, profile)
+    stored = {row.pop(VERSION_ID): row for row in read_rows(before)}
+    written = differing_versions(after, before, VERSION_ID)
+    assert {row[ACTION] for row in read_rows(written)} == {"insert", "update", "delete"}
+    assert_equal(table, by_stream(applied(stored, written).values()), expected_history(table))
