@@ -32,7 +32,7 @@ def whole_log_profile(shape: Shape) -> BatchProfile:
         truncate_scopes=("a",) if "truncate some" in dict(shape.events).values() else (),
         has_loads=shape.base is not None,
         has_key_changes=shape.moves,
-        has_incomplete_key_changes=shape.has_blind_moves,
+        has_incomplete_key_changes=shape.has_incomplete_key_changes,
     )
 
 
