@@ -1,5 +1,5 @@
 {#
-    What a run does to an existing field-changes table, for `change_mart` to write; none when nothing is new. From before
+    What a run does to an existing field-changes table, for the materialization to write; none when nothing is new. From before
     images: the rows of new batches are added. From history: those of new versions are added, or, when history took its
     replay path, the keys that it wrote are compared anew, for a late change falsifies old values.
 #}

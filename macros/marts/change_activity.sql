@@ -10,7 +10,7 @@
       tables  names of tables; the change log of each is the model `<table>_changes`. By default all change logs.
 #}
 {% macro change_activity(tables=none) %}
-    {{- config(materialized='change_mart', mart='change_activity', counts_all_change_logs=tables is none) -}}
+    {{- config(materialized='change_activity', counts_all_change_logs=tables is none) -}}
     {%- if tables is not none and (tables is string or tables is mapping or not tables) -%}
         {{ exceptions.raise_compiler_error(
             "`change_activity`: `tables` of " ~ model.name ~ " is a list of table names, got " ~ tables

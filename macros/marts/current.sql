@@ -6,7 +6,7 @@
       history  ref('<table>_history')
 #}
 {% macro current(history) %}
-    {{- config(materialized='change_mart', mart='current') -}}
+    {{- config(materialized='current_state') -}}
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}

@@ -9,7 +9,7 @@
       history  ref('<table>_history'); only for tables with `before_images: false`
 #}
 {% macro field_changes(changes, history=none) %}
-    {{- config(materialized='change_mart', mart='field_changes') -}}
+    {{- config(materialized='field_changes') -}}
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}

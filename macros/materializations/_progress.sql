@@ -138,7 +138,7 @@
 {% macro _reset_downstream_progress() %}
     {%- set names = [] -%}
     {%- for node in graph.nodes.values() -%}
-        {%- if node.config.materialized == 'change_mart' and model.unique_id in node.depends_on.nodes -%}
+        {%- if node.config.materialized in afterimage._mart_materializations() and model.unique_id in node.depends_on.nodes -%}
             {%- do names.append(afterimage._progress_name(afterimage._relation_of(node))) -%}
         {%- endif -%}
     {%- endfor -%}

@@ -26,7 +26,7 @@
     {%- set relations = [] -%}
     {%- set known = [] -%}
     {%- for node in graph.nodes.values()
-        if node.resource_type == 'model' and node.config.materialized in ('change_log', 'change_mart', 'staging_log') -%}
+        if node.resource_type == 'model' and node.config.materialized in ['change_log', 'staging_log'] + afterimage._mart_materializations() -%}
         {%- do known.append(node.name) -%}
         {%- if models is none or node.name in models -%}
             {%- set relation = afterimage._relation_of(node) -%}

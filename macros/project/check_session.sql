@@ -49,7 +49,7 @@
 
 {# Stops where two models note under one name what they have applied: each would take the other's batches for its own. #}
 {% macro _check_aliases() %}
-    {%- set kinds = ('change_log', 'staging_log', 'change_mart') -%}
+    {%- set kinds = ['change_log', 'staging_log'] + afterimage._mart_materializations() -%}
     {%- set found = {} -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized in kinds -%}
         {%- set other = found.get(node.alias) -%}

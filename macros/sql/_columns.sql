@@ -82,3 +82,13 @@
     {%- endfor -%}
     {{ return(tracked) }}
 {% endmacro %}
+
+
+{# Names that are not among others, in their order. #}
+{% macro _without(names, others) %}
+    {%- set rest = [] -%}
+    {%- for name in names if name not in others -%}
+        {%- do rest.append(name) -%}
+    {%- endfor -%}
+    {{ return(rest) }}
+{% endmacro %}

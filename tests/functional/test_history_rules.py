@@ -14,7 +14,7 @@ import pytest
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.log_lines import COLUMNS, MIDNIGHT, SCHEMA, brief, change
 from tests.functional.log_reader import read_rows
-from tests.versions_sql import versions_sql
+from tests.history_versions import versions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,18 +26,16 @@ def versions(spark: SparkSession, lines: str, **settings: Any) -> list[str]:
 
 def history(spark: SparkSession, lines: str, **settings: Any) -> list[dict[str, Any]]:
     rows = [change(line.strip()) for line in lines.strip().splitlines()]
-    local_rows(spark, rows, SCHEMA).createOrReplaceTempView("people_changes")
     is_partial = any(row[7] or row[8] for row in rows) or settings.get("base") is not None
     given = {
-        "carried": ["name", "city"] if is_partial else [],
-        "has_ends": True,
-        "scopes": ["city"],
-        "has_moves": True,
+        "forward_filled": ("name", "city") if is_partial else (),
+        "has_boundary_events": True,
+        "truncate_scopes": ("city",),
+        "has_key_changes": True,
         "has_incomplete_key_changes": is_partial,
         **settings,
     }
-    sql = versions_sql("people_changes", COLUMNS, ["id"], **given) + " select * from versions"
-    found = read_rows(spark.sql(sql))
+    found = read_rows(versions_of(local_rows(spark, rows, SCHEMA), COLUMNS, ["id"], **given))
     return sorted(found, key=lambda row: (row["id"], row["valid_from_seq"]))
 
 
@@ -213,7 +211,7 @@ def test_r8_a_frozen_base_holds_rows_that_were_inserted_later(spark: SparkSessio
         10 I 2 Bea Oslo
         20 U 1 Ann Oslo <- 1 Ann Rome
     """
-    assert versions(spark, log, base={"kind": "frozen"}) == [
+    assert versions(spark, log, base="frozen") == [
         "1 Ann Rome [00, 20) L U",
         "1 Ann Oslo [20, ) U ",
         "2 Bea Oslo [10, ) I ",
@@ -233,7 +231,7 @@ def test_r8_a_live_base_is_taken_back_to_the_load(spark: SparkSession) -> None:
         25 D 3 Eva Bari <- 3 Eva Bari
         30 U 4 Ida Pisa <- 5 Ida Pisa
     """
-    assert versions(spark, log, base={"kind": "live"}) == [
+    assert versions(spark, log, base="live") == [
         "1 Ann Rome [00, 20) L U",
         "1 Ann Oslo [20, ) U ",
         "2 Bea Oslo [10, ) I ",

@@ -31,6 +31,7 @@ from dbt_afterimage.settings import OPTIONAL_COLUMNS, parse_settings
 from tests.change_feed_staging import settings_of as settings_of_feed
 from tests.change_feed_staging import staging_sql as staging_sql_of_feed
 from tests.functional.log_reader import read_rows
+from tests.history_versions import versions_of
 from tests.macro_renderer import MacroRenderer
 from tests.messages_staging import metadata
 from tests.messages_staging import staging_sql as staging_sql_of_messages
@@ -45,7 +46,6 @@ from tests.openedge_staging import (
 )
 from tests.oracle.history import LogRow, TableOptions, build_history
 from tests.oracle.streams import OPERATIONS, Writer
-from tests.versions_sql import versions_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -375,16 +375,15 @@ def _versions(
         paired = pair(
             spark.sql(sql), None, KEY, before_images=before_images, optional=OPTIONAL_COLUMNS
         )
-        _log_rows(paired).createOrReplaceTempView("change_log")
-        statement = versions_sql(
-            "change_log",
+        versions = versions_of(
+            _log_rows(paired),
             COLUMNS,
             KEY,
-            carried=DATA,
-            has_moves=True,
+            forward_filled=tuple(DATA),
+            has_key_changes=True,
             has_incomplete_key_changes=True,
         )
-        rows = read_rows(spark.sql(f"{statement} select * from versions"))
+        rows = read_rows(versions)
     return _by_key(rows)
 
 

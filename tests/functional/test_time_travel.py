@@ -16,8 +16,8 @@ from dbt_afterimage.change_log.contract import LOG_COLUMNS
 from dbt_afterimage.change_log.pairing import ACCEPTED, pair
 from tests.change_feed_staging import settings_of, staging_sql
 from tests.functional.log_reader import read_rows
+from tests.history_versions import versions_of
 from tests.openedge_staging import quick_queries
-from tests.versions_sql import versions_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,9 +115,8 @@ def test_history_as_of_each_version_is_the_table_then(
                 "change_date": F.to_date("changed_at"),
             }
         )
-        log.select(*LOG_COLUMNS, "id", *DATA, "before").createOrReplaceTempView("items_log")
-        sql = versions_sql("items_log", ["id", *DATA], ["id"], has_moves=True)
-        history = read_rows(spark.sql(f"{sql} select * from versions"))
+        changes = log.select(*LOG_COLUMNS, "id", *DATA, "before")
+        history = read_rows(versions_of(changes, ["id", *DATA], ["id"], has_key_changes=True))
 
         versions = versions_of_table(spark, table_format)
         assert len(versions) >= len(statements())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbt_afterimage.history.model import HistoryTable
-from dbt_afterimage.history.profile import BatchProfile
+from dbt_afterimage.history.profile import ChangeContent
 from tests.functional.properties.stream_tables import COLUMNS, KEY, StreamTable
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ def history_table(shape: Shape) -> HistoryTable:
     )
 
 
-def whole_log_profile(shape: Shape) -> BatchProfile:
+def whole_log_content(shape: Shape) -> ChangeContent:
     """What the whole log of a shape's streams may hold."""
-    return BatchProfile(
+    return ChangeContent(
         forward_filled=tuple(shape.partly_known),
         has_boundary_events=bool(shape.events),
         truncate_scopes=("a",) if "truncate some" in dict(shape.events).values() else (),
@@ -36,4 +36,4 @@ def whole_log_profile(shape: Shape) -> BatchProfile:
     )
 
 
-__all__ = ["StreamTable", "history_table", "whole_log_profile"]
+__all__ = ["StreamTable", "history_table", "whole_log_content"]

@@ -19,7 +19,7 @@ from tests.functional.log_reader import read_rows
 from tests.functional.properties.comparison import assert_equal, by_stream
 from tests.functional.properties.stream_shapes import SHAPES
 from tests.functional.properties.stream_tables import BATCHES, LOG_SCHEMA, StreamTable
-from tests.kernel.random_streams import history_table, whole_log_profile
+from tests.kernel.random_streams import history_table, whole_log_content
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,8 +62,8 @@ def applied(stored: dict[str, dict[str, Any]], differences: DataFrame) -> dict[s
 def test_incremental_batches(spark: SparkSession, name: str) -> None:
     table = stream_table(name)
     model = history_table(table.shape)
-    profile = whole_log_profile(table.shape)
-    first = versions(log_of(spark, table, 1), model, profile).drop(IS_PRIOR)
+    content = whole_log_content(table.shape)
+    first = versions(log_of(spark, table, 1), model, content).drop(IS_PRIOR)
     schema = first.drop(VERSION_ID).schema
     stored = {row.pop(VERSION_ID): row for row in read_rows(first)}
     for batch in range(2, BATCHES + 1):
@@ -71,7 +71,7 @@ def test_incremental_batches(spark: SparkSession, name: str) -> None:
         found = versions(
             log_of(spark, table, batch),
             model,
-            profile,
+            content,
             prior=spark.createDataFrame(opened, schema),
         )
         stored = applied(stored, changed_versions(found))
@@ -83,9 +83,9 @@ def test_a_replay_from_anywhere_changes_nothing(spark: SparkSession, share: int)
     """Every key of every `share`-th stream is replayed from the middle of its changes on."""
     table = stream_table("late_and_plain")
     model = history_table(table.shape)
-    profile = whole_log_profile(table.shape)
+    content = whole_log_content(table.shape)
     log = log_of(spark, table, *range(1, BATCHES + 1)).cache()
-    stored = versions(log, model, profile).drop(IS_PRIOR).cache()
+    stored = versions(log, model, content).drop(IS_PRIOR).cache()
     keys = (
         log.where(f"change_oper <> 'T' and stream % {share} = 0")
         .groupBy("stream", "id")
@@ -97,7 +97,7 @@ def test_a_replay_from_anywhere_changes_nothing(spark: SparkSession, share: int)
         f"valid_to_seq is null or valid_to_seq >= {REPLAY_FROM}"
     )
     prior = affected.where(f"{REPLAY_FROM} > valid_from_seq")
-    replayed = versions(log, model, profile, affected_keys=keys, prior=prior, replays=True)
+    replayed = versions(log, model, content, affected_keys=keys, prior=prior, replays=True)
     assert affected.where("not is_current").count() > 0
     assert read_rows(differing_versions(replayed, affected, VERSION_ID)) == []
 
@@ -106,9 +106,9 @@ def test_differences_are_all_that_is_written(spark: SparkSession) -> None:
     """Without late changes a stored history differs from the oracle's; a rebuild makes it equal."""
     table = stream_table("late_and_plain")
     model = history_table(table.shape)
-    profile = whole_log_profile(table.shape)
-    before = versions(log_of(spark, table, 1, 2), model, profile).drop(IS_PRIOR).cache()
-    after = versions(log_of(spark, table, *range(1, BATCHES + 1)), model, profile)
+    content = whole_log_content(table.shape)
+    before = versions(log_of(spark, table, 1, 2), model, content).drop(IS_PRIOR).cache()
+    after = versions(log_of(spark, table, *range(1, BATCHES + 1)), model, content)
     stored = {row.pop(VERSION_ID): row for row in read_rows(before)}
     written = differing_versions(after, before, VERSION_ID)
     assert {row[ACTION] for row in read_rows(written)} == {"insert", "update", "delete"}

@@ -30,6 +30,17 @@ _NOT_IN_ALL = {
     "current": frozenset({"is_deleted", "deleted_at"}),
 }
 
+_LAYERS = {
+    "staging_view": "staging",
+    "staging_log": "staging",
+    "change_log": "changes",
+    "scd2_history": "history",
+    "current_state": "current",
+    "field_changes": "field_changes",
+    "change_activity": "change_activity",
+}
+"""Materialization -> layer."""
+
 
 def document(manifest: Manifest) -> None:
     """Complete the documentation of a manifest in place, if its project uses the dbt package."""
@@ -48,15 +59,7 @@ def _layer(node: Any) -> str | None:
     """The layer of a model that one of our materializations builds; None for all other nodes."""
     if node.resource_type != "model":
         return None
-    materialized = node.config.materialized
-    if materialized in ("staging_view", "staging_log"):
-        return "staging"
-    if materialized == "change_log":
-        return "changes"
-    if materialized == "change_mart":
-        mart = node.config.get("mart")
-        return mart if mart in COLOURS else None
-    return None
+    return _LAYERS.get(node.config.materialized)
 
 
 def _described_columns(manifest: Manifest, node: Any, layer: str) -> dict[str, str]:

@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from dbt_afterimage.errors import AfterimageError
+
+OWN_COLUMNS = (
+    "valid_from",
+    "valid_to",
+    "valid_from_seq",
+    "valid_to_seq",
+    "is_current",
+    "opened_by",
+    "closed_by",
+    "recorded_at",
+    "transaction_id",
+    "changed_columns",
+    "unknown_columns",
+)
+"""Columns that history adds to the data, besides its surrogate key; in their order."""
+
+
+class HistoryError(AfterimageError):
+    """The table cannot have a history as its settings or its changes are."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +40,7 @@ class HistoryTable:
             that opened it.
         base: the kind of base table that full loads are read from (R8), None without one.
         beginning_of_time: valid_from of a load without a time, a timestamp as text, in UTC.
+        name: the model's name, for messages and the name of the surrogate key.
     """
 
     columns: tuple[str, ...]
@@ -26,6 +49,7 @@ class HistoryTable:
     metadata: tuple[str, ...] = ()
     base: Literal["frozen", "live"] | None = None
     beginning_of_time: str = "1900-01-01 00:00:00"
+    name: str = "history"
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -36,3 +60,75 @@ class HistoryTable:
     def beginning(self) -> str:
         """The beginning of time, as SQL."""
         return f"timestamp '{self.beginning_of_time}'"
+
+    @property
+    def version_id(self) -> str:
+        """Name of the surrogate key of a version."""
+        return f"{self.name}_id"
+
+    @property
+    def history_columns(self) -> tuple[str, ...]:
+        """The columns of the history, in order; what every reader filters by comes first."""
+        return (self.version_id, *self.key, *OWN_COLUMNS, *self.metadata, *self.values)
+
+
+def history_table(
+    name: str,
+    settings: Mapping[str, Any],
+    log: str,
+    data_columns: Sequence[str],
+    log_columns: Sequence[str],
+    beginning_of_time: str,
+) -> HistoryTable:
+    """The table of a model, if it can have a history.
+
+    Args:
+        name: the model's alias.
+        settings: the validated settings of its source table.
+        log: the change log, for messages.
+        data_columns: names of the log's data columns.
+        log_columns: names of all its columns.
+        beginning_of_time: valid_from of a load without a time.
+
+    Raises:
+        HistoryError: there is no key, a column has a name of history's own, or `history_metadata`
+            names a column that the log lacks.
+    """
+    key, base = settings["key"], settings.get("base")
+    if not key:
+        raise HistoryError(
+            f"`history`: the source table of {name} declares no `key`. History needs one; without "
+            "a key a table has a change log and field changes only. Fix: add `key: [...]` to its "
+            "`meta.afterimage`."
+        )
+    for column in data_columns:
+        if column.lower() in (*OWN_COLUMNS, f"{name}_id"):
+            raise HistoryError(
+                f"`history`: the source table of {name} has a column `{column}`, which is a name "
+                "that history adds. Fix: rename the column in a view over the raw table, and "
+                "declare that view as the source."
+            )
+    metadata = settings.get("history_metadata", [])
+    for column in metadata:
+        if column not in log_columns:
+            raise HistoryError(
+                f"`history`: `history_metadata` of source table {settings['source_table']} names "
+                f"`{column}`, and its change log {log} has no such column. Fix: let the staging "
+                "model yield the column and run the change log first, or take the name out of "
+                "`history_metadata`."
+            )
+    return HistoryTable(
+        columns=tuple(data_columns),
+        key=tuple(key),
+        tracked=tuple(
+            column
+            for column in data_columns
+            if column not in key
+            and column not in settings["ignore"]
+            and (not settings["track"] or column in settings["track"])
+        ),
+        metadata=tuple(metadata),
+        base=base["kind"] if base else None,
+        beginning_of_time=beginning_of_time,
+        name=name,
+    )

@@ -59,3 +59,30 @@ def is_key_change(key: Sequence[str]) -> str:
     same = " and ".join(f"before.{quoted(name)} <=> {quoted(name)}" for name in key)
     known = " and ".join(f"array_contains(before_known_columns, {text(name)})" for name in key)
     return f"(before is not null and not ({same}) and (before_known_columns is null or ({known})))"
+
+
+def is_incomplete(names: Iterable[str]) -> str:
+    """True where neither image of an update knows all of some columns."""
+    every = texts(names)
+    return (
+        f"size(array_except({every}, array_union(coalesce(known_columns, {every}),"
+        f" coalesce(before_known_columns, if(before is null, array(), {every}))))) > 0"
+    )
+
+
+def was_open_at(change_seq: str, versions: str) -> str:
+    """True for the version that holds what its key was just before a change."""
+    return (
+        f"{change_seq} > {versions}.valid_from_seq and"
+        f" ({versions}.valid_to_seq is null or {change_seq} <= {versions}.valid_to_seq)"
+    )
+
+
+def is_open_since(change_seq: str, versions: str) -> str:
+    """True for versions that were open at a change_seq, or ended there or later."""
+    return f"({versions}.valid_to_seq is null or {versions}.valid_to_seq >= {change_seq})"
+
+
+def timestamp(moment: str | None) -> str:
+    """A timestamp, given as text, as SQL."""
+    return f"timestamp {text(moment)}" if moment else "cast(null as timestamp)"

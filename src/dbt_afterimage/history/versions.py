@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from dbt_afterimage.history.model import HistoryTable
-from dbt_afterimage.history.profile import BatchProfile
+from dbt_afterimage.history.profile import ChangeContent
 from dbt_afterimage.history.rules.boundaries import boundary_events, end_by_boundary_events
 from dbt_afterimage.history.rules.forward_fill import (
     forward_fill,
@@ -34,7 +34,7 @@ from dbt_afterimage.history.rules.load_image import reconstruct_load_image
 def versions(
     changes: DataFrame,
     table: HistoryTable,
-    profile: BatchProfile,
+    content: ChangeContent,
     *,
     affected_keys: DataFrame | None = None,
     prior: DataFrame | None = None,
@@ -50,15 +50,15 @@ def versions(
     Args:
         changes: rows of the change log, truncates and load markers included.
         table: columns and settings.
-        profile: what the changes hold.
+        content: what the changes hold.
         affected_keys: the keys to build; None for all. With `replays`, also REPLAY_FROM.
         prior: rows of the history; with `replays`, also REPLAY_FROM.
         replays: whether each key is built from a change_seq of its own.
         has_few_keys: whether the affected keys may be sent to every task.
     """
-    forward_filled = profile.forward_filled
-    scopes = profile.truncate_scopes
-    events = key_events(changes, table, has_key_changes=profile.has_key_changes)
+    forward_filled = content.forward_filled
+    scopes = content.truncate_scopes
+    events = key_events(changes, table, has_key_changes=content.has_key_changes)
     if prior is not None:
         events = with_anchor_versions(events, prior, table, replays=replays)
     if affected_keys is not None and (replays or prior is None):
@@ -66,25 +66,25 @@ def versions(
             events, affected_keys, table, replays=replays, has_few_keys=has_few_keys
         )
     boundaries = boundary_events(changes, scopes)
-    if table.base and profile.has_loads:
+    if table.base and content.has_loads:
         events = reconstruct_load_image(
             events,
             boundaries,
             table,
             scopes,
             forward_filled,
-            has_key_changes=profile.has_key_changes,
+            has_key_changes=content.has_key_changes,
         )
-    if profile.has_boundary_events:
+    if content.has_boundary_events:
         events = end_by_boundary_events(
             events,
             boundaries,
             table,
             scopes,
-            has_key_changes=profile.has_key_changes,
+            has_key_changes=content.has_key_changes,
             replays=replays,
         )
-    events = _along_key_changes(events, table, profile)
+    events = _along_key_changes(events, table, content)
     events = last_upsert_of_change_seq(events, table)
     events = opening_and_closing_events(events, table, forward_filled)
     events = update_in_place(events, table, forward_filled)
@@ -92,19 +92,19 @@ def versions(
     return as_versions(events, table, forward_filled, has_prior=prior is not None)
 
 
-def _along_key_changes(events: DataFrame, table: HistoryTable, profile: BatchProfile) -> DataFrame:
+def _along_key_changes(events: DataFrame, table: HistoryTable, content: ChangeContent) -> DataFrame:
     """The rows that leave at key changes, and values forward-filled along each row's lineage."""
     departures = events
-    if profile.has_key_changes:
+    if content.has_key_changes:
         departures = resolve_departures(
-            events, table, fills_along_key_changes=profile.fills_along_key_changes
+            events, table, fills_along_key_changes=content.fills_along_key_changes
         )
         events = without_displaced_departures(departures)
-    if not profile.forward_filled:
+    if not content.forward_filled:
         return events
     lineages = row_lineages(events, table)
-    if profile.fills_along_key_changes:
-        lineages = row_ids_along_key_changes(lineages, departures, table, profile.forward_filled)
+    if content.fills_along_key_changes:
+        lineages = row_ids_along_key_changes(lineages, departures, table, content.forward_filled)
     return forward_fill(
-        lineages, table, profile.forward_filled, has_key_changes=profile.has_key_changes
+        lineages, table, content.forward_filled, has_key_changes=content.has_key_changes
     )

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbt_afterimage.spark.session import unpersist
+from dbt_afterimage.spark.session import current, unpersist
 from dbt_afterimage.storage.temp_view import named_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["checkpoint", "checkpoint_by_name", "unpersist", "unpersist_by_name"]
+__all__ = ["checkpoint", "checkpoint_by_name", "unpersist", "unpersist_by_name", "view_by_name"]
 
-_NAMED: dict[str, DataFrame] = {}
+_NAMED: dict[str, list[DataFrame]] = {}
+"""What each view keeps in memory."""
 
 
 def checkpoint(rows: DataFrame) -> DataFrame:
@@ -31,13 +32,23 @@ def checkpoint(rows: DataFrame) -> DataFrame:
 def checkpoint_by_name(rows: DataFrame) -> str:
     """The name of a view of the rows, worked out now, for statements of macros."""
     kept = checkpoint(rows)
-    name = named_view(kept)
-    _NAMED[name] = kept
+    return view_by_name(kept, [kept])
+
+
+def view_by_name(rows: DataFrame, checkpoints: list[DataFrame]) -> str:
+    """The name of a view of rows, for statements of macros.
+
+    Args:
+        rows: what the view yields.
+        checkpoints: what it reads that is to be freed with it.
+    """
+    name = named_view(rows)
+    _NAMED[name] = checkpoints
     return name
 
 
 def unpersist_by_name(name: str) -> None:
-    """Free what `checkpoint_by_name` holds, and drop the view."""
-    kept = _NAMED.pop(name)
-    kept.sparkSession.catalog.dropTempView(name)
-    unpersist(kept)
+    """Drop a view, and free what it keeps."""
+    current().catalog.dropTempView(name)
+    for kept in _NAMED.pop(name):
+        unpersist(kept)

@@ -1,5 +1,12 @@
 """What macros call on the adapter, by subject."""
 
-from dbt_afterimage.dbt_spark.macro_api import ingest, maintenance, progress, settings, tables
+from dbt_afterimage.dbt_spark.macro_api import (
+    history,
+    ingest,
+    maintenance,
+    progress,
+    settings,
+    tables,
+)
 
-__all__ = ["ingest", "maintenance", "progress", "settings", "tables"]
+__all__ = ["history", "ingest", "maintenance", "progress", "settings", "tables"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -106,6 +107,7 @@ def create_table(
     descriptions: dict[str, str],
     partition_by: list[str],
     properties: dict[str, str],
+    kept: Sequence[str] = (),
 ) -> None:
     """`create or replace table ... as select`, with a comment on each column, in one commit.
 
@@ -119,17 +121,23 @@ def create_table(
         descriptions: column name -> description.
         partition_by: columns.
         properties: table properties, the table's `comment` among them.
+        kept: views that the statement reads; freed, whatever happens.
     """
+    from dbt_afterimage.storage.checkpoint import unpersist_by_name
     from dbt_afterimage.storage.create import table_writer
 
     session = current()
-    with dbt_errors():
-        rows = describe_columns(session.sql(select), descriptions)
-        format_of_table = table_format(adapter)
-        writer = table_writer(
-            rows, str(relation), format_of_table, partition_by, properties, gather=False
-        )
-        writer.createOrReplace()
+    try:
+        with dbt_errors():
+            rows = describe_columns(session.sql(select), descriptions)
+            format_of_table = table_format(adapter)
+            writer = table_writer(
+                rows, str(relation), format_of_table, partition_by, properties, gather=False
+            )
+            writer.createOrReplace()
+    finally:
+        for name in kept:
+            unpersist_by_name(name)
 
 
 @macro_method()

@@ -14,11 +14,11 @@ from dbt_afterimage.history.sql import (
     by_key,
     columns,
     equal,
+    is_incomplete,
     is_upsert,
     knows,
     quoted,
     text,
-    texts,
 )
 
 STARTED = own("row_started_seq")
@@ -68,7 +68,7 @@ def row_ids_along_key_changes(
         f"event.before.{quoted(name)} = departure.{quoted(name)}" for name in key
     )
     arrivals = (
-        lineages.where(f"{KIND} = 'K' and {_is_incomplete(forward_filled)}")
+        lineages.where(f"{KIND} = 'K' and {is_incomplete(forward_filled)}")
         .alias("event")
         .join(
             left.alias("departure"),
@@ -147,15 +147,6 @@ def forward_fill(
             if name not in (STARTED, ROW_ID, "known_columns")
         ),
         f"nullif(array_compact(array({unknown})), array()) as {UNKNOWN}",
-    )
-
-
-def _is_incomplete(forward_filled: Sequence[str]) -> str:
-    """True where neither image of an update knows all of some columns."""
-    every = texts(forward_filled)
-    return (
-        f"size(array_except({every}, array_union(coalesce(known_columns, {every}),"
-        f" coalesce(before_known_columns, if(before is null, array(), {every}))))) > 0"
     )
 
 

@@ -17,36 +17,45 @@ from dbt_afterimage.history.sql import columns, equal, is_key_change, quoted, te
 _ANCHOR_TYPE = "struct<opened_by: string, changed_columns: array<string>>"
 
 
+def by_affected_key(
+    changes: DataFrame, table: HistoryTable, *, has_key_changes: bool = True
+) -> DataFrame:
+    """Changes of rows, each once per key that it concerns, with that key and KIND."""
+    kinds = "array(change_oper)"
+    if has_key_changes:
+        kinds = f"case when {is_key_change(table.key)} then array('X', 'K') else {kinds} end"
+    sides = changes.selectExpr("*", f"explode({kinds}) as {KIND}")
+    if not has_key_changes:
+        return sides
+    return sides.withColumns(
+        {
+            name: F.expr(f"case when {KIND} = 'X' then before.{column} else {column} end")
+            for name, column in zip(table.key, columns(table.key), strict=True)
+        }
+    )
+
+
 def key_events(changes: DataFrame, table: HistoryTable, *, has_key_changes: bool) -> DataFrame:
     """One event per change; two per key change: X at the old key, K at the new one.
 
     Invariant: every change of a row occurs exactly once at each key it concerns. Truncates and load
     markers concern all keys, so they are no key events yet.
     """
-    kinds = "array(change_oper)"
-    if has_key_changes:
-        kinds = f"case when {is_key_change(table.key)} then array('X', 'K') else {kinds} end"
-    return (
-        changes.where("change_oper <> 'T' and load_rows is null")
-        .selectExpr("*", f"explode({kinds}) as {KIND}")
-        .selectExpr(
-            *(
-                f"case when {KIND} = 'X' then before.{name} else {name} end as {name}"
-                for name in columns(table.key)
-            ),
-            f"{_packed(table)} as {ROW}",
-            KIND,
-            f"case {KIND} when 'L' then 1 when 'I' then 2 when 'D' then 4 else 3 end as {RANK}",
-            "change_seq",
-            # a load without a time begins at the beginning of time (R8)
-            f"case when {KIND} = 'L' then coalesce(changed_at, {table.beginning})"
-            " else changed_at end as changed_at",
-            "transaction_id",
-            *columns(table.metadata),
-            "known_columns",
-            "before",
-            "before_known_columns",
-        )
+    rows = changes.where("change_oper <> 'T' and load_rows is null")
+    return by_affected_key(rows, table, has_key_changes=has_key_changes).selectExpr(
+        *columns(table.key),
+        f"{_packed(table)} as {ROW}",
+        KIND,
+        f"case {KIND} when 'L' then 1 when 'I' then 2 when 'D' then 4 else 3 end as {RANK}",
+        "change_seq",
+        # a load without a time begins at the beginning of time (R8)
+        f"case when {KIND} = 'L' then coalesce(changed_at, {table.beginning})"
+        " else changed_at end as changed_at",
+        "transaction_id",
+        *columns(table.metadata),
+        "known_columns",
+        "before",
+        "before_known_columns",
     )
 
 

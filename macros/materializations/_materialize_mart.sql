@@ -1,21 +1,21 @@
 {#
-    Materialization of history, current, field changes and change activity: a table that follows change logs.
+    What the materializations of history, current state, field changes and change activity share: a table that follows
+    change logs.
 
-    First run, --full-refresh, and when the input was rebuilt: `create or replace table` from the model's own SQL.
+    First run, --full-refresh, and when the input was rebuilt: `create or replace table` with all rows.
     Otherwise the macro of the mart's kind plans a batch of what is new, or nothing; then the progress row is written. A
     run that is killed in between applies its batch again, which changes nothing. A batch has one of three:
     - `rows` to append to a table whose last batch was `after`
     - `source`, rows that come and go, told by `identity`, where the table meets the condition `where`; `after` is the state
-      of the table before the run read anything, so what another run writes from there on is noticed; `kept` are names of
-      rows that `source` reads, if any, see `adapter.afterimage.checkpoint`
+      of the table before the run read anything, so what another run writes from there on is noticed; `kept` are views
+      that `source` reads, if any, see `adapter.afterimage.checkpoint`
     - a `statement`
     Why not dbt-spark's incremental: its MERGE has neither conditions nor deletes, and its source is a temporary
     view that is evaluated more than once.
 #}
-{% materialization change_mart, adapter='spark' %}
+{% macro _materialize_mart(mart) %}
     {%- set existing = load_cached_relation(this) -%}
     {%- set target_relation = this.incorporate(type='table') -%}
-    {%- set mart = config.require('mart') -%}
     {%- set inputs = afterimage._mart_inputs() -%}
     {{ run_hooks(pre_hooks) }}
 
@@ -35,17 +35,17 @@
         {%- do afterimage._check_mart(target_relation, mart, inputs) -%}
         {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
     {%- elif is_first or afterimage._must_rebuild(mart, inputs, target_relation, noted) -%}
-        {%- set applied = afterimage._mart_applied_by_rebuild(mart, inputs) -%}
+        {%- set whole = afterimage._whole_mart(mart, inputs) -%}
         {%- if mart == 'history' -%}
             {%- do afterimage._reset_downstream_progress() -%}
         {%- endif -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
         {%- do adapter.afterimage.create_table(
-            target_relation, afterimage._mart_select(mart, inputs, applied), afterimage._column_descriptions(),
-            config.get('partition_by') or [], afterimage._table_properties(mart)
+            target_relation, whole.source, afterimage._column_descriptions(), config.get('partition_by') or [],
+            afterimage._table_properties(mart), whole.get('kept', [])
         ) -%}
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
-        {%- do afterimage._write_progress(target_relation, applied) -%}
+        {%- do afterimage._write_progress(target_relation, whole.applied) -%}
     {%- else -%}
         {%- do afterimage._check_mart(target_relation, mart, inputs) -%}
         {%- set batch = afterimage._mart_batch(target_relation, mart, inputs, noted) -%}
@@ -60,7 +60,7 @@
                 {%- do adapter.afterimage.publish(
                     target_relation, batch.source, batch.identity, batch.where, batch.after, batch.get('kept', [])
                 ) -%}
-                {%- call noop_statement('main', 'OK, published') -%}{{ batch.source }}{%- endcall -%}
+                {%- call noop_statement('main', 'OK, published') -%}{{ sql if mart == 'history' else batch.source }}{%- endcall -%}
             {%- else -%}
                 {%- call statement('main') -%}
                     {{ batch.statement }}
@@ -74,7 +74,7 @@
     {%- do persist_docs(target_relation, model) -%}
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [target_relation]}) }}
-{% endmaterialization %}
+{% endmacro %}
 
 
 {#
@@ -138,18 +138,23 @@
 
 
 {#
-    The statement that rebuilds a mart. History asks the log which columns its changes may not know, and reads no more of it
-    than will be noted: rows of a later batch would be new once more to the next run.
+    All rows of a mart that is rebuilt, and what it will have applied. What it applies is read before the build: what is
+    appended meanwhile comes next time.
 #}
-{% macro _mart_select(mart, inputs, applied) %}
+{% macro _whole_mart(mart, inputs) %}
     {%- if mart == 'history' -%}
-        {%- set table = afterimage._history_table(inputs[0]) -%}
-        {%- if applied.recorded_at -%}
-            {%- do table.update({'changes': afterimage._recorded_up_to(inputs[0], applied.recorded_at)}) -%}
-        {%- endif -%}
-        {{ return(afterimage._history_from_log(afterimage._history_given_by_log(table), table)) }}
+        {{ return(afterimage._whole_history(inputs[0])) }}
+    {%- elif mart == 'change_activity' -%}
+        {%- set applied = afterimage._change_activity_applied('rebuild') -%}
+    {%- elif mart == 'field_changes' and inputs | length > 1 -%}
+        {#- old values come from history: what it has applied #}
+        {%- set applied = afterimage._read_progress(inputs[1]) -%}
+    {%- else -%}
+        {%- set newest = run_query("select cast(max(recorded_at) as string) from " ~ inputs[0]).rows[0][0] -%}
+        {%- set applied = {'recorded_at': newest, 'change_seq': none, 'changed_at': none} -%}
     {%- endif -%}
-    {{ return(sql) }}
+    {%- do applied.update({'path': 'rebuild'}) -%}
+    {{ return({'source': sql, 'applied': applied}) }}
 {% endmacro %}
 
 
@@ -171,34 +176,8 @@
         {{ return(afterimage._current_batch(target_relation, inputs[0], noted)) }}
     {%- elif mart == 'field_changes' -%}
         {{ return(afterimage._field_changes_batch(target_relation, inputs[0], inputs[1] if inputs | length > 1 else none, noted)) }}
-    {%- elif mart == 'change_activity' -%}
-        {{ return(afterimage._change_activity_batch(target_relation)) }}
     {%- endif -%}
-    {{ exceptions.raise_compiler_error(
-        "`change_mart`: no mart of kind " ~ mart ~ "; allowed: history, current, field_changes, change_activity."
-    ) }}
-{% endmacro %}
-
-
-{# What a mart that is rebuilt will have applied. Read before the build: what is appended meanwhile comes next time. #}
-{% macro _mart_applied_by_rebuild(mart, inputs) %}
-    {%- if mart == 'change_activity' -%}
-        {%- set applied = afterimage._change_activity_applied('rebuild') -%}
-    {%- elif mart == 'field_changes' and inputs | length > 1 -%}
-        {#- old values come from history: what it has applied #}
-        {%- set applied = afterimage._read_progress(inputs[1]) -%}
-    {%- else -%}
-        {%- set positions = ["null", "null"] if mart != 'history' else [
-            "max(" ~ afterimage._of_changes_and_loads('change_seq') ~ ")",
-            "cast(max(" ~ afterimage._of_changes_and_loads('changed_at') ~ ") as string)",
-        ] -%}
-        {%- set found = run_query(
-            "select cast(max(recorded_at) as string), " ~ positions | join(', ') ~ " from " ~ inputs[0]
-        ).rows[0] -%}
-        {%- set applied = {'recorded_at': found[0], 'change_seq': found[1], 'changed_at': found[2]} -%}
-    {%- endif -%}
-    {%- do applied.update({'path': 'rebuild'}) -%}
-    {{ return(applied) }}
+    {{ return(afterimage._change_activity_batch(target_relation)) }}
 {% endmacro %}
 
 
@@ -236,4 +215,10 @@
         {%- do descriptions.update({name: column.description}) -%}
     {%- endfor -%}
     {{ return(descriptions) }}
+{% endmacro %}
+
+
+{# The materializations of marts. #}
+{% macro _mart_materializations() %}
+    {{ return(['scd2_history', 'current_state', 'field_changes', 'change_activity']) }}
 {% endmacro %}

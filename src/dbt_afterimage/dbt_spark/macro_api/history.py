@@ -1,0 +1,103 @@
+"""The history step of `scd2_history`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
+from dbt_afterimage.errors import AfterimageError
+from dbt_afterimage.history.model import OWN_COLUMNS
+from dbt_afterimage.spark.session import current
+
+
+@macro_method(while_parsing=[])
+def history_own_columns(adapter: Any) -> list[str]:
+    """Columns that every history adds to the data, besides its surrogate key.
+
+    Args:
+        adapter: dbt's adapter.
+    """
+    return list(OWN_COLUMNS)
+
+
+@macro_method()
+def whole_history(adapter: Any, log: Any, table: dict[str, Any]) -> dict[str, Any]:
+    """The rows of a history that is created or replaced, and what they apply.
+
+    Args:
+        adapter: dbt's adapter.
+        log: the change log.
+        table: arguments of `history.model.history_table`, but for those that the log tells.
+
+    Raises:
+        DbtRuntimeError: the table cannot have a history.
+    """
+    from dbt_afterimage.history import run
+    from dbt_afterimage.history.model import history_table
+
+    with dbt_errors(AfterimageError):
+        changes = current().table(str(log))
+        model = history_table(log=str(log), log_columns=changes.columns, **table)
+        return _as_batch(run.whole_history(changes, model))
+
+
+@macro_method()
+def history_batch(
+    adapter: Any,
+    relation: Any,
+    log: Any,
+    table: dict[str, Any],
+    applied: dict[str, Any],
+    force_full_replay: bool,
+) -> dict[str, Any] | None:
+    """What is new in the log as a batch for `publish`; None when nothing is.
+
+    Args:
+        adapter: dbt's adapter.
+        relation: the history.
+        log: the change log.
+        table: as in `whole_history`.
+        applied: what the history has noted in the progress table.
+        force_full_replay: the run's var.
+
+    Raises:
+        DbtRuntimeError: a change cannot be applied; nothing was written.
+    """
+    from dbt_afterimage.history import run
+    from dbt_afterimage.history.model import history_table
+    from dbt_afterimage.history.plan import Applied
+
+    session = current()
+    with dbt_errors(AfterimageError):
+        changes = session.table(str(log))
+        found = run.next_batch(
+            session,
+            changes,
+            session.table(str(relation)),
+            history_table(log=str(log), log_columns=changes.columns, **table),
+            Applied(applied["recorded_at"], applied["change_seq"], applied["changed_at"]),
+            force_full_replay=force_full_replay,
+        )
+        return None if found is None else _as_batch(found)
+
+
+def _as_batch(found: Any) -> dict[str, Any]:
+    """What the materialization takes: the rows as a statement over a view, which it frees."""
+    from dbt_afterimage.storage.checkpoint import view_by_name
+
+    view = view_by_name(found.rows, found.checkpoints)
+    return {
+        "path": found.plan.path,
+        "why": found.plan.why,
+        "changes": found.changes,
+        "applied": {
+            "recorded_at": found.applied.recorded_at,
+            "change_seq": found.applied.change_seq,
+            "changed_at": found.applied.changed_at,
+            "path": found.plan.path,
+        },
+        "source": f"select * from {view}",
+        "identity": list(found.identity),
+        "where": found.where,
+        "kept": [view],
+    }

@@ -1,0 +1,310 @@
+"""The keys that a batch concerns, and from where each has to be built again."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from dbt_afterimage.history.model import HistoryTable
+from dbt_afterimage.history.names import KIND, REPLAY_FROM, own
+from dbt_afterimage.history.profile import BatchProfile
+from dbt_afterimage.history.rules.key_events import by_affected_key
+from dbt_afterimage.history.sql import (
+    columns,
+    equal,
+    is_open_since,
+    knows,
+    quoted,
+    text,
+    timestamp,
+    was_open_at,
+)
+
+_FIRST_SEQ = own("first_seq")
+_IS_NEW = own("is_new")
+_NOT_OF_KEYS = "change_oper not in ('T', 'L')"
+"""Truncates and full loads concern all keys and name none."""
+
+
+def changes_by_key(
+    changes: DataFrame, table: HistoryTable, *, has_key_changes: bool = True
+) -> DataFrame:
+    """Changes that name a key, each once per key that it concerns."""
+    return by_affected_key(changes.where(_NOT_OF_KEYS), table, has_key_changes=has_key_changes)
+
+
+def keys_of(batch: DataFrame, table: HistoryTable, *, has_key_changes: bool) -> DataFrame:
+    """The distinct keys that a batch names, old ones included."""
+    named = changes_by_key(batch, table, has_key_changes=has_key_changes)
+    return named.select(*columns(table.key)).distinct()
+
+
+def keys_contradicting_their_load(
+    batch: DataFrame, versions: DataFrame, table: HistoryTable, *, has_truncates: bool
+) -> DataFrame:
+    """Keys whose first change in the batch contradicts what a load gave them (R8).
+
+    They have to be built again from the load on.
+
+    Args:
+        batch: the changes.
+        versions: rows of the history, among them those that were open before the batch.
+        table: the table, with a base.
+        has_truncates: whether the batch has truncates.
+    """
+    number, departures, truncated_at = own("number"), own("departures"), own("truncated_at")
+    partition = ", ".join(columns(table.key))
+    first = (
+        changes_by_key(batch, table)
+        .selectExpr(
+            "*",
+            f"row_number() over (partition by {partition} order by change_seq) as {number}",
+            f"count_if({KIND} = 'X') over (partition by {partition}) as {departures}",
+        )
+        .where(f"{number} = 1")
+    )
+    if has_truncates:
+        # a truncate before it is the first change of every key, but for one with a scope
+        truncates = batch.where("change_oper = 'T' and truncate_scope is null")
+        first_truncate = truncates.selectExpr(f"min(change_seq) as {truncated_at}")
+        first = first.crossJoin(first_truncate).where(
+            f"coalesce(change_seq < {truncated_at}, true)"
+        )
+    contradicts = "opened.opened_by = 'L' and first.{KIND} = 'I'".replace("{KIND}", KIND)
+    if table.base == "live":
+        contradicts = _contradicts_live_load(table, departures)
+    return (
+        first.alias("first")
+        .join(
+            versions.alias("opened"),
+            F.expr(
+                f"{equal(table.key, 'first', 'opened', '=')}"
+                f" and {was_open_at('first.change_seq', 'opened')}"
+            ),
+            "left",
+        )
+        .where(contradicts)
+        .select(*columns(table.key, "first."))
+    )
+
+
+def _contradicts_live_load(table: HistoryTable, departures: str) -> str:
+    kind = f"first.{KIND}"
+    differs = [f"({kind} = 'U' and first.before is null)"]
+    for name in table.values:
+        column = quoted(name)
+        differs.append(
+            f"(first.before is not null and {knows('first.before_known_columns', name)}"
+            f" and (not (first.before.{column} <=> opened.{column})"
+            f" or coalesce(array_contains(opened.unknown_columns, {text(name)}), false)))"
+        )
+    return (
+        # the key was empty before: what the load, or the first transaction after it, left there
+        # was another row
+        f"(opened.opened_by is not null and {kind} in ('I', 'K'))"
+        # the base may have lost the row since
+        f" or (opened.opened_by is null and ({kind} in ('U', 'X', 'D')"
+        f" or ({kind} = 'K' and first.{departures} > 0)))"
+        f" or (opened.opened_by = 'L' and {kind} in ('U', 'X', 'D') and ({' or '.join(differs)}))"
+    )
+
+
+def keys_within_a_transaction(
+    batch: DataFrame, opened: DataFrame, table: HistoryTable
+) -> DataFrame:
+    """Keys that a transaction goes on to change which opened their version in an earlier batch.
+
+    Args:
+        batch: the changes.
+        opened: the open versions.
+        table: the table.
+    """
+    return (
+        changes_by_key(batch, table)
+        .alias("side")
+        .join(opened.alias("opened"), F.expr(equal(table.key, "side", "opened", "=")), "left")
+        .where(f"{_is_of_transaction('side', 'opened')} or {_is_of_any_transaction('side')}")
+        .select(*columns(table.key, "side."))
+    )
+
+
+def _is_of_transaction(side: str, version: str) -> str:
+    """True for a key change of the transaction of a version of its key.
+
+    That transaction may have displaced rows from the key, which the version does not tell (R7).
+    Without transaction ids: changes of one time.
+    """
+    return (
+        f"({side}.{KIND} in ('X', 'K') and coalesce("
+        f"{side}.transaction_id = {version}.transaction_id,"
+        f" {side}.changed_at <= {version}.valid_from))"
+    )
+
+
+def _is_of_any_transaction(side: str) -> str:
+    """True for a key change that names neither its transaction nor its time.
+
+    All such key changes count as one transaction (R7), and only the whole log of a key tells what
+    they have displaced from it.
+    """
+    return (
+        f"({side}.{KIND} in ('X', 'K') and {side}.transaction_id is null"
+        f" and {side}.changed_at is null)"
+    )
+
+
+def replayed_keys(
+    changes: DataFrame,
+    history: DataFrame,
+    table: HistoryTable,
+    batch: BatchProfile,
+    later: BatchProfile,
+    is_new: str,
+) -> DataFrame:
+    """The keys of a batch; REPLAY_FROM, and UNKNOWN_COLUMNS of the version that was open there.
+
+    REPLAY_FROM is the key's first change in the batch. It is NULL, the beginning of the log, where
+    that version does not tell enough:
+
+    - a later change has updated it in place, so it does not hold the values of that time (R4, R9)
+    - a key change shares a transaction with what came before, whose displaced rows the version
+      does not tell, or names neither transaction nor time (R7)
+    - the first change contradicts what the load gave the key, or precedes an insert that did (R8)
+    - no version was open, and one that had ended has a later time, which the new ones must not
+      precede (R10)
+
+    Args:
+        changes: the log.
+        history: the stored versions.
+        table: the table.
+        batch: the profile of the batch.
+        later: the profile of all changes from the batch's first one on.
+        is_new: condition that selects the batch.
+    """
+    first_changes = _first_changes(changes.where(is_new), table, batch)
+    since = changes.where(f"change_seq >= {text(str(batch.first_seq))}")
+    sides = changes_by_key(
+        since.selectExpr("*", f"{is_new} as {_IS_NEW}"),
+        table,
+        has_key_changes=later.key_changes > 0,
+    )
+    recent = history.alias("versions").where(is_open_since(text(str(batch.first_seq)), "versions"))
+    anchors = _anchor_versions(first_changes, recent, table)
+    replays = _replays(first_changes, sides, anchors, table, batch, later)
+    found = _with_overtaken(replays, history, table, later)
+    if table.base:
+        contradicting = keys_contradicting_their_load(
+            changes.where(is_new), recent, table, has_truncates=batch.truncates > 0
+        ).selectExpr("*", f"true as {own('contradicts_load')}")
+        found = found.join(contradicting, list(table.key), "left")
+    else:
+        found = found.selectExpr("*", f"false as {own('contradicts_load')}")
+    return found.selectExpr(
+        *columns(table.key),
+        f"if({own('needs_whole_log')} or {own('is_overtaken')} is not null"
+        f" or coalesce({own('contradicts_load')}, false), null, {_FIRST_SEQ}) as {REPLAY_FROM}",
+        f"unknown_columns as {UNKNOWN_COLUMNS}",
+    )
+
+
+UNKNOWN_COLUMNS = own("anchor_unknown_columns")
+"""Of a replayed key: columns that the version does not know which its replay continues."""
+
+
+def _first_changes(batch: DataFrame, table: HistoryTable, profile: BatchProfile) -> DataFrame:
+    named = changes_by_key(batch, table, has_key_changes=profile.key_changes > 0)
+    return named.groupBy(*columns(table.key)).agg(F.min("change_seq").alias(_FIRST_SEQ))
+
+
+def _anchor_versions(first_changes: DataFrame, recent: DataFrame, table: HistoryTable) -> DataFrame:
+    """The version that was open before the first change of each key, where there was one."""
+    return (
+        first_changes.alias("first")
+        .join(
+            recent.alias("versions"),
+            F.expr(
+                f"{equal(table.key, 'first', 'versions', '=')}"
+                f" and {was_open_at(f'first.{_FIRST_SEQ}', 'versions')}"
+            ),
+        )
+        .selectExpr(
+            *columns(table.key, "first."),
+            "versions.valid_from",
+            "versions.valid_to_seq",
+            "versions.transaction_id",
+            "versions.unknown_columns",
+        )
+    )
+
+
+def _replays(
+    first_changes: DataFrame,
+    sides: DataFrame,
+    anchors: DataFrame,
+    table: HistoryTable,
+    batch: BatchProfile,
+    later: BatchProfile,
+) -> DataFrame:
+    """Per key what its later changes tell of its anchor version."""
+    updates_in_place = later.content(table).forward_filled or len(table.tracked) < len(table.values)
+    updated_since = (
+        f"coalesce(bool_or({'true' if updates_in_place else 'anchor.unknown_columns is not null'}"
+        f" and not later.{_IS_NEW} and later.{KIND} not in ('X', 'D')"
+        " and anchor.valid_from is not null"
+        " and (anchor.valid_to_seq is null or later.change_seq < anchor.valid_to_seq)), false)"
+    )
+    within_a_transaction = "false"
+    if later.key_changes:
+        within_a_transaction = (
+            f"(coalesce(bool_or({_is_of_transaction('later', 'anchor')}"
+            f" or {_is_of_any_transaction('later')}), false)"
+            " or (any_value(anchor.valid_from) is null"
+            f" and count_if(later.{KIND} in ('X', 'K')) > 1))"
+        )
+    inserted_later = "false"
+    if table.base:
+        inserted_later = (
+            "(any_value(anchor.valid_from) is null"
+            f" and coalesce(bool_or(later.{KIND} = 'I' and not later.{_IS_NEW}), false))"
+        )
+    same_key = equal(table.key, "first", "later", "=")
+    return (
+        first_changes.alias("first")
+        .join(
+            sides.alias("later"),
+            F.expr(f"{same_key} and first.{_FIRST_SEQ} <= later.change_seq"),
+        )
+        .join(anchors.alias("anchor"), F.expr(equal(table.key, "first", "anchor", "=")), "left")
+        .groupBy(*columns(table.key, "first."), f"first.{_FIRST_SEQ}")
+        .agg(
+            F.expr("any_value(anchor.valid_from is not null)").alias(own("has_anchor")),
+            F.expr("any_value(anchor.unknown_columns)").alias("unknown_columns"),
+            F.expr(f"min(coalesce(later.changed_at, {table.beginning}))").alias(own("earliest")),
+            F.expr(f"{updated_since} or {within_a_transaction} or {inserted_later}").alias(
+                own("needs_whole_log")
+            ),
+        )
+    )
+
+
+def _with_overtaken(
+    replays: DataFrame, history: DataFrame, table: HistoryTable, later: BatchProfile
+) -> DataFrame:
+    """Adds is_overtaken: true where a version that had ended has a later time than the changes."""
+    overtaken = (
+        history.alias("versions")
+        .where(f"versions.valid_to > {timestamp(later.first_changed_at)}")
+        .join(
+            replays.alias("replays"),
+            F.expr(
+                f"{equal(table.key, 'versions', 'replays', '=')}"
+                f" and versions.valid_to_seq < replays.{_FIRST_SEQ}"
+                f" and versions.valid_to > replays.{own('earliest')}"
+            ),
+        )
+        .where(f"not replays.{own('has_anchor')}")
+        .select(*columns(table.key, "versions."))
+        .distinct()
+        .selectExpr("*", f"true as {own('is_overtaken')}")
+    )
+    return replays.join(overtaken, list(table.key), "left")

@@ -1,0 +1,334 @@
+"""The rows that a run writes to a history: profile, plan, versions, differences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.history.affected_keys import UNKNOWN_COLUMNS, keys_of, replayed_keys
+from dbt_afterimage.history.differences import changed_versions, differing_versions
+from dbt_afterimage.history.model import HistoryTable
+from dbt_afterimage.history.names import REPLAY_FROM, VERSION_ID
+from dbt_afterimage.history.plan import Applied, VersionsPlan, plan_versions
+from dbt_afterimage.history.profile import (
+    PROFILE,
+    BatchProfile,
+    ChangeContent,
+    has_update_without_image_after_a_load,
+    profile_of,
+    profiled,
+    read_profile,
+)
+from dbt_afterimage.history.sql import (
+    equal,
+    is_open_since,
+    quoted,
+    text,
+    timestamp,
+    was_open_at,
+)
+from dbt_afterimage.history.versions import versions
+from dbt_afterimage.storage.checkpoint import checkpoint
+from dbt_afterimage.storage.mart_batch import ACTION
+
+_FEW_KEYS = 250_000
+"""Up to this many keys are sent to every task: about 25 MB."""
+
+
+@dataclass(frozen=True)
+class HistoryRows:
+    """What a run writes.
+
+    Attributes:
+        rows: columns of the history; of a batch also ACTION.
+        applied: what the history will have applied.
+        plan: the path taken.
+        changes: how many changes the batch has.
+        identity: columns that identify a row of the table.
+        where: condition on `target`, the table, so that other rows are not read; "" for none.
+        checkpoints: rows to free afterwards.
+    """
+
+    rows: DataFrame
+    applied: Applied
+    plan: VersionsPlan
+    changes: int
+    identity: tuple[str, ...] = ()
+    where: str = ""
+    checkpoints: list[DataFrame] = field(default_factory=list)
+
+
+def whole_history(log: DataFrame, table: HistoryTable) -> HistoryRows:
+    """The history of a whole log, for a table that is created or replaced."""
+    profile = profile_of(log, table)
+    # rows of a later batch would be new once more to the next run
+    changes = _up_to(log, profile)
+    made = versions(changes, table, _content_of_log(changes, profile, table))
+    return HistoryRows(
+        rows=_as_history(made, table, profile.recorded_at),
+        applied=Applied(profile.recorded_at, profile.change_seq, profile.changed_at),
+        plan=VersionsPlan("rebuild", "the whole log"),
+        changes=profile.changes,
+    )
+
+
+def next_batch(
+    session: SparkSession,
+    log: DataFrame,
+    history: DataFrame,
+    table: HistoryTable,
+    applied: Applied,
+    *,
+    force_full_replay: bool,
+) -> HistoryRows | None:
+    """What is new in the log, as changes of the stored history; None when nothing is.
+
+    Args:
+        session: the live session.
+        log: the change log.
+        history: the stored history.
+        table: the table.
+        applied: what the history has noted; whether that is all is found out here.
+        force_full_replay: the run's var.
+    """
+    is_new = "true"
+    if applied.recorded_at:
+        is_new = f"recorded_at > {timestamp(applied.recorded_at)}"
+    profile, is_known, unknown = _look(session, log.where(is_new), history, table, is_new)
+    if not profile.changes:
+        return None
+    # another run may append the next batch at any moment
+    changes = _up_to(log, profile)
+    batch = changes.where(is_new)
+    opened = history.where("is_current")
+    plan = plan_versions(
+        batch,
+        profile,
+        opened,
+        table,
+        replace(applied, is_known=is_known),
+        force_full_replay=force_full_replay,
+    )
+    now = Applied(
+        profile.recorded_at,
+        _greatest(profile.change_seq, applied.change_seq),
+        _greatest(profile.changed_at, applied.changed_at),
+    )
+    if plan.path == "incremental":
+        rows = _incremental(batch, opened, table, profile, unknown)
+        return HistoryRows(
+            rows=_as_history(rows, table, profile.recorded_at),
+            applied=now,
+            plan=plan,
+            changes=profile.changes,
+            # the open version of a key, and it has but one: closed rows are not read
+            identity=table.key,
+            where="target.is_current",
+        )
+    replayed = _Replay(changes, history, table, profile, is_new)
+    rows = replayed.rows(plan, force_full_replay=force_full_replay)
+    return HistoryRows(
+        rows=_as_history(rows, table, profile.recorded_at),
+        applied=now,
+        plan=replayed.plan or plan,
+        changes=profile.changes,
+        identity=(table.version_id,),
+        # what had ended before is not read
+        where=is_open_since(text(replayed.from_seq), "target") if replayed.from_seq else "",
+        checkpoints=replayed.checkpoints,
+    )
+
+
+def _look(
+    session: SparkSession, batch: DataFrame, history: DataFrame, table: HistoryTable, is_new: str
+) -> tuple[BatchProfile, bool, list[str]]:
+    """The batch's profile, whether progress tells all, and columns that open versions lack."""
+    row = session.sql(
+        f"""select
+            (select {PROFILE} from {{batch}}) as found,
+            (select max(recorded_at) from {{history}} where {is_new}) is null as is_known,
+            (
+                select to_json(array_distinct(flatten(collect_set(unknown_columns))))
+                from {{history}}
+                where is_current and unknown_columns is not null
+            ) as unknown""",
+        batch=profiled(batch, table),
+        history=history,
+    ).collect()[0]
+    # the history holds more than was noted where a run was killed before it noted it
+    return read_profile(row["found"], table), row["is_known"], json.loads(row["unknown"] or "[]")
+
+
+def _incremental(
+    batch: DataFrame,
+    opened: DataFrame,
+    table: HistoryTable,
+    profile: BatchProfile,
+    unknown: Iterable[str],
+) -> DataFrame:
+    prior = opened
+    if not profile.truncates:
+        keys = keys_of(batch, table, has_key_changes=profile.key_changes > 0)
+        same = equal(table.key, "opened", "keys", "=")
+        prior = opened.alias("opened").join(keys.alias("keys"), F.expr(same), "left_semi")
+    content = replace(profile.content(table, unknown), has_loads=False)
+    return changed_versions(versions(batch, table, content, prior=prior))
+
+
+class _Replay:
+    """Versions that are built again from the log, and how they differ from the stored ones.
+
+    Attributes:
+        plan: the plan with what was found out on the way; None where it stays as it was.
+        from_seq: no version that had ended before is concerned; None = the whole history is.
+        checkpoints: rows to free afterwards.
+    """
+
+    def __init__(
+        self,
+        changes: DataFrame,
+        history: DataFrame,
+        table: HistoryTable,
+        profile: BatchProfile,
+        is_new: str,
+    ) -> None:
+        self.changes, self.history, self.table = changes, history, table
+        self.profile, self.is_new = profile, is_new
+        self.plan: VersionsPlan | None = None
+        self.from_seq: str | None = None
+        self.checkpoints: list[DataFrame] = []
+
+    def rows(self, plan: VersionsPlan, *, force_full_replay: bool) -> DataFrame:
+        """The differences to the stored history."""
+        if plan.path == "rebuild":
+            return self._rebuilt()
+        later = None
+        if not force_full_replay:
+            later = profile_of(self._since(str(self.profile.first_seq)), self.table)
+        if later is None or later.loads:
+            return self._from_beginning(plan.because("; from the beginning of the log"))
+        return self._from_first_changes(plan, later)
+
+    def _from_first_changes(self, plan: VersionsPlan, later: BatchProfile) -> DataFrame:
+        """Each key from its first change in the batch on, where its anchor version tells enough."""
+        table = self.table
+        keys = self._checkpoint(
+            replayed_keys(self.changes, self.history, table, self.profile, later, self.is_new)
+        )
+        whole, count, lacking = keys.selectExpr(
+            f"count_if({REPLAY_FROM} is null)",
+            "count(*)",
+            f"array_distinct(flatten(collect_set({UNKNOWN_COLUMNS})))",
+        ).collect()[0]
+        if whole:
+            plan = plan.because(f"; {whole} of {count} keys from the beginning of the log")
+            changes, content = self.changes, self._content_of_log(lacking)
+        else:
+            self.from_seq = str(self.profile.first_seq)
+            plan = plan.because(f"; read from change_seq {self.from_seq} on")
+            changes, content = self._since(self.from_seq), later.content(table, lacking)
+        if content.fills_along_key_changes:
+            return self._rebuilt_along_key_changes(plan)
+        self.plan = plan
+        has_few_keys = count <= _FEW_KEYS
+        # read once, with all columns: the anchor versions are among what may change
+        stored = self._checkpoint(self._stored_versions(keys, has_few_keys=has_few_keys))
+        made = versions(
+            changes,
+            table,
+            content,
+            affected_keys=keys,
+            prior=stored.alias("stored").where(was_open_at(f"stored.{REPLAY_FROM}", "stored")),
+            replays=True,
+            has_few_keys=has_few_keys,
+        )
+        return differing_versions(made, stored, table.version_id)
+
+    def _from_beginning(self, plan: VersionsPlan) -> DataFrame:
+        """The batch's keys from the whole log."""
+        table = self.table
+        content = self._content_of_log()
+        if content.fills_along_key_changes:
+            return self._rebuilt_along_key_changes(plan)
+        self.plan = plan
+        keys = keys_of(
+            self.changes.where(self.is_new), table, has_key_changes=self.profile.key_changes > 0
+        )
+        same = equal(table.key, "stored", "keys", "=")
+        stored = self.history.alias("stored").join(keys.alias("keys"), F.expr(same), "left_semi")
+        made = versions(self.changes, table, content, affected_keys=keys)
+        return differing_versions(made, stored, table.version_id)
+
+    def _rebuilt_along_key_changes(self, plan: VersionsPlan) -> DataFrame:
+        self.from_seq = None
+        self.plan = replace(
+            plan.because(", and key changes carry values from key to key"), path="rebuild"
+        )
+        return self._rebuilt()
+
+    def _rebuilt(self) -> DataFrame:
+        made = versions(self.changes, self.table, self._content_of_log())
+        return differing_versions(made, self.history, self.table.version_id)
+
+    def _stored_versions(self, keys: DataFrame, *, has_few_keys: bool) -> DataFrame:
+        """The stored versions of the keys as far as they may change, with REPLAY_FROM."""
+        affected = keys.hint("broadcast") if has_few_keys else keys
+        same = equal(self.table.key, "stored", "keys", "=")
+        may_change = (
+            f"(keys.{REPLAY_FROM} is null or {is_open_since(f'keys.{REPLAY_FROM}', 'stored')})"
+        )
+        if self.from_seq:
+            may_change += f" and {is_open_since(text(self.from_seq), 'stored')}"
+        return (
+            self.history.alias("stored")
+            .join(affected.alias("keys"), F.expr(f"{same} and {may_change}"))
+            .selectExpr("stored.*", f"keys.{REPLAY_FROM}")
+        )
+
+    def _content_of_log(self, unknown: Iterable[str] = ()) -> ChangeContent:
+        return _content_of_log(
+            self.changes, profile_of(self.changes, self.table), self.table, unknown
+        )
+
+    def _since(self, change_seq: str) -> DataFrame:
+        return self.changes.where(f"change_seq >= {text(change_seq)}")
+
+    def _checkpoint(self, rows: DataFrame) -> DataFrame:
+        kept = checkpoint(rows)
+        self.checkpoints.append(kept)
+        return kept
+
+
+def _content_of_log(
+    changes: DataFrame, profile: BatchProfile, table: HistoryTable, unknown: Iterable[str] = ()
+) -> ChangeContent:
+    if has_update_without_image_after_a_load(changes, table):
+        unknown = table.columns
+    return profile.content(table, unknown)
+
+
+def _up_to(log: DataFrame, profile: BatchProfile) -> DataFrame:
+    """The log as it was when the profile's newest batch was its last."""
+    if profile.recorded_at is None:
+        return log
+    return log.where(f"recorded_at <= {timestamp(profile.recorded_at)}")
+
+
+def _as_history(rows: DataFrame, table: HistoryTable, recorded_at: str | None) -> DataFrame:
+    """The rows with the columns of the history, in their order, and ACTION where there is one."""
+    named = {table.version_id: VERSION_ID, "recorded_at": timestamp(recorded_at)}
+    return rows.selectExpr(
+        *(
+            f"{named[name]} as {quoted(name)}" if name in named else quoted(name)
+            for name in table.history_columns
+        ),
+        *(name for name in rows.columns if name == ACTION),
+    )
+
+
+def _greatest(*values: str | None) -> str | None:
+    return max((value for value in values if value is not None), default=None)
