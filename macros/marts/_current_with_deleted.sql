@@ -1,7 +1,7 @@
 {#
     A current table that keeps deleted keys (setting `keep_deleted`): per key the last version of its history, whether it
-    is open or closed. A key whose last version a key change closed (K) has no row: what stood there was not deleted,
-    it stands under its new key. Closed by D, T or R is deleted.
+    is open or closed. A key whose last version a key change closed (K) has no row: its row was not deleted,
+    it is under its new key. Closed by D, T or R is deleted.
 #}
 
 {# What `keep_deleted` adds to a current table. #}
@@ -17,7 +17,7 @@
     {%- if built != settings.keep_deleted -%}
         {{ exceptions.raise_compiler_error(
             "`current`: " ~ target_relation ~ " was built with `keep_deleted: " ~ built | lower ~ "`, and the setting of its"
-            ~ " source table is now " ~ settings.keep_deleted | lower ~ ". Nothing was written. Fix: build it anew with"
+            ~ " source table is now " ~ settings.keep_deleted | lower ~ ". Nothing was written. Fix: rebuild it with"
             ~ " dbt run --full-refresh --select " ~ model.name ~ ", or set `keep_deleted` back."
         ) }}
     {%- endif -%}
@@ -63,7 +63,7 @@ with
 {%- if path != 'incremental' %}
 
 touched as (
-    {{ afterimage._keys_that_history_touched(history, key, is_new, target_relation, 'valid_from_seq') | indent }}
+    {{ afterimage._keys_written_by_history(history, key, is_new, target_relation, 'valid_from_seq') | indent }}
 ),
 {%- endif %}
 

@@ -1,7 +1,7 @@
 {#
-    What a run does to an existing field-changes table, for the materialization to write; none when nothing is new. From before
-    images: the rows of new batches are added. From history: those of new versions are added, or, when history took its
-    replay path, the keys that it wrote are compared anew, for a late change falsifies old values.
+    What a run does to an existing field-changes table, for the materialization to write; none when nothing is new.
+    From before images: the rows of new batches are added. From history: those of new versions are added, or, when history took its
+    replay path, the keys that it wrote are compared again, for a late change falsifies old values.
 #}
 {% macro _field_changes_batch(target_relation, changes, history, noted) %}
     {%- set settings = afterimage._settings_of(model) -%}
@@ -15,9 +15,9 @@
 {% macro _field_changes_batch_by_images(target_relation, changes, settings, noted) %}
     {%- set applied = noted[afterimage._progress_name(target_relation)].recorded_at -%}
     {%- set is_new = afterimage._recorded_after(applied) -%}
-    {%- set answers = afterimage._asked({
-        'found': afterimage._batch_question(changes, is_new),
-        'published': afterimage._newest_batch_question(target_relation, is_new),
+    {%- set answers = afterimage._scalar_answers({
+        'found': afterimage._batch_query(changes, is_new),
+        'published': afterimage._newest_batch_query(target_relation, is_new),
     }) -%}
     {%- set found = fromjson(answers.found) -%}
     {%- if not found.changes -%}
@@ -44,9 +44,9 @@
     {%- set applied = noted[afterimage._progress_name(target_relation)] -%}
     {%- set current = noted[afterimage._progress_name(history)] -%}
     {%- set is_new = afterimage._recorded_after(applied.recorded_at) -%}
-    {%- set answers = afterimage._asked({
-        'found': afterimage._batch_question(history, is_new),
-        'published': afterimage._newest_batch_question(target_relation, is_new),
+    {%- set answers = afterimage._scalar_answers({
+        'found': afterimage._batch_query(history, is_new),
+        'published': afterimage._newest_batch_query(target_relation, is_new),
     }) -%}
     {%- set written = fromjson(answers.found).changes -%}
     {%- set publications = noted[afterimage._progress_name(history)] -%}
@@ -102,7 +102,7 @@
 with
 
 touched as (
-    {{ afterimage._keys_that_history_touched(history, key, is_new, target_relation, 'change_seq') | indent }}
+    {{ afterimage._keys_written_by_history(history, key, is_new, target_relation, 'change_seq') | indent }}
 ),
 
 rebuilt as (
@@ -143,7 +143,7 @@ where
     A select of the keys whose versions history has written, or taken back: then a mart made from it tells of a version that
     history has no longer, by the position in its column `place`.
 #}
-{% macro _keys_that_history_touched(history, key, is_new, mart, place) -%}
+{% macro _keys_written_by_history(history, key, is_new, mart, place) -%}
 {%- set gap = '\n    ' if key | length > 1 else ' ' -%}
 select{{ gap }}{{ afterimage._listed(key, indent=4) }}
 from {{ history }}

@@ -65,7 +65,7 @@ where is_current
     {%- set after = adapter.afterimage.state(target_relation) -%}
     {%- set settings = afterimage._settings_of(model) -%}
     {%- set is_new = afterimage._recorded_after(noted[afterimage._progress_name(target_relation)].recorded_at) -%}
-    {%- set found = fromjson(afterimage._asked({'found': afterimage._batch_question(history, is_new)}).found) -%}
+    {%- set found = fromjson(afterimage._scalar_answers({'found': afterimage._batch_query(history, is_new)}).found) -%}
     {%- set publications = noted[afterimage._progress_name(history)] -%}
     {%- if not found.changes and publications.paths in ([], ['incremental']) -%}
         {{ return(none) }}

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.history.model import HistoryError, HistoryTable
+from dbt_afterimage.history.names import LOADS
 from dbt_afterimage.history.sql import columns, is_incomplete, is_key_change
 
 PROFILE = "profile"
@@ -161,13 +162,15 @@ def has_update_without_image_after_a_load(changes: DataFrame, table: HistoryTabl
     """
     if table.base != "live":
         return False
-    loads = changes.where("load_rows is not null").selectExpr("collect_list(change_seq) as loads")
+    loads = changes.where("load_rows is not null").selectExpr(
+        f"collect_list(change_seq) as {LOADS}"
+    )
     first = (
         changes.where("change_oper not in ('L', 'T')")
         .crossJoin(loads)
         .groupBy(
             *columns(table.key),
-            F.expr("size(filter(loads, load_seq -> load_seq <= change_seq))"),
+            F.expr(f"size(filter({LOADS}, load_seq -> load_seq <= change_seq))"),
         )
         .agg(
             F.expr("min_by(change_oper = 'U' and before is null, change_seq)").alias("has_no_image")

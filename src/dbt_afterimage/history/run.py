@@ -98,7 +98,7 @@ def next_batch(
     is_new = "true"
     if applied.recorded_at:
         is_new = f"recorded_at > {timestamp(applied.recorded_at)}"
-    profile, is_known, unknown = _look(session, log.where(is_new), history, table, is_new)
+    profile, is_known, unknown = _profile_batch(session, log.where(is_new), history, table, is_new)
     if not profile.changes:
         return None
     # another run may append the next batch at any moment
@@ -143,7 +143,7 @@ def next_batch(
     )
 
 
-def _look(
+def _profile_batch(
     session: SparkSession, batch: DataFrame, history: DataFrame, table: HistoryTable, is_new: str
 ) -> tuple[BatchProfile, bool, list[str]]:
     """The batch's profile, whether progress tells all, and columns that open versions lack."""

@@ -27,10 +27,10 @@ def check(*models: tuple[str, str, str]) -> None:
     MacroRenderer(graph=graph, target=SimpleNamespace(schema="shop"))("_check_aliases")
 
 
-@pytest.mark.parametrize("materialized", ["change_log", "staging_log", "change_mart"])
+@pytest.mark.parametrize("materialized", ["change_log", "staging_log", "scd2_history"])
 def test_two_models_with_one_alias(materialized: str) -> None:
     with pytest.raises(CompilationError) as caught:
-        check(("sales", "orders", materialized), ("crm", "orders", "change_mart"))
+        check(("sales", "orders", materialized), ("crm", "orders", "scd2_history"))
     message = str(caught.value)
     parts = [
         "model.shop.sales_orders (sales.orders)",
@@ -42,7 +42,7 @@ def test_two_models_with_one_alias(materialized: str) -> None:
 
 
 def test_one_alias_in_two_schemas_where_only_one_notes_what_it_has_applied() -> None:
-    check(("sales", "orders", "change_mart"), ("crm", "orders", "view"), ("crm", "bills", "table"))
+    check(("sales", "orders", "scd2_history"), ("crm", "orders", "view"), ("crm", "bills", "table"))
 
 
 def test_macros_and_package_of_two_versions() -> None:
