@@ -29,7 +29,7 @@ WORKERS ?= 2
 FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka test lint lint-code lint-sql \
-	test-unit test-dbt test-functional test-iceberg test-delta test-properties test-mutations \
+	check test-unit test-kernel test-dbt test-functional test-iceberg test-delta test-properties test-mutations \
 	bench bench-sweeps bench-compaction bench-soliddb bench-kafka docs dist lock clean
 
 help: ## list all commands
@@ -56,7 +56,9 @@ demo-soliddb: setup ## the demo with the transaction log of a solidDB server
 demo-kafka: setup ## the demo with Qlik messages, through a Kafka broker that it starts
 	@$(WITH_ENV) afterimage demo --system kafka
 
-test: lint-code test-unit test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: about half an hour on two cores
+check: lint-code test-unit test-kernel ## lint without SQL, unit tests and kernel tests: a few minutes
+
+test: lint-code test-unit test-kernel test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: about half an hour on two cores
 
 lint: lint-code lint-sql ## lint Python, YAML, shell and SQL, and check that everything has a description
 
@@ -77,6 +79,9 @@ lint-sql: $(DEMO_DONE)
 
 test-unit: $(SETUP_DONE) ## test functions, rendered macros and scripts, mostly without a JVM
 	$(SCRATCH) pytest tests/unit $(PYTEST_ARGS)
+
+test-kernel: $(SETUP_DONE) ## test transforms of rows in a plain Spark session, without dbt
+	$(SCRATCH) pytest tests/kernel $(PYTEST_ARGS)
 
 # The second `dbt build` of each demo runs dbt's unit tests and data tests.
 $(DEMO_DONE): $(SETUP_DONE) $(DEMO_SOURCES)

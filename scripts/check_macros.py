@@ -25,6 +25,7 @@ from pathlib import Path
 
 LINE_LENGTH = 160
 DEFINITION = re.compile(r"\{%-?\s*(?:macro|test|materialization)\s+([A-Za-z_0-9]+)")
+KIND_AND_NAME = re.compile(r"\{%-?\s*(macro|test|materialization)\s+([A-Za-z_0-9]+)")
 JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 COMMENT_OR_TEXT = re.compile(r"\{#.*?#\}|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 CALL = re.compile(r"(?<![\w.])(?<!macro )(?<!test )([A-Za-z_]\w*)\(")
@@ -67,8 +68,10 @@ def defined_twice(texts: Mapping[str, str]) -> Iterator[str]:
     """
     files: dict[str, list[str]] = {}
     for file, text in texts.items():
-        for macro in DEFINITION.findall(text):
-            files.setdefault(macro, []).append(file)
+        for kind, macro in KIND_AND_NAME.findall(text):
+            # a materialization and a macro may have one name: dbt calls the former by another
+            name = f"{kind} {macro}" if kind == "materialization" else macro
+            files.setdefault(name, []).append(file)
     for macro, places in files.items():
         if len(places) > 1:
             yield f"{macro} is defined more than once: {', '.join(places)}"

@@ -1,5 +1,6 @@
 {#
-    Answers of scalar queries, by name. They are one statement, and Spark runs them side by side: what a run with few changes costs is mostly the number of its statements.
+    Answers of scalar queries, by name. They are one statement, and Spark runs them side by side: the cost of a run with few
+    changes is mostly the number of its statements.
 #}
 {% macro _scalar_answers(queries) %}
     {%- set parts = [] -%}

@@ -11,8 +11,8 @@
     {%- if selected != 'select * from ' ~ log -%}
         {{ exceptions.raise_compiler_error(
             "`history`: " ~ model.name ~ " selects `" ~ selected ~ "`; allowed: `select * from " ~ log ~ "`, which the macro"
-            ~ " renders. Nothing was written. Fix: leave `{{ history(ref('...')) }}` as the whole model, and filter or"
-            ~ " rename columns in the staging model."
+            ~ " renders. Nothing was written. Fix: make the call of `history` the whole model, and filter or rename columns"
+            ~ " in the staging model."
         ) }}
     {%- endif -%}
 {% endmacro %}
