@@ -11,12 +11,12 @@
 
 # --- written by the materialization staging_log ---
 {{ afterimage._run_context() }}
-from dbt_afterimage.change_log.decoded_log import write_log
+from dbt_afterimage.change_log.decoded_log import write_decoded_log
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.missing_relation import existing_table
 
 batch = model(dbtObj(existing_table(spark)), spark)
-write_log(spark, RunContext(**config_dict["afterimage"]), batch)
+write_decoded_log(spark, RunContext(**config_dict["afterimage"]), batch)
     {%- endcall -%}
     {%- do persist_docs(target_relation, model) -%}
     {{ run_hooks(post_hooks) }}

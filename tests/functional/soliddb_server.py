@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from afterimage_demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
 from afterimage_demo.soliddb.tables import BankColumn, BankTable
-from dbt_afterimage.change_log.decoded_log import write_log
+from dbt_afterimage.change_log.decoded_log import write_decoded_log
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.soliddb import build_log
@@ -92,7 +92,7 @@ class Server:
         if settings.get("framing") == "decoded":
             log = log.withColumn("data", log["data"].cast("string"))
         dbt = SimpleNamespace(config={"afterimage": context})
-        write_log(
+        write_decoded_log(
             self._spark, RunContext(**context), build_log(dbt, self._spark, log, tables, columns)
         )
 

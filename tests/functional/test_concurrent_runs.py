@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dbt_afterimage.change_log import decoded_log as staging_log
-from dbt_afterimage.change_log.decoded_log import LogBatch, start_log, write_log
+from dbt_afterimage.change_log.decoded_log import LogBatch, start_log, write_decoded_log
 from dbt_afterimage.errors import ConcurrentRunError
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.append import append_once
@@ -166,7 +166,7 @@ def test_a_decoded_log_is_not_recreated_over_another_run(
     run = start_log(spark, context)
     append_once(spark, table, batch(spark, SECOND, 2), table_format, FIRST)
     with pytest.raises(ConcurrentRunError, match="another run wrote to it"):
-        write_log(spark, context, LogBatch(run, batch(spark, THIRD, 1), is_empty=False))
+        write_decoded_log(spark, context, LogBatch(run, batch(spark, THIRD, 1), is_empty=False))
     assert ids(spark) == [1, 2]
 
 
@@ -187,7 +187,7 @@ def test_what_another_run_notes_while_a_decoded_log_is_recreated_is_taken_back(
     monkeypatch.setattr(staging_log, "table_writer", meanwhile)
     ours = LogBatch(run, batch(spark, THIRD, 1), is_empty=False, change_seq="1")
     with pytest.raises(ConcurrentRunError, match=r"rebuilt.*rebuild_changes: true"):
-        write_log(spark, context, ours)
+        write_decoded_log(spark, context, ours)
     assert ids(spark) == [1]
     assert read_progress(spark, PROGRESS, "people").change_seq == "1"
     assert read_progress(spark, PROGRESS, "others").change_seq == "9"

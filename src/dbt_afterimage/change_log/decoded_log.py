@@ -1,7 +1,7 @@
 """A staging model whose decoding needs Python: what a run adds to its table, and how it is written.
 
-The model begins with `start_log`; the materialization `staging_log` calls `write_log` with what it
-returned.
+The model begins with `start_log`; the materialization `staging_log` calls `write_decoded_log` with
+what it returned.
 """
 
 from __future__ import annotations
@@ -14,19 +14,15 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
+from dbt_afterimage.change_log.log_writer import LogRows, write_log
 from dbt_afterimage.run_context import RunContext
-from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.checkpoint import unpersist
 from dbt_afterimage.storage.concurrency import check_unchanged
-from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.progress import (
     Progress,
     next_recorded_at,
     read_progress,
     recover_progress,
-    reset_progress_after,
-    write_progress,
 )
 from dbt_afterimage.storage.schema_contract import Alterations, quoted
 from dbt_afterimage.storage.schema_evolution import alter_table
@@ -109,7 +105,7 @@ def start_log(
     return LogRun(stored, noted, done, is_rebuild, next_recorded_at(done))
 
 
-def write_log(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
+def write_decoded_log(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
     """Append a batch to the decoded log, then the progress row; each is safe to repeat.
 
     Nothing is committed when nothing is new.
@@ -130,32 +126,26 @@ def write_log(session: SparkSession, context: RunContext, batch: LogBatch) -> No
 
 
 def _write(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
-    log, table_format, run = context.log, context.file_format, batch.run
-    others_wrote = False
+    run = batch.run
     if run.is_rebuild:
-        check_unchanged(session, log, run.done.recorded_at)
-    if run.stored is None or run.is_rebuild:
-        writer = table_writer(batch.rows, log, table_format, batch.partition_by)
-        with conflicts_explained(log):
-            if run.is_rebuild:
-                writer.createOrReplace()
-                # what another run has recorded and noted meanwhile is not in the log any more
-                others_wrote = reset_progress_after(
-                    session, context.progress, context.model, run.done.recorded_at
-                )
-            else:
-                writer.create()
-    elif not batch.is_empty and not batch.rows.isEmpty():
-        append_once(session, log, batch.rows, table_format, run.done.recorded_at)
+        check_unchanged(session, context.log, run.done.recorded_at)
+    rows = None
+    if run.is_rebuild or run.stored is None or not (batch.is_empty or batch.rows.isEmpty()):
+        rows = batch.rows
     is_new = run.is_rebuild or not batch.is_empty
+    progress = None
     if is_new or run.is_progress_behind:
         recorded_at = run.recorded_at if is_new else run.done.recorded_at
         progress = Progress(recorded_at, batch.change_seq, arrival=batch.arrival)
-        write_progress(session, context.progress, context.model, progress)
-    if others_wrote:
-        raise ConcurrentRunError.while_replaced(log)
+    write_log(
+        session,
+        context,
+        LogRows(rows, batch.rows.limit(0), run.done.recorded_at, batch.partition_by),
+        progress,
+        is_rebuild=run.is_rebuild,
+    )
     if not batch.is_empty:
         at = F.lit(run.recorded_at).cast("timestamp")
-        count = session.table(log).filter(F.col("recorded_at") == at).count()
+        count = session.table(context.log).filter(F.col("recorded_at") == at).count()
         if count:
             logger.info(f"{context.model}: {count:,} records decoded")

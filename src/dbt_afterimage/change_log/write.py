@@ -6,22 +6,17 @@ run what it has already recorded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt_afterimage.change_log.batch import BatchCounts, ChangeBatch
 from dbt_afterimage.change_log.log_schema import conformed, log_properties
-from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
+from dbt_afterimage.change_log.log_writer import LogRows, append_rows, write_log
 from dbt_afterimage.run_context import RunContext
-from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.checkpoint import unpersist
 from dbt_afterimage.storage.compaction import compact_after_run
 from dbt_afterimage.storage.concurrency import check_unchanged
-from dbt_afterimage.storage.create import table_writer
-from dbt_afterimage.storage.progress import Progress, reset_progress_after, write_progress
+from dbt_afterimage.storage.progress import Progress
 from dbt_afterimage.storage.temp_view import temporary_view
 
 logger = AdapterLogger("afterimage")
@@ -50,40 +45,51 @@ def write_batch(session: SparkSession, context: RunContext, batch: ChangeBatch |
 
 
 def _write(session: SparkSession, context: RunContext, batch: ChangeBatch) -> None:
-    table_format, log = context.file_format, context.log
+    log = context.log
     if batch.is_rebuild:
         check_unchanged(session, log, batch.recorded_after)
     rejects, rejects_after = None, None
     if batch.rejected is not None:
         rejects, rejects_after = batch.rejected.rows, batch.rejected.after
-    _append(session, context.rejected, rejects, batch.empty_rejected, table_format, rejects_after)
+    append_rows(
+        session,
+        context.rejected,
+        context.file_format,
+        LogRows(rejects, batch.empty_rejected, rejects_after),
+    )
     # before the log: once their records are in it, a repeated run would not see them as new
     if batch.repaired is not None:
         _resolve(session, context.rejected, batch.repaired, batch.recorded_at)
-    origin = log_properties(context)
-    others_wrote = False
-    if batch.is_rebuild:
-        rows = batch.accepted if batch.accepted is not None else batch.empty_log
-        with conflicts_explained(log):
-            table_writer(rows, log, table_format, ["change_date"], origin).createOrReplace()
-        # what another run has recorded and noted meanwhile is not in the log any more
-        others_wrote = reset_progress_after(
-            session, context.progress, context.model, batch.recorded_after
-        )
-        wrote = True
-    else:
-        wrote = _append_to_log(session, context, batch, origin)
-    if wrote or batch.is_progress_behind:
-        progress = Progress(batch.recorded_at, batch.change_seq, batch.changed_at, batch.arrival)
-        write_progress(session, context.progress, context.model, progress, batch.raw_version)
+    wrote = write_log(
+        session,
+        context,
+        _log_rows(session, context, batch),
+        Progress(
+            batch.recorded_at, batch.change_seq, batch.changed_at, batch.arrival, batch.raw_version
+        ),
+        is_rebuild=batch.is_rebuild,
+        only_with_rows=not batch.is_progress_behind,
+    )
     if wrote and context.settings["auto_compact"]:
-        compact_after_run(session, log, table_format)
-    if others_wrote:
-        raise ConcurrentRunError.while_replaced(log)
+        compact_after_run(session, log, context.file_format)
     if wrote or batch.rejected is not None:
         logger.info(f"{context.model}: {batch.counts}")
     if wrote and batch.counts.lacks_before_images:
         logger.warning(_before_images_are_missing(context, batch.counts))
+
+
+def _log_rows(session: SparkSession, context: RunContext, batch: ChangeBatch) -> LogRows:
+    rows = batch.accepted
+    if rows is not None and not batch.is_rebuild and session.catalog.tableExists(context.log):
+        rows = conformed(rows, session.table(context.log).schema, context.settings)
+    return LogRows(
+        rows,
+        batch.empty_log,
+        batch.recorded_after,
+        ["change_date"],
+        log_properties(context),
+        gather=batch.is_rebuild or batch.days > _FEW_DAYS,
+    )
 
 
 def _before_images_are_missing(context: RunContext, counts: BatchCounts) -> str:
@@ -95,49 +101,6 @@ def _before_images_are_missing(context: RunContext, counts: BatchCounts) -> str:
         f"are unknown. Fix: set `{settings['without_before_images']}` in the table's "
         "`meta.afterimage` if the source stores none, or switch on before images at the source."
     )
-
-
-def _append_to_log(
-    session: SparkSession, context: RunContext, batch: ChangeBatch, origin: Mapping[str, str]
-) -> bool:
-    log, rows = context.log, batch.accepted
-    if rows is not None and session.catalog.tableExists(log):
-        rows = conformed(rows, session.table(log).schema, context.settings)
-    return _append(
-        session,
-        log,
-        rows,
-        batch.empty_log,
-        context.file_format,
-        batch.recorded_after,
-        ["change_date"],
-        origin,
-        gather=batch.days > _FEW_DAYS,
-    )
-
-
-def _append(
-    session: SparkSession,
-    table: str,
-    rows: DataFrame | None,
-    empty: DataFrame,
-    table_format: str,
-    after: str | None,
-    partition_by: Sequence[str] = (),
-    properties: Mapping[str, str] = MappingProxyType({}),
-    *,
-    gather: bool = True,
-) -> bool:
-    """One commit, or none when there is nothing to write. A missing table is created."""
-    if not session.catalog.tableExists(table):
-        first = rows if rows is not None else empty
-        with conflicts_explained(table):
-            table_writer(first, table, table_format, partition_by, properties).create()
-        return rows is not None
-    if rows is None:
-        return False
-    append_once(session, table, rows, table_format, after, gather=gather)
-    return True
 
 
 def _resolve(session: SparkSession, table: str, repaired: DataFrame, recorded_at: str) -> None:

@@ -63,7 +63,6 @@ def write_progress(
     table: str,
     model: str,
     progress: Progress,
-    raw_version: str | None = None,
 ) -> None:
     """Append one row."""
     session.range(1).select(
@@ -73,7 +72,7 @@ def write_progress(
         F.lit(progress.changed_at).cast("timestamp").alias("changed_at"),
         F.lit(None).cast("string").alias("path"),
         F.lit(progress.arrival).cast("string").alias("arrival"),
-        F.lit(raw_version).cast("string").alias("raw_version"),
+        F.lit(progress.raw_version).cast("string").alias("raw_version"),
     ).writeTo(table).append()
     drop_cached_progress(model)
 

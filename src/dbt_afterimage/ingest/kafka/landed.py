@@ -75,8 +75,12 @@ def record_landed(
         recorded_at: the last batch of the raw table, None before the first one.
         landed: what to note.
     """
-    note = Progress(recorded_at, arrival=offsets.to_text(landed.offsets))
-    write_progress(session, progress, table, note, raw_version=_text(landed.topics))
+    read = Progress(
+        recorded_at,
+        arrival=offsets.to_text(landed.offsets),
+        raw_version=_text(landed.topics),
+    )
+    write_progress(session, progress, table, read)
 
 
 def _pairs(text: str | None) -> list[tuple[str, str]]:
