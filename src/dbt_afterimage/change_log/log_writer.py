@@ -7,8 +7,7 @@ what it has already recorded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 
@@ -36,7 +35,7 @@ class LogRows:
     empty: DataFrame
     after: str | None
     partition_by: Sequence[str] = ()
-    properties: Mapping[str, str] = MappingProxyType({})
+    properties: Mapping[str, str] = field(default_factory=dict)
     gather: bool = True
 
 
