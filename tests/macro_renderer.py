@@ -23,6 +23,9 @@ from typing import Any, NoReturn
 
 from jinja2 import Environment, StrictUndefined, Template
 
+from dbt_afterimage.dbt_spark import macro_api  # noqa: F401  registers the methods
+from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi
+
 MACROS = Path(__file__).parents[1] / "macros"
 
 # dbt puts a prefix before the name as well: Jinja exports no name that begins with `_`.
@@ -54,6 +57,8 @@ class MacroRenderer:
                 full_name = f"test_{name}" if kind == "test" else name
                 environment.globals[full_name] = self._caller(full_name)
         environment.globals.update(replacements)
+        replaced = getattr(replacements.get("adapter"), "afterimage", None)
+        environment.globals["adapter"] = SimpleNamespace(afterimage=_MacroApi(replaced))
         environment.globals["afterimage"] = _Package(environment.globals)
         for text in texts.values():
             template = Template.from_code(environment, _compiled(text), environment.globals)
@@ -92,6 +97,18 @@ class _Package:
 
     def __getattr__(self, name: str) -> Any:
         return self._names[name]
+
+
+class _MacroApi:
+    """`adapter.afterimage`: what a test replaces, and the real methods, without an adapter."""
+
+    def __init__(self, replaced: object) -> None:
+        self._replaced = replaced
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(self._replaced, name):
+            return getattr(self._replaced, name)
+        return getattr(MacroApi(None), name)
 
 
 def normalised(sql: str) -> str:

@@ -48,11 +48,7 @@
 
 {# Columns that the change log adds to a table's own; those that only some systems have are told by the settings. #}
 {% macro _log_columns(settings) %}
-    {{ return(settings.get('optional_columns', {}) | list + [
-        'change_seq', 'change_oper', 'changed_at', 'recorded_at', 'change_date', 'source_timestamp', 'transaction_id',
-        'transaction_event', 'declared_changed_columns', 'known_columns', 'before_known_columns', 'truncate_scope',
-        'load_id', 'load_rows', 'record_hash', 'before_record_hash', 'before',
-    ]) }}
+    {{ return(settings.get('optional_columns', {}) | list + adapter.afterimage.log_columns()) }}
 {% endmacro %}
 
 

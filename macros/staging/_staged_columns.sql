@@ -1,14 +1,9 @@
 {#
-    Columns of every staging model, in order; the data columns follow. src/dbt_afterimage/change_log/contract.py lists them too.
-    The optional ones of the table's system (`settings.optional_columns`) stand behind `transaction_event`.
-    `partner_may_follow` may be missing.
+    Columns of every staging model, in order; the data columns follow. The optional ones of the table's system
+    (`settings.optional_columns`) come after `transaction_event`. `partner_may_follow` may be missing.
 #}
 {% macro _staged_columns() %}
-    {{ return([
-        'change_seq', 'change_oper', 'changed_at', 'source_timestamp', 'transaction_id', 'transaction_event',
-        'declared_changed_columns', 'known_columns', 'partner_may_follow', 'truncate_scope', 'load_id', 'arrival',
-        'reject_reason', 'record_hash', 'raw_record',
-    ]) }}
+    {{ return(adapter.afterimage.staged_columns()) }}
 {% endmacro %}
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.history.model import OWN_COLUMNS
 from tests.macro_renderer import CompilationError, MacroRenderer
 
 PLAIN = ["order_id", "valid_from", "status"]
@@ -18,9 +17,6 @@ def renderer(**columns: list[str]) -> MacroRenderer:
     """Macros over relations with these columns, inside the model orders_current."""
     return MacroRenderer(
         _raw_columns=lambda relation: [{"name": name} for name in columns[str(relation)]],
-        adapter=SimpleNamespace(
-            afterimage=SimpleNamespace(history_own_columns=lambda: list(OWN_COLUMNS))
-        ),
         model=SimpleNamespace(name="orders_current"),
     )
 

@@ -1,6 +1,7 @@
 """What macros call on the adapter, by subject."""
 
 from dbt_afterimage.dbt_spark.macro_api import (
+    columns,
     history,
     ingest,
     maintenance,
@@ -9,4 +10,4 @@ from dbt_afterimage.dbt_spark.macro_api import (
     tables,
 )
 
-__all__ = ["history", "ingest", "maintenance", "progress", "settings", "tables"]
+__all__ = ["columns", "history", "ingest", "maintenance", "progress", "settings", "tables"]

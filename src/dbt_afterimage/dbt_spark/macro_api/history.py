@@ -6,18 +6,7 @@ from typing import Any
 
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
 from dbt_afterimage.errors import AfterimageError
-from dbt_afterimage.history.model import OWN_COLUMNS
 from dbt_afterimage.spark.session import current
-
-
-@macro_method(while_parsing=[])
-def history_own_columns(adapter: Any) -> list[str]:
-    """Columns that every history adds to the data, besides its surrogate key.
-
-    Args:
-        adapter: dbt's adapter.
-    """
-    return list(OWN_COLUMNS)
 
 
 @macro_method()

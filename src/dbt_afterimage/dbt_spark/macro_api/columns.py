@@ -1,0 +1,39 @@
+"""Names of the columns that the product adds to each layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt_afterimage.change_log.contract import LOG_COLUMNS, STAGED_COLUMNS
+from dbt_afterimage.dbt_spark.macro_api.registry import macro_method
+from dbt_afterimage.history.model import OWN_COLUMNS
+
+
+@macro_method(while_parsing=[])
+def staged_columns(adapter: Any) -> list[str]:
+    """Columns of every staging model besides the data columns, in order.
+
+    Args:
+        adapter: dbt's adapter.
+    """
+    return list(STAGED_COLUMNS)
+
+
+@macro_method(while_parsing=[])
+def log_columns(adapter: Any) -> list[str]:
+    """Columns of every change log besides the data columns.
+
+    Args:
+        adapter: dbt's adapter.
+    """
+    return [*LOG_COLUMNS, "before"]
+
+
+@macro_method(while_parsing=[])
+def history_own_columns(adapter: Any) -> list[str]:
+    """Columns that every history adds to the data, besides its surrogate key.
+
+    Args:
+        adapter: dbt's adapter.
+    """
+    return list(OWN_COLUMNS)
