@@ -138,7 +138,7 @@ def read_sample(session: SparkSession, schema: RawSchema, table: RawTable) -> Sa
             if all(name.lower() in shared for name in key)
         ]
         relation = f"{quoted(schema.name)}.{quoted(base.name)}"
-        sample = replace(sample, unique=tuple(_unique(session, relation, candidates)))
+        sample = replace(sample, unique=tuple(unique_keys(session, relation, candidates)))
     rows = _base_rows(session, schema, base, data, records)
     return replace(sample, base_rows=tuple(rows))
 
@@ -186,7 +186,7 @@ def read_openedge_sample(
             for key in key_candidates(openedge.table_name(table), names)
             if all(name.lower() in has for name in key)
         ]
-        unique = _unique(session, f"{quoted(schema.name)}.{quoted(base.name)}", candidates)
+        unique = unique_keys(session, f"{quoted(schema.name)}.{quoted(base.name)}", candidates)
     return openedge.OpenEdgeSample(
         numbers,
         sum(row[1] for row in operations),
@@ -314,7 +314,7 @@ def _records(
     ]
 
 
-def _unique(
+def unique_keys(
     session: SparkSession, relation: str, candidates: Sequence[tuple[str, ...]]
 ) -> list[tuple[str, ...]]:
     """The candidates without a value twice, and without NULL."""

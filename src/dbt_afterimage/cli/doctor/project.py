@@ -1,0 +1,93 @@
+"""Checks of the dbt project: it can be parsed, and its source tables have valid settings."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbt_afterimage.cli.doctor.check import Check
+from dbt_afterimage.cli.session import project_folder
+from dbt_afterimage.settings import SettingsError, parse_settings
+
+
+@dataclass(frozen=True)
+class DeclaredTable:
+    """A source table with `meta.afterimage`.
+
+    Attributes:
+        name: source and table.
+        relation: its name in Spark, without quotes.
+        settings: validated; None where they are not valid.
+        problem: what is wrong with the settings; "" for nothing.
+    """
+
+    name: str
+    relation: str
+    settings: dict[str, Any] | None
+    problem: str = ""
+
+
+def declared_tables(target: str | None) -> tuple[list[DeclaredTable], str]:
+    """The project's source tables; and why dbt could not parse the project, "" where it could.
+
+    Args:
+        target: a target of the profile; by default the profile's own.
+    """
+    from dbt.cli.main import dbtRunner
+
+    chosen = ["--target", target] if target else []
+    result = dbtRunner().invoke(["--quiet", "parse", *chosen])
+    if not result.success:
+        return [], str(result.exception or "see dbt's messages above")
+    folder = project_folder() / os.environ.get("DBT_TARGET_PATH", "target")
+    return tables_of(folder / "manifest.json"), ""
+
+
+def tables_of(manifest: Path) -> list[DeclaredTable]:
+    """The source tables of a manifest that are declared to this product.
+
+    Args:
+        manifest: dbt's manifest.json.
+    """
+    sources = json.loads(manifest.read_text(encoding="utf-8"))["sources"].values()
+    found = []
+    for source in sorted(sources, key=lambda each: str(each["unique_id"])):
+        meta = source.get("meta") or source.get("config", {}).get("meta") or {}
+        if not meta.get("afterimage"):
+            continue
+        name = f"{source['source_name']}.{source['name']}"
+        relation = f"{source['schema']}.{source['identifier']}"
+        try:
+            found.append(DeclaredTable(name, relation, parse_settings(source)))
+        except SettingsError as error:
+            found.append(DeclaredTable(name, relation, None, " ".join(str(error).split())))
+    return found
+
+
+def project_checks(tables: list[DeclaredTable], problem: str) -> Iterator[Check]:
+    """Whether the project can be parsed, and its settings.
+
+    Args:
+        tables: the declared tables.
+        problem: why it cannot be parsed.
+    """
+    if problem:
+        yield Check("project", "failed", problem, "correct the project until `dbt parse` passes")
+        return
+    if not tables:
+        yield Check(
+            "project",
+            "warning",
+            "no source table has `meta.afterimage`",
+            "declare one with `afterimage add-table SCHEMA.TABLE`",
+        )
+        return
+    yield Check("project", "ok", f"{len(tables)} source tables are declared")
+    for table in tables:
+        if table.problem:
+            text, _, fix = table.problem.partition(" Fix: ")
+            yield Check(f"settings of {table.name}", "failed", text, fix)

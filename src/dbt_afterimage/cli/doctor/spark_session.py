@@ -1,0 +1,88 @@
+"""Checks of the Spark session: time zone, catalog, rights in the target's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from dbt_afterimage.cli.doctor.check import Check, failed_by
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_UTC = ("UTC", "Etc/UTC", "Z", "+00:00")
+
+
+def session_checks(session: SparkSession, schema: str) -> Iterator[Check]:
+    """Time zone, catalog, tables, views and branches.
+
+    Args:
+        session: the project's session.
+        schema: the target's schema.
+    """
+    yield time_zone_check(str(session.conf.get("spark.sql.session.timeZone")))
+    catalog = str(session.conf.get("spark.sql.defaultCatalog", "spark_catalog"))
+    implementation = str(session.conf.get(f"spark.sql.catalog.{catalog}", ""))
+    check = catalog_check(catalog, implementation)
+    yield check
+    if check.state == "ok":
+        yield from _rights(session, schema, "iceberg" in implementation.lower())
+
+
+def time_zone_check(zone: str) -> Check:
+    """Every time in the product is UTC."""
+    if zone in _UTC:
+        return Check("time zone", "ok", zone)
+    return Check(
+        "time zone",
+        "failed",
+        f"the session's time zone is {zone}; allowed: UTC",
+        "set `spark.sql.session.timeZone: UTC` in the profile's server_side_parameters",
+    )
+
+
+def catalog_check(catalog: str, implementation: str) -> Check:
+    """Whether the default catalog has tables that can be merged into."""
+    for table_format in ("iceberg", "delta"):
+        if table_format in implementation.lower():
+            return Check("catalog", "ok", f"{catalog} ({table_format})")
+    return Check(
+        "catalog",
+        "failed",
+        f"the default catalog {catalog} is {implementation or 'of Spark itself'}; allowed: Iceberg "
+        "or Delta",
+        "take a catalog from profiles.yml.example",
+    )
+
+
+def _rights(session: SparkSession, schema: str, is_iceberg: bool) -> Iterator[Check]:
+    """What a run does to a schema, done once and undone."""
+    table = f"`{schema}`.afterimage_doctor_{uuid4().hex[:12]}"
+    table_format = "iceberg" if is_iceberg else "delta"
+    steps = [
+        ("create tables", f"create table {table} (id int) using {table_format}"),
+        ("write to tables", f"insert into {table} values (1)"),
+        ("create views", f"create view {table}_view as select id from {table}"),
+    ]
+    if is_iceberg:
+        steps.append(("create branches", f"alter table {table} create branch doctor"))
+    done = []
+    try:
+        session.sql(f"create schema if not exists `{schema}`")
+        for name, statement in steps:
+            session.sql(statement)
+            done.append(name)
+        yield Check("rights", "ok", f"schema {schema}: can {', '.join(done)}")
+    except Exception as error:
+        name = steps[len(done)][0]
+        yield failed_by(
+            error,
+            f"rights: {name} in schema {schema}",
+            f"grant the user of this session the right to {name} in {schema}",
+        )
+    finally:
+        if "create views" in done:
+            session.sql(f"drop view if exists {table}_view")
+        if done:
+            session.sql(f"drop table if exists {table}")

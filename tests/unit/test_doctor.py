@@ -1,0 +1,163 @@
+"""`afterimage doctor`: what each check says, without Spark."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, Column, RawTable, Sample
+from dbt_afterimage.cli.doctor import shown, summary
+from dbt_afterimage.cli.doctor.check import Check, failed_by
+from dbt_afterimage.cli.doctor.machine import java_check, packages_check, space_check
+from dbt_afterimage.cli.doctor.project import project_checks, tables_of
+from dbt_afterimage.cli.doctor.raw_tables import clock_findings, mask_findings
+from dbt_afterimage.cli.doctor.spark_session import catalog_check, time_zone_check
+from dbt_afterimage.errors import AfterimageError
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        ('openjdk version "17.0.12" 2024-07-16\nOpenJDK Runtime', "ok"),
+        ('openjdk version "21.0.1"', "ok"),
+        ('java version "1.8.0_392"', "failed"),
+        ('openjdk version "11.0.2"', "failed"),
+        ("", "failed"),
+        (None, "failed"),
+    ],
+)
+def test_java(said: str | None, state: str) -> None:
+    check = java_check(said)
+    assert check.state == state
+    assert ("JAVA_HOME" in check.fix) == (state == "failed")
+
+
+def test_packages_and_space_of_this_machine(tmp_path: Path) -> None:
+    assert packages_check().state == "ok"
+    assert "GiB free" in space_check(tmp_path / "not" / "there").text
+
+
+@pytest.mark.parametrize(("zone", "state"), [("UTC", "ok"), ("Europe/Oslo", "failed")])
+def test_time_zone(zone: str, state: str) -> None:
+    assert time_zone_check(zone).state == state
+
+
+@pytest.mark.parametrize(
+    ("implementation", "state"),
+    [
+        ("org.apache.iceberg.spark.SparkCatalog", "ok"),
+        ("org.apache.spark.sql.delta.catalog.DeltaCatalog", "ok"),
+        ("", "failed"),
+    ],
+)
+def test_catalog(implementation: str, state: str) -> None:
+    assert catalog_check("lake", implementation).state == state
+
+
+def test_an_error_keeps_its_own_fix() -> None:
+    check = failed_by(AfterimageError("It is missing.\nFix: land it."), "table", "another")
+    assert check == Check("table", "failed", "It is missing.", "land it.")
+
+
+def test_settings_of_the_manifest(tmp_path: Path) -> None:
+    def source(name: str, meta: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "unique_id": f"source.shop.sales.{name}",
+            "source_name": "sales",
+            "name": name,
+            "schema": "sales",
+            "identifier": name,
+            "meta": meta,
+            "columns": {},
+        }
+
+    good = {"afterimage": {"system": "qlik_change_table", "key": ["id"]}}
+    bad = {"afterimage": {"system": "qlik_change_table", "keys": ["id"]}}
+    sources = [source("orders__ct", good), source("bills__ct", bad), source("others", {})]
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(
+        json.dumps({"sources": {each["unique_id"]: each for each in sources}}), encoding="utf-8"
+    )
+    tables = tables_of(manifest)
+    assert [(table.name, table.settings is None) for table in tables] == [
+        ("sales.bills__ct", True),
+        ("sales.orders__ct", False),
+    ]
+    first, second = project_checks(tables, "")
+    assert (first.state, second.state) == ("ok", "failed")
+    assert "keys" in second.text
+    assert second.fix
+
+
+def test_a_project_without_tables_and_one_that_dbt_cannot_parse() -> None:
+    (empty,) = project_checks([], "")
+    (broken,) = project_checks([], "no such macro")
+    assert (empty.state, broken.state) == ("warning", "failed")
+
+
+RAW = RawTable(
+    "orders__ct",
+    (
+        Column("header__change_seq", "string"),
+        Column("header__change_oper", "string"),
+        Column("header__change_mask", "string"),
+        Column("id", "int"),
+        Column("name", "string"),
+    ),
+)
+SETTINGS = {
+    "mask_columns": [],
+    "mask_byte_order": "auto",
+    "mask_first_data_bit": "auto",
+    "lob_columns": [],
+}
+
+
+def sample(mask: str) -> Sample:
+    """Updates of `name`, the fifth stored column, with this mask."""
+    records = []
+    for number in range(4):
+        records.append(ChangeRecord("B", str(number), None, (1, number)))
+        records.append(ChangeRecord("U", str(number), mask, (1, number + 1)))
+    return Sample(records=tuple(records))
+
+
+def test_masks_that_fit_are_no_finding() -> None:
+    # bit 4 of the stored columns: name
+    assert list(mask_findings("sales.orders", SETTINGS, RAW, sample("10"))) == []
+
+
+def test_masks_that_another_setting_would_read_right() -> None:
+    settings = {**SETTINGS, "mask_first_data_bit": 0}
+    (check,) = mask_findings("sales.orders", settings, RAW, sample("10"))
+    assert check.state == "failed"
+    assert "0% of the sampled masks fit" in check.text
+    assert "`mask_first_data_bit: 3`" in check.fix
+
+
+@pytest.mark.parametrize(
+    ("newest", "warns"),
+    [
+        ("20260302115959000000000000000000001", False),
+        ("20260302120400000000000000000000001", False),
+        ("20260302130000000000000000000000001", True),
+        (None, False),
+    ],
+)
+def test_a_clock_that_is_ahead(newest: str | None, warns: bool) -> None:
+    assert bool(list(clock_findings("sales.orders", newest, NOON))) == warns
+
+
+def test_what_the_terminal_shows() -> None:
+    checks = [Check("Java", "ok", "17"), Check("time zone", "failed", "it is CET", "set UTC")]
+    assert [shown(check) for check in checks] == [
+        "ok       Java: 17",
+        "failed   time zone: it is CET\n         Fix: set UTC",
+    ]
+    assert summary(checks) == "2 checks: 1 ok, 0 warnings, 1 failed"
