@@ -270,3 +270,43 @@ def test_a_second_call_changes_nothing_and_an_edited_file_stays(
     finally:
         model.write_text(before[model])
     assert {path: path.read_text() for path in before} == before
+
+
+def examined(project: DbtProject) -> tuple[int, dict[str, dict[str, str]]]:
+    """The exit code of `afterimage doctor`, and its checks by name."""
+    with project.environment():
+        result = CliRunner().invoke(app, ["doctor", "--json"], catch_exceptions=False)
+    checks = json.loads(result.stdout[result.stdout.index("[") :])
+    return result.exit_code, {check["name"]: check for check in checks}
+
+
+def test_doctor_finds_nothing_and_then_each_fault(
+    spark: SparkSession, project: DbtProject, folder: Path
+) -> None:
+    code, checks = examined(project)
+    assert [check for check in checks.values() if check["state"] != "ok"] == []
+    assert code == 0
+    assert f"raw table {RAW}.invoices__ct" in checks
+    assert "can create tables, write to tables, create views" in checks["rights"]["text"]
+    (yaml,) = (path for path in folder.rglob("*.yml") if "invoices__ct" in path.read_text())
+    before = yaml.read_text()
+    wrong = before.replace(
+        "- name: invoices__ct", "- name: invoices__ct\n        identifier: bills"
+    )
+    (of_clients,) = (p for p in folder.rglob("*.yml") if "clients__ct" in p.read_text())
+    before_of_clients = of_clients.read_text()
+    try:
+        yaml.write_text(wrong)
+        assert "mask_byte_order: msb_first" in before_of_clients
+        of_clients.write_text(before_of_clients.replace(": msb_first", ": lsb_first"))
+        code, checks = examined(project)
+    finally:
+        yaml.write_text(before)
+        of_clients.write_text(before_of_clients)
+    assert code == 1
+    masks = checks[f"masks of {RAW}.clients__ct"]
+    assert masks["state"] == "failed"
+    assert "`mask_byte_order: msb_first`" in masks["fix"]
+    missing = checks[f"raw table {RAW}.invoices__ct"]
+    assert missing["state"] == "failed"
+    assert f"{RAW}.bills does not exist" in missing["text"]
