@@ -18,7 +18,7 @@ from zlib import crc32
 
 import pytest
 
-from dbt_afterimage.change_log import gaps, processed_records, write
+from dbt_afterimage.change_log import gaps, log_writer, processed_records, write
 from dbt_afterimage.change_log import read as reading
 from dbt_afterimage.change_log.batch import ChangeBatch
 from dbt_afterimage.change_log.contract import STAGED_COLUMNS
@@ -824,7 +824,7 @@ def test_what_another_run_records_during_a_rebuild_is_read_again(
         table.run()
         return table_writer(*arguments)
 
-    monkeypatch.setattr(write, "table_writer", meanwhile)
+    monkeypatch.setattr(log_writer, "table_writer", meanwhile)
     with pytest.raises(ConcurrentRunError, match=r"rebuilt.*rebuild_changes: true"):
         table.write(late)
     assert table.changes() == ["0900 I 1 Ann"]
@@ -846,13 +846,14 @@ def run_killed(
     settings: dict[str, Any] | None = None,
     **variables: Any,
 ) -> None:
-    """A run that ends before it calls a function of `write`."""
+    """A run that ends before it calls a function of `write` or `log_writer`."""
 
-    def no_more(*arguments: Any) -> None:
+    def no_more(*arguments: Any, **keywords: Any) -> None:
         raise KilledError
 
+    module = write if before == "write_log" else log_writer
     with monkeypatch.context() as patch, pytest.raises(KilledError):
-        patch.setattr(write, before, no_more)
+        patch.setattr(module, before, no_more)
         table.run(settings, **variables)
 
 
@@ -866,7 +867,7 @@ def test_a_killed_run_can_be_repeated(
 
     # before the log has the repaired record
     table.land("m2 0910 D 1")
-    run_killed(table, monkeypatch, "_append_to_log")
+    run_killed(table, monkeypatch, "write_log")
     table.run()
     assert table.changes() == ["0900 I 1 Ann", "0910 D 1"]
     assert table.rejects("resolved_at is null") == [bad[1]]

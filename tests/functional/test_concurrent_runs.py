@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.change_log import decoded_log as staging_log
+from dbt_afterimage.change_log import log_writer
 from dbt_afterimage.change_log.decoded_log import LogBatch, start_log, write_decoded_log
 from dbt_afterimage.errors import ConcurrentRunError
 from dbt_afterimage.run_context import RunContext
@@ -184,7 +184,7 @@ def test_what_another_run_notes_while_a_decoded_log_is_recreated_is_taken_back(
         write_progress(spark, PROGRESS, "people", Progress(SECOND, "2"))
         return table_writer(*arguments)
 
-    monkeypatch.setattr(staging_log, "table_writer", meanwhile)
+    monkeypatch.setattr(log_writer, "table_writer", meanwhile)
     ours = LogBatch(run, batch(spark, THIRD, 1), is_empty=False, change_seq="1")
     with pytest.raises(ConcurrentRunError, match=r"rebuilt.*rebuild_changes: true"):
         write_decoded_log(spark, context, ours)

@@ -27,7 +27,8 @@ def spark_sql(
 ) -> None:
     """Open Spark's SQL shell with the settings and in the schema of the target.
 
-    It can write to every table: do not change tables while a dbt run writes to them.
+    The schema is created if it is missing. The shell can write to every table: do not change tables
+    while a dbt run writes to them.
     """
     import pyspark
 
@@ -49,7 +50,11 @@ def spark_sql(
             for setting, value in settings.items()
         ]
         (folder / "spark.conf").write_text("".join(lines), encoding="utf-8")
-        (folder / "use.sql").write_text(f"use {catalog}.{credentials.schema};\n", encoding="utf-8")
+        schema = f"{catalog}.{credentials.schema}"
+        # before the first run there is no schema, and raw tables are landed before that
+        (folder / "use.sql").write_text(
+            f"create schema if not exists {schema};\nuse {schema};\n", encoding="utf-8"
+        )
         arguments = ["--properties-file", str(folder / "spark.conf"), "-i", str(folder / "use.sql")]
         if execute is not None:
             arguments += ["-e", execute]

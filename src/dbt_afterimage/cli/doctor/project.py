@@ -40,9 +40,9 @@ def declared_tables(target: str | None) -> tuple[list[DeclaredTable], str]:
     from dbt.cli.main import dbtRunner
 
     chosen = ["--target", target] if target else []
-    result = dbtRunner().invoke(["--quiet", "parse", *chosen])
+    result = dbtRunner().invoke(["--log-level", "none", "parse", *chosen])
     if not result.success:
-        return [], str(result.exception or "see dbt's messages above")
+        return [], " ".join(str(result.exception or "`dbt parse` failed").split())
     folder = project_folder() / os.environ.get("DBT_TARGET_PATH", "target")
     return tables_of(folder / "manifest.json"), ""
 
