@@ -20,12 +20,14 @@
     {%- if afterimage._settings_of(node).system == 'qlik_messages' -%}
         {%- for entry in graph.sources.values() if entry.source_name == node.sources[0][0] and entry.name != node.sources[0][1] -%}
             {%- set settings = adapter.afterimage.settings(entry) -%}
-            {%- do tables.append({
-                'name': entry.name,
-                'message_table': settings.message_table or entry.identifier,
-                'table_schema': settings.table_schema,
-                'key': settings.key,
-            }) -%}
+            {%- if settings.system == 'qlik_messages' -%}
+                {%- do tables.append({
+                    'name': entry.name,
+                    'message_table': settings.message_table or entry.identifier,
+                    'table_schema': settings.table_schema,
+                    'key': settings.key,
+                }) -%}
+            {%- endif -%}
         {%- endfor -%}
     {%- endif -%}
     {{ return(tables) }}
