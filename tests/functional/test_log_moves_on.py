@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dbt_afterimage.history import run
+from dbt_afterimage.history.versions import versions
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import MODELS, PEOPLE, record, seq, start
 
@@ -50,17 +52,16 @@ def test_what_is_appended_meanwhile_comes_with_the_next_run(
     spark.sql(f"create table {later} using {table_format} as select * from {log} where {newest}")
     spark.sql(f"delete from {log} where {newest}")
 
-    plain = type(spark).sql
     moments: list[str] = []
 
-    def sql(session: SparkSession, query: str, *given: Any, **named: Any) -> Any:
-        if "_version_id as people_history_id" in query and not moments:
-            moments.append(query)
-            plain(session, f"insert into {log} select * from {later}")
-        return plain(session, query, *given, **named)
+    def meanwhile(*arguments: Any, **options: Any) -> Any:
+        if not moments:
+            moments.append("the log was profiled, and is not read yet")
+            spark.sql(f"insert into {log} select * from {later}")
+        return versions(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(spark), "sql", sql)
+        patch.setattr(run, "versions", meanwhile)
         dbt("run", "--select", "people_history", *options)
     assert moments
     expected = [("Ann", seq(1), seq(2), "I"), ("Bea", seq(2), None, "U")]
