@@ -15,13 +15,6 @@ DEMO := .scratch/demo
 DEMO_DONE := $(DEMO)/.done
 DEMO_SOURCES := dbt_project.yml profiles.yml.example \
 	$(shell find macros models python_models seeds src demo docs/dbt tests/singular -type f ! -name '*.pyc' 2>/dev/null)
-# Tests of what depends on the table format. All other tests would only show the same result twice.
-DELTA_TESTS := $(addprefix tests/functional/test_,concurrent_runs.py change_log.py::test_a_repaired_record_resolves_the_rejected_one \
-	files_stay.py::test_a_late_batch_leaves_files_without_its_keys_alone \
-	compact.py::test_the_same_rows_are_in_fewer_files compact.py::test_nothing_is_done_twice \
-	compact.py::test_files_of_small_batches_stay_few change_feed_runs.py package.py time_travel.py \
-	demo.py late_records.py publication.py python_models.py raw_files.py readers.py readme.py source_changes.py unchanged.py \
-	wide_tables.py)
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
 # Each worker starts its own Spark: two cores and up to 4 GiB. `make test WORKERS=1` runs one test at a time.
@@ -99,7 +92,7 @@ test-iceberg: $(SETUP_DONE)
 	@$(if $(PYTEST_ARGS),,touch $(DEMO_DONE))
 
 test-delta: $(SETUP_DONE)
-	$(FUNCTIONAL) $(DELTA_TESTS) --table-format delta $(PYTEST_ARGS)
+	$(FUNCTIONAL) tests/functional -m both_formats --table-format delta $(PYTEST_ARGS)
 
 # The first command runs 43 shapes of 510 streams, 21,930 in all. FORMAT=delta runs it on Delta.
 FORMAT ?= iceberg

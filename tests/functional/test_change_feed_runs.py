@@ -14,6 +14,8 @@ from tests.functional.project_files import changes_model, history_model, write_f
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.both_formats
+
 RAW = "feeds_raw"
 DELTA = (
     "id int, name string, _change_type string, _commit_version bigint, _commit_timestamp timestamp"

@@ -631,6 +631,7 @@ def test_a_rejected_record_is_kept_as_it_was_read(make_table: MakeTable) -> None
     assert table.rejects() == ["- first L - Eve: null_key", "m4 0800 D -: null_key"]
 
 
+@pytest.mark.both_formats
 def test_a_repaired_record_resolves_the_rejected_one(make_table: MakeTable) -> None:
     table = make_table("repaired")
     table.land(

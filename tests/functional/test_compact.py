@@ -40,6 +40,7 @@ def rows_of(spark: SparkSession) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, spark.table(TABLE).collect()))
 
 
+@pytest.mark.both_formats
 def test_the_same_rows_are_in_fewer_files(
     spark: SparkSession, table: str, table_format: str
 ) -> None:
@@ -52,6 +53,7 @@ def test_the_same_rows_are_in_fewer_files(
     assert told.startswith("12 data files became 1")
 
 
+@pytest.mark.both_formats
 def test_nothing_is_done_twice(spark: SparkSession, table: str, table_format: str) -> None:
     limits = Limits(max_files=1000, keep_days=7)
     compact(spark, table, table_format, limits)
@@ -72,6 +74,7 @@ def test_a_table_of_many_files_is_tended(
     assert rows_of(spark) == before
 
 
+@pytest.mark.both_formats
 def test_files_of_small_batches_stay_few(spark: SparkSession, table_format: str) -> None:
     """As a mart's table: each batch adds a file to a partition and deletes rows of earlier ones."""
     make_table(spark, TABLE, "id bigint, is_current boolean", table_format, "is_current")

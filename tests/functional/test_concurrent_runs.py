@@ -30,6 +30,8 @@ from dbt_afterimage.storage.progress import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.both_formats
+
 TABLE = "concurrent.people_changes"
 PROGRESS = "concurrent.progress"
 # another number each time that it is computed; Spark's own functions draw the same ones again

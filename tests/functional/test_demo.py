@@ -18,6 +18,8 @@ from tests.oracle.history import LogRow, TableOptions, build_history
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.both_formats
+
 TABLES = ("customers", "products", "orders", "order_items", "shipments")
 KEYS = {
     "customers": ["customer_id"],

@@ -23,6 +23,8 @@ from tests.run_contexts import run_context
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.both_formats
+
 SCHEMA = "late_records"
 FLOOR = "5"
 

@@ -17,6 +17,8 @@ from tests.functional.invoices import land_invoices, land_more_invoices
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.both_formats
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -15,6 +15,8 @@ from tests.functional.merge_on_read import make_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.both_formats
+
 TABLE = "publication.people"
 COLUMNS = "id int, is_current boolean, name string"
 

@@ -19,6 +19,8 @@ from tests.functional.dbt_project import DbtProject
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.both_formats
+
 ROOT = Path(__file__).parents[2]
 SCHEMA = "python_models"
 

@@ -19,6 +19,8 @@ from tests.run_contexts import run_context
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.both_formats
+
 RAW = "raw_files.things__ct"
 DAYS = ("20260301", "20260302", "20260303")
 RECORDS_A_DAY = 50

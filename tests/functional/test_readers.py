@@ -21,6 +21,8 @@ from tests.functional.dbt_project import DbtProject
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.both_formats
+
 ROOT = Path(__file__).parents[2]
 SCHEMA = "readers"
 READERS = {"iceberg": ("pyiceberg", "spark"), "delta": ("spark",)}

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pytest
+
 from tests.functional.people import BIG, People, seq
+
+pytestmark = pytest.mark.both_formats
 
 HISTORY = [
     (1, "Ann", "first", 0.5, Decimal("1.25"), None, None, None, seq(3)),

@@ -22,6 +22,8 @@ from tests.openedge_staging import quick_queries
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.both_formats
+
 TABLE = "time_travel.items"
 DATA = ["name", "amount"]
 # Iceberg's procedure create_changelog_view, by settings alone

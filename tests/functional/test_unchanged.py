@@ -22,6 +22,8 @@ from tests.functional.project_files import write_files
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.both_formats
+
 
 def raw_table(people: People) -> str:
     return f"{people.dbt.schema}_raw.people__ct"

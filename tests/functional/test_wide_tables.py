@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.functional.dbt_project import DbtProject
 from tests.functional.messages_project import (
     Message,
@@ -18,6 +20,8 @@ from tests.functional.project_files import changes_model
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.both_formats
 
 NAMES = [f"a_column_with_a_rather_long_name_{number:04d}" for number in range(1000)]
 
