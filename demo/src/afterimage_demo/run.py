@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Iterator
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,7 +18,7 @@ from afterimage_demo.transport import Operation
 from dbt_afterimage.spark.session import current, environment_variable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 DEMOS = "AFTERIMAGE_DEMOS"
 """Environment variable: names of the demos whose models are enabled, joined by commas."""
@@ -51,13 +53,20 @@ def run_demo(*, system: str, scale: int, seed: int, target: str | None, docs: bo
         ]
         if docs:
             steps.append(("Build the dbt docs", [["docs", "generate"]]))
+        warned: list[str] = []
         for number, (what, commands) in enumerate(steps, 1):
-            typer.echo(f"\n=== {number}/{len(steps)} {what}")
-            for arguments in commands:
-                _dbt(system, [*arguments, *options])
+            typer.echo(f"{number}/{len(steps)} {what} ... ", nl=False)
+            begun = monotonic()
+            said = [told for each in commands if (told := _dbt(system, [*each, *options], warned))]
+            typer.echo("; ".join([f"{monotonic() - begun:.0f} s", *said]))
     session = current()
-    typer.echo("\n=== What was built")
+    typer.echo("\nWhat was built:")
     Console().print(_summary(session, demo))
+    _show_rejected(session, demo, warned)
+    for story in demo.stories:
+        typer.echo(f"\n{story.title}")
+        Console().print(_grid(session.sql(story.query)))
+    typer.echo("\nThe log of all dbt commands is in logs/dbt.log.")
     typer.echo("What to try next:")
     for what, command in _next_steps(session, demo, system, options, docs):
         typer.echo(f"  {what}:\n    {command}")
@@ -92,18 +101,59 @@ def _operation(operation: Operation) -> list[str]:
     return ["run-operation", name, "--args", json.dumps(arguments)]
 
 
-def _dbt(system: str, arguments: list[str]) -> None:
-    """Run a dbt command, and print it so that it can be run again."""
+def _dbt(system: str, arguments: list[str], warned: list[str]) -> str:
+    """Run a dbt command; what its results were, in words. dbt's log has the details.
+
+    Args:
+        system: whose demo.
+        arguments: of dbt.
+        warned: gains the names of tests that warned.
+
+    Raises:
+        DemoFailedError: the command failed; dbt has said why.
+    """
     from dbt.cli.main import dbtRunner
 
-    command = f"{DEMOS}={system} {shlex.join(['dbt', *arguments])}"
-    typer.echo(command)
-    result: Any = dbtRunner().invoke(arguments)
+    result: Any = dbtRunner().invoke(["--quiet", *arguments])
     if not result.success:
+        command = f"{DEMOS}={system} {shlex.join(['dbt', *arguments])}"
         raise DemoFailedError(
             f"`{command}` failed; dbt's lines above say why, and logs/dbt.log and "
             "logs/spark.log say more."
         )
+    if arguments[0] != "build":
+        return ""
+    statuses = Counter(str(each.status) for each in result.result.results)
+    warned += [each.node.name for each in result.result.results if str(each.status) == "warn"]
+    tests = f", {statuses['pass']} tests passed" if statuses["pass"] else ""
+    return f"{statuses['success']} models built{tests}"
+
+
+def _show_rejected(session: SparkSession, demo: DemoSystem, warned: list[str]) -> None:
+    """What was rejected, by reason, and the tests that warn of it."""
+    found: Counter[tuple[str, str]] = Counter()
+    for table in demo.tables:
+        reasons = session.table(f"afterimage.{table}_changes_rejected").groupBy("reject_reason")
+        found.update({(row[0], table): row[1] for row in reasons.count().collect()})
+    if not found:
+        return
+    typer.echo(
+        f"\n{found.total()} records were rejected on purpose: the demo's source sends what real "
+        "sources send."
+    )
+    for (reason, table), count in sorted(found.items()):
+        typer.echo(f"  {count:>3}  {reason}, in {table}")
+    if warned:
+        typer.echo(f"  {len(warned)} data tests warn of them, as they should.")
+
+
+def _grid(rows: DataFrame) -> Grid:
+    grid = Grid(box=None, pad_edge=False)
+    for name in rows.columns:
+        grid.add_column(name)
+    for row in rows.collect():
+        grid.add_row(*("" if value is None else str(value) for value in row))
+    return grid
 
 
 def _summary(session: SparkSession, demo: DemoSystem) -> Grid:

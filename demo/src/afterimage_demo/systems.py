@@ -17,6 +17,7 @@ from afterimage_demo.kafka.tables import TABLES as SHOP_TABLES
 from afterimage_demo.kafka.transport import THROUGH_KAFKA
 from afterimage_demo.soliddb.generate import generate_bank
 from afterimage_demo.soliddb.tables import TABLES as BANK_TABLES
+from afterimage_demo.stories import KEY_SWAP, LATE_CHANGE, Story
 from afterimage_demo.tables import TABLES
 from afterimage_demo.transport import AS_TABLES, Transport
 
@@ -30,12 +31,14 @@ class DemoSystem:
         deliveries: (scale, seed, number of deliveries) -> what each delivery brings.
         query: a query on its marts that is worth a look.
         transport: how a delivery comes into raw tables.
+        stories: what the summary tells of some rows; Spark SQL.
     """
 
     tables: Sequence[str]
     deliveries: Callable[[int, int, int], Sequence[Any]]
     query: str
     transport: Transport = AS_TABLES
+    stories: Sequence[Story] = ()
 
 
 def _qlik(scale: int, seed: int, batches: int) -> Sequence[DemoBatch]:
@@ -57,6 +60,7 @@ SYSTEMS: dict[str, DemoSystem] = {
         deliveries=_qlik,
         query="select customer_id, city, valid_from, valid_to, opened_by, closed_by "
         "from customers_history where closed_by = 'K'",
+        stories=(KEY_SWAP, LATE_CHANGE),
     ),
     "openedge": DemoSystem(
         tables=tuple(name for name, table in openedge.TABLES.items() if table.level > 1),
