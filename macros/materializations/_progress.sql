@@ -37,7 +37,7 @@
             recorded_at timestamp comment 'the last batch of the change log that it has applied',
             change_seq string comment 'greatest change_seq that it has applied',
             changed_at timestamp comment 'greatest changed_at that it has applied',
-            path string comment 'how it did so: narrow, wide, all, or rebuild; NULL for change logs',
+            path string comment 'how it did so: incremental, replay or rebuild; NULL for change logs',
             arrival string comment 'greatest mark of arrival that a change log has read; NULL where there are none',
             raw_version string comment 'of a change log: JSON with the versions of the raw tables that it has read; of a landing: topic ids'
         )
