@@ -51,7 +51,7 @@ demo-kafka: setup ## the demo with Qlik messages, through a Kafka broker that it
 
 check: lint-code test-unit test-kernel ## lint without SQL, unit tests and kernel tests: a few minutes
 
-test: lint-code test-unit test-kernel test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: about half an hour on two cores
+test: lint-code test-unit test-kernel test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: about 50 minutes on two cores
 
 lint: lint-code lint-sql ## lint Python, YAML, shell and SQL, and check that everything has a description
 
