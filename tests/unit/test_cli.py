@@ -71,15 +71,18 @@ def test_demo_lands_and_builds_in_turn_and_says_which_step_failed(
     class Runner:
         def invoke(self, arguments: list[str]) -> Any:
             calls.append(arguments)
-            return SimpleNamespace(success=len(calls) < 4)
+            results = SimpleNamespace(results=[SimpleNamespace(status="success")])
+            return SimpleNamespace(success=len(calls) < 4, result=results)
 
     monkeypatch.setattr(dbt.cli.main, "dbtRunner", Runner)
     given = ["demo", "--system", "openedge", "--seed", "11", "--target", "delta"]
     result = CliRunner().invoke(app, given)
     assert result.exit_code == 1
     assert "`AFTERIMAGE_DEMOS=openedge dbt build --target delta` failed" in result.output
-    assert [call[0] for call in calls] == ["run-operation", "build", "run-operation", "build"]
-    assert [call[3] for call in calls[::2]] == [
+    assert "2/5 Build staging, change logs and marts ... 0 s; 1 models built" in result.output
+    assert {call[0] for call in calls} == {"--quiet"}
+    assert [call[1] for call in calls] == ["run-operation", "build", "run-operation", "build"]
+    assert [call[4] for call in calls[::2]] == [
         '{"batch": 1, "scale": 1, "seed": 11, "system": "openedge"}',
         '{"batch": 2, "scale": 1, "seed": 11, "system": "openedge"}',
     ]
