@@ -1,5 +1,6 @@
 {#
-    How a change mask of Qlik Replicate is stored; shared by the macros of macros/decode.
+    How a change mask of a Qlik change table is stored; shared by the macros of macros/decode. Masks of Qlik messages have
+    another form: _message_mask_columns decodes them.
 
     Bit b (0 = least significant) belongs to the column with the ordinal b + 1. Hex text has the most significant byte
     first, binary the least significant one, and may leave out trailing zero bytes (vendor's page "Change Tables").

@@ -32,6 +32,9 @@ def read_late(
         telling = [state for state in since if _tells_its_load(kind, log, marker, state)]
         read = chooser.choice(telling if chooser.random() < 0.8 else since)
         is_told = is_told and read in telling
+        if kind == "live":
+            later = (row for row in log if row.change_seq > marker.change_seq)
+            is_told = is_told and has_one_row_per_move(later)
         shown = read.rows.values() if kind == "live" else _with_inserts(since[0], log, read)
         rows += [replace(marker, data=row, load_rows=None) for row in shown]
     return rows, is_told
@@ -64,6 +67,32 @@ def has_one_reading(changes: Iterable[LogRow]) -> bool:
         if named_first == "arrives" and how == "I":
             return False
     return True
+
+
+def has_one_row_per_move(changes: Iterable[LogRow]) -> bool:
+    """Whether no row that moves to a key named first is followed by an equal one that leaves it.
+
+    Two rows that move in one transaction look the same there as one that moves twice, and a live
+    base does not tell whether the second one was there before.
+    """
+    arrived: dict[Key, LogRow] = {}
+    named: set[Key] = set()
+    for row in sorted(changes, key=lambda row: row.change_seq):
+        if row.data is None or row.change_oper == "L":
+            continue
+        key, old = key_of(row.data, OPTIONS), previous_key_of(row, OPTIONS)
+        before = arrived.pop(old, None) if old is not None else None
+        if before and _transaction(before) == _transaction(row) and before.data == row.before:
+            return False
+        arrived.pop(key, None)
+        if old is not None and key not in named:
+            arrived[key] = row
+        named |= {key} if old is None else {key, old}
+    return True
+
+
+def _transaction(row: LogRow) -> object:
+    return row.transaction_id or row.changed_at
 
 
 def _with_inserts(loaded: State, log: Iterable[LogRow], read: State) -> list[Row]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
 from itertools import combinations, product
 
 import pytest
 
 from tests.functional.properties.stream_shapes import FEW, MIXED, SHAPES, Shape
 from tests.functional.properties.stream_tables import StreamTable
+from tests.oracle.base_tables import has_one_row_per_move
+from tests.oracle.history import LogRow
+from tests.oracle.streams import START
 
 STREAMS = 60
 
@@ -95,3 +100,20 @@ def test_the_oracle_gives_what_the_simulated_database_held(shape: Shape) -> None
         assert not table.differing_state(stream, table.history_of(stream))
     if shape in MIXED and not (shape.gains and shape.cuts_transactions):
         assert len(told) > STREAMS / 3
+
+
+def moved(seq: str, old: int, new: int, value: int) -> LogRow:
+    """A row that moves from one key to another one."""
+    before, after = ({"id": id, "a": value, "b": 1, "c": 1} for id in (old, new))
+    return LogRow(seq, "U", after, START, before=before)
+
+
+def test_an_equal_row_that_leaves_a_key_first_named_by_a_move_has_two_readings() -> None:
+    named = LogRow("0", "I", {"id": 2, "a": 0, "b": 1, "c": 1}, START)
+    arrives, leaves = moved("1", 1, 2, 5), moved("2", 2, 3, 5)
+    assert not has_one_row_per_move([leaves, arrives])
+    assert has_one_row_per_move([named, arrives, leaves])
+    assert has_one_row_per_move([arrives, moved("2", 2, 3, 6)])
+    assert has_one_row_per_move([arrives, moved("2", 4, 5, 5)])
+    later = replace(leaves, changed_at=START + timedelta(seconds=1))
+    assert has_one_row_per_move([arrives, later])

@@ -1,4 +1,7 @@
-"""`afterimage compact`: fewer and larger files, as `dbt run-operation compact` makes them."""
+"""`afterimage compact`: runs `dbt run-operation compact`, which makes fewer and larger files.
+
+macros/operations/compact.sql chooses the tables; storage/compaction.py and storage/formats/ do it.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""The rules of history (docs/glossary.md), a module per group; every function is one transform."""
+"""The rules of history (docs/guarantees.md), a module per group; every function is one transform.
+
+docs/internals/history.md says which module has which rule.
+"""
