@@ -17,11 +17,12 @@ from dbt_afterimage.change_log.pairing import (
     quoted,
     with_null_key_first,
 )
+from dbt_afterimage.internal_columns import PREFIX
 from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings import has_own_loads
 from dbt_afterimage.storage.progress import Progress, greatest
 
-_IS_BAD = "_afterimage_is_bad"
+_IS_BAD = f"{PREFIX}is_bad"
 
 
 class LoadPositionError(ValueError):

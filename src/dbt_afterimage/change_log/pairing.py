@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from dbt_afterimage.change_log.contract import data_columns
+from dbt_afterimage.internal_columns import PREFIX
 from dbt_afterimage.storage import schema_contract
 
 # What becomes of a record. `pending`: an update or before image whose partner has not come yet;
@@ -26,17 +27,17 @@ MERGED = "merged"
 
 _ROW_CHANGES = ("I", "U", "B", "D")
 
-# Columns that are gone in the end. A data column may have any name, so theirs are unlikely ones.
-_CLASS = "_afterimage_class"
-_PLACE = "_afterimage_place"
-_IS_RECORDED = "_afterimage_is_recorded"
-_IS_CANDIDATE = "_afterimage_is_candidate"
-_IMAGES = "_afterimage_images"
-_UPDATES = "_afterimage_updates"
-_KEYLESS_UPDATES = "_afterimage_keyless_updates"
-_OWN_KEY = "_afterimage_own_key"
-_PARTNER = "_afterimage_partner"
-_VALUES = "_afterimage_values"
+# Columns that are gone in the end.
+_CLASS = f"{PREFIX}class"
+_PLACE = f"{PREFIX}place"
+_IS_RECORDED = f"{PREFIX}is_recorded"
+_IS_CANDIDATE = f"{PREFIX}is_candidate"
+_IMAGES = f"{PREFIX}images"
+_UPDATES = f"{PREFIX}updates"
+_KEYLESS_UPDATES = f"{PREFIX}keyless_updates"
+_OWN_KEY = f"{PREFIX}own_key"
+_PARTNER = f"{PREFIX}partner"
+_VALUES = f"{PREFIX}values"
 _OWN_COLUMNS = (
     _CLASS,
     _PLACE,

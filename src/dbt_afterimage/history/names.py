@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-PREFIX: Final = "__afterimage_"
+from dbt_afterimage.internal_columns import PREFIX
 
 KIND: Final = f"{PREFIX}kind"
 """What a key event is: S anchor version, L load, I insert, U update, K key-change-in,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from dbt_afterimage.internal_columns import PREFIX
+
 HEADER_FIELDS = (
     "operation",
     "changeSequence",
@@ -55,7 +57,7 @@ _DATA = (
     "schema string, table string, data map<string, string>, beforeData map<string, string>, "
     f"headers {HEADERS}"
 )
-_CORRUPT = "_afterimage_corrupt"
+_CORRUPT = f"{PREFIX}corrupt"
 _MESSAGE = (
     f"struct<{_DATA}, schemaId string, lineage struct<server string, task string, "
     "schema string, table string, tableVersion bigint, timestamp string>, "
