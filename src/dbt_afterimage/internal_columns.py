@@ -1,4 +1,7 @@
-"""The prefix of columns that exist only inside a computation: no data column begins with it."""
+"""The prefix of columns that exist only inside a computation.
+
+A data column may have any name, so the prefix is one that none is likely to begin with.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from tests.oracle.database import State
-from tests.oracle.history import Key, LogRow, Row, key_of, previous_key_of
+from tests.oracle.history import Key, LogRow, Row, key_of, previous_key_of, transaction_of
 from tests.oracle.streams import OPTIONS
 
 
@@ -34,7 +34,7 @@ def read_late(
         is_told = is_told and read in telling
         if kind == "live":
             later = (row for row in log if row.change_seq > marker.change_seq)
-            is_told = is_told and has_one_row_per_move(later)
+            is_told = is_told and tells_moved_rows(later)
         shown = read.rows.values() if kind == "live" else _with_inserts(since[0], log, read)
         rows += [replace(marker, data=row, load_rows=None) for row in shown]
     return rows, is_told
@@ -69,30 +69,34 @@ def has_one_reading(changes: Iterable[LogRow]) -> bool:
     return True
 
 
-def has_one_row_per_move(changes: Iterable[LogRow]) -> bool:
-    """Whether no row that moves to a key named first is followed by an equal one that leaves it.
+def tells_moved_rows(changes: Iterable[LogRow]) -> bool:
+    """Whether a live base and the changes tell if a row leaves a key to which another one moved.
 
-    Two rows that move in one transaction look the same there as one that moves twice, and a live
-    base does not tell whether the second one was there before.
+    A row moves to a key that no earlier change names, and an equal row leaves it in the same
+    transaction: that is two rows, or one that moves twice. The next change of the key tells, and
+    the base where there is none, but not once a truncate with a scope may have ended the row.
     """
     arrived: dict[Key, LogRow] = {}
+    untold: dict[Key, LogRow] = {}
     named: set[Key] = set()
     for row in sorted(changes, key=lambda row: row.change_seq):
+        if row.change_oper == "T" and row.truncate_scope and untold:
+            return False
         if row.data is None or row.change_oper == "L":
             continue
         key, old = key_of(row.data, OPTIONS), previous_key_of(row, OPTIONS)
-        before = arrived.pop(old, None) if old is not None else None
-        if before and _transaction(before) == _transaction(row) and before.data == row.before:
-            return False
-        arrived.pop(key, None)
-        if old is not None and key not in named:
-            arrived[key] = row
+        if old is None:
+            untold.pop(key, None)
+        else:
+            came = arrived.pop(old, None)
+            if came and transaction_of(came) == transaction_of(row) and came.data == row.before:
+                untold[old] = row
+            elif old in untold and transaction_of(untold[old]) != transaction_of(row):
+                del untold[old]
+            if key not in named:
+                arrived[key] = row
         named |= {key} if old is None else {key, old}
     return True
-
-
-def _transaction(row: LogRow) -> object:
-    return row.transaction_id or row.changed_at
 
 
 def _with_inserts(loaded: State, log: Iterable[LogRow], read: State) -> list[Row]:

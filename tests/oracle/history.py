@@ -282,7 +282,7 @@ class _Fold:
 
     def _move(self, old: Key, key: Key, row: LogRow) -> None:
         """R7. The row of `old` leaves for `key`."""
-        transaction = _transaction_of(row)
+        transaction = transaction_of(row)
         arrived_with, waiting = self.displaced.get(old, (None, []))
         if waiting and arrived_with == transaction:
             # the displaced row leaves: what is open on `old` now is another row
@@ -554,14 +554,14 @@ def _shown_by(key: Key, of_transaction: Sequence[LogRow], options: TableOptions)
 
 
 def _of_transaction(touches: Iterable[LogRow], row: LogRow) -> list[LogRow]:
-    return [other for other in touches if _transaction_of(other) == _transaction_of(row)]
+    return [other for other in touches if transaction_of(other) == transaction_of(row)]
 
 
 def _agree(one: Image, other: Image) -> bool:
     return all(same_value(one[column], other[column]) for column in one if column in other)
 
 
-def _transaction_of(row: LogRow) -> object:
+def transaction_of(row: LogRow) -> object:
     """R7. The transaction id; without one, changes of one time belong together."""
     return row.transaction_id if row.transaction_id is not None else ("at", row.changed_at)
 

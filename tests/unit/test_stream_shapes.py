@@ -11,7 +11,7 @@ import pytest
 
 from tests.functional.properties.stream_shapes import FEW, MIXED, SHAPES, Shape
 from tests.functional.properties.stream_tables import StreamTable
-from tests.oracle.base_tables import has_one_row_per_move
+from tests.oracle.base_tables import tells_moved_rows
 from tests.oracle.history import LogRow
 from tests.oracle.streams import START
 
@@ -108,12 +108,16 @@ def moved(seq: str, old: int, new: int, value: int) -> LogRow:
     return LogRow(seq, "U", after, START, before=before)
 
 
-def test_an_equal_row_that_leaves_a_key_first_named_by_a_move_has_two_readings() -> None:
+def test_a_truncate_with_a_scope_hides_whether_an_equal_row_leaves_the_key_of_a_move() -> None:
     named = LogRow("0", "I", {"id": 2, "a": 0, "b": 1, "c": 1}, START)
     arrives, leaves = moved("1", 1, 2, 5), moved("2", 2, 3, 5)
-    assert not has_one_row_per_move([leaves, arrives])
-    assert has_one_row_per_move([named, arrives, leaves])
-    assert has_one_row_per_move([arrives, moved("2", 2, 3, 6)])
-    assert has_one_row_per_move([arrives, moved("2", 4, 5, 5)])
-    later = replace(leaves, changed_at=START + timedelta(seconds=1))
-    assert has_one_row_per_move([arrives, later])
+    truncate = LogRow("5", "T", None, START, truncate_scope={"a": "5"})
+    assert not tells_moved_rows([truncate, leaves, arrives])
+    assert tells_moved_rows([arrives, leaves])
+    assert tells_moved_rows([named, arrives, leaves, truncate])
+    assert tells_moved_rows([arrives, moved("2", 2, 3, 6), truncate])
+    assert tells_moved_rows([arrives, moved("2", 4, 5, 5), truncate])
+    later = START + timedelta(seconds=1)
+    assert tells_moved_rows([arrives, replace(leaves, changed_at=later), truncate])
+    told = [arrives, leaves, replace(moved("3", 2, 6, 5), changed_at=later), truncate]
+    assert tells_moved_rows(told)

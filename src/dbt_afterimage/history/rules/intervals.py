@@ -1,4 +1,4 @@
-"""Versions and their intervals (R1 to R5, R10)."""
+"""Versions and their intervals (R1 to R7, R10)."""
 
 from __future__ import annotations
 
