@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, computed_field, field_validator, model_validator
 
 from dbt_afterimage.sequence import ChangeFeedSequence
 from dbt_afterimage.settings.base import TableSettings
@@ -16,8 +16,22 @@ from dbt_afterimage.settings.suggestions import did_you_mean
 SEQUENCE_WIDTHS = {"number": 16, "timestamp": 16, "digits": 32, "binary": 32, "text": 32}
 """Hex digits of a part of the sequence, by its type."""
 
-OPERATIONS = ("I", "U", "D", "B", "T", "N")
-"""Operations of the contract that a feed can have; full loads come from a base table."""
+OPERATIONS = ("I", "U", "D", "B", "T", "L", "N")
+"""Operations of the contract that a feed can have."""
+
+ENCODINGS = {
+    "text": ("any",),
+    "days": ("date",),
+    "milliseconds": ("timestamp", "timestamp_ntz"),
+    "microseconds": ("timestamp", "timestamp_ntz"),
+    "nanoseconds": ("timestamp", "timestamp_ntz"),
+    "time_milliseconds": ("string",),
+    "time_microseconds": ("string",),
+    "base64": ("binary",),
+    "unscaled_base64": ("decimal",),
+    "scaled_base64": ("decimal",),
+}
+"""How a JSON document writes a value, and the types that a column of this encoding can have."""
 
 
 class ChangeFeedSettings(TableSettings):
@@ -37,7 +51,12 @@ class ChangeFeedSettings(TableSettings):
     operation: str
     operations: dict[str, str]
     missing_operation: str | None = None
-    before: Literal["none", "rows"] = "none"
+    filter: str | None = None
+    json_text: str | None = None
+    json_fields: str | None = None
+    json_payload: str | None = None
+    after: str | None = None
+    before: str = "none"
     incomplete_before: list[str] = Field(default_factory=list)
     changed_at: str | None = None
     changed_at_unit: Literal[
@@ -51,6 +70,10 @@ class ChangeFeedSettings(TableSettings):
     mask_first_data_bit: Annotated[int, Field(ge=0, strict=True)] = 0
     mask_columns: list[str] = Field(default_factory=list)
     unavailable_value: str | None = None
+    encodings: dict[str, str] = Field(default_factory=dict)
+    type_encodings: dict[str, str] = Field(default_factory=dict)
+    load_id: str | None = None
+    load_end: str | None = None
     arrival: str | None = None
     ignore_columns: list[str] = Field(default_factory=list)
 
@@ -96,6 +119,17 @@ class ChangeFeedSettings(TableSettings):
             )
         return value
 
+    @field_validator("encodings", "type_encodings")
+    @classmethod
+    def _are_encodings(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, encoding in value.items():
+            if encoding not in ENCODINGS:
+                raise ValueError(
+                    f"It gives {name!r} the encoding {encoding!r}. Allowed: "
+                    f"{', '.join(ENCODINGS)}{did_you_mean(encoding, list(ENCODINGS))}"
+                )
+        return value
+
     @field_validator("missing_operation")
     @classmethod
     def _is_operation(cls, value: str | None) -> str | None:
@@ -112,6 +146,38 @@ class ChangeFeedSettings(TableSettings):
                 f"{'has' if has_rows else 'lacks'} the operation B (before image). Fix: set "
                 f"`before: {'rows' if has_rows else 'none'}`, or correct `operations`"
             )
+        if self.json_text and not (self.json_fields and self.after):
+            raise ValueError(
+                f"`json_text` is {self.json_text!r} without `json_fields` and `after`. Fix: set "
+                "`json_fields` to the fields of a document and `after` to the one with the data "
+                "columns, such as `json_fields: 'op string, after map<string, string>'` and "
+                "`after: record.after`"
+            )
+        if self.after is not None and self.before.endswith("*"):
+            raise ValueError(
+                f"`after` is {self.after!r} and `before` is the prefix {self.before!r}; before "
+                "images in columns with a prefix go with data columns in the table itself. Fix: "
+                "set `before` to the struct with the before image, or take `after` out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _has_whole_loads(self) -> ChangeFeedSettings:
+        has_loads = "L" in self.operations.values() or self.missing_operation == "L"
+        if has_loads != bool(self.load_id):
+            raise ValueError(
+                f"`operations` {'has' if has_loads else 'lacks'} the operation L (row of a full "
+                f"load) and `load_id` is {self.load_id!r}. Fix: set `load_id` to what tells loads "
+                "apart, or map the operation to I"
+                if has_loads
+                else f"`load_id` is {self.load_id!r} and no operation is L (row of a full load). "
+                "Fix: give `operations` one, or take `load_id` out"
+            )
+        if has_loads and self.base:
+            raise ValueError(
+                "`base` is set and `operations` has the operation L: full loads come from a table "
+                "of their own or among the changes. Fix: take `base` out, or map the operation to I"
+            )
         if self.changed_columns and self.changed_mask:
             raise ValueError(
                 f"`changed_columns` is {self.changed_columns!r} and `changed_mask` is "
@@ -119,19 +185,31 @@ class ChangeFeedSettings(TableSettings):
             )
         return self
 
+    @computed_field
+    def is_before_in_record(self) -> bool:
+        """A record of an update holds its before image too."""
+        return self.before not in ("none", "rows")
+
     def is_own_column(self, name: str) -> bool:
         """A column that a setting reads, or one of `ignore_columns`.
 
         The macro `_is_feed_column` says the same of the columns of a raw table.
         """
+        if self.after is not None:
+            # the columns of a source table are those of the images
+            return False
         name = name.lower()
+        if self.before.endswith("*") and name.startswith(self.before[:-1].lower()):
+            return True
         read = (
             self.operation,
+            None if self.before in ("none", "rows") else self.before,
             self.changed_at,
             self.transaction_id,
             self.transaction_event,
             self.changed_columns,
             self.changed_mask,
+            self.load_id,
             self.arrival,
         )
         if name in [column.strip("`").lower() for column in read if column]:
@@ -142,8 +220,9 @@ class ChangeFeedSettings(TableSettings):
         )
 
     def forward_filled_columns(self) -> list[str] | None:
-        """Any if a value stands for "unchanged", else those that a before image may leave out."""
-        return None if self.unavailable_value is not None else self.incomplete_before
+        """Any if a record may leave out values, else those that a before image may leave out."""
+        is_any = self.unavailable_value is not None or self.json_text is not None
+        return None if is_any else self.incomplete_before
 
 
 @cache

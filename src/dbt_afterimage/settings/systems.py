@@ -30,7 +30,7 @@ def positions(settings: Mapping[str, Any]) -> ChangeSequence:
 
 def has_own_loads(settings: Mapping[str, Any]) -> bool:
     """Whether full loads come among the changes of a table, from its validated settings."""
-    return SYSTEMS[settings["system"]].has_own_loads
+    return SYSTEMS[settings["system"]].has_own_loads or bool(settings.get("load_id"))
 
 
 def moment_kind(text: str, system: str | None = None) -> Literal["change_seq", "timestamp"] | None:

@@ -1,0 +1,74 @@
+{#
+    The text of a value that a JSON document writes in an encoding, as a cast to the column's type reads it; a text that no
+    cast takes where it is not of that encoding. ENCODINGS (settings/change_feed.py) has the encodings and their types.
+    Source: Debezium documentation, "Data type mappings" of the PostgreSQL connector.
+
+    Arguments:
+      value     SQL: the text in the document, NULL for a null
+      encoding  its name
+#}
+{% macro _decoded_text(value, encoding) %}
+    {%- set number = "try_cast(" ~ value ~ " as bigint)" -%}
+    {%- set micros = {
+        'milliseconds': "timestamp_millis(" ~ number ~ ")",
+        'microseconds': "timestamp_micros(" ~ number ~ ")",
+        'nanoseconds': "if(" ~ number ~ " % 1000 = 0, timestamp_micros(" ~ number ~ " div 1000), null)",
+    } -%}
+    {%- if encoding == 'days' -%}
+        {{ return("coalesce(cast(date_from_unix_date(try_cast(" ~ value ~ " as int)) as string), " ~ value ~ ")") }}
+    {%- elif encoding in micros -%}
+        {{ return("coalesce(cast(" ~ micros[encoding] ~ " as string), " ~ value ~ ")") }}
+    {%- elif encoding in ('time_milliseconds', 'time_microseconds') -%}
+        {%- set time = micros[encoding | replace('time_', '')] -%}
+        {{ return("coalesce(date_format(" ~ time ~ ", 'HH:mm:ss.SSSSSS'), " ~ value ~ ")") }}
+    {%- elif encoding == 'base64' -%}
+        {#- as hex digits, which _cast_column reads; one digit alone is none #}
+        {{ return(afterimage._or_unreadable("hex(try_to_binary(" ~ value ~ ", 'base64'))", value, '?')) }}
+    {%- elif encoding == 'unscaled_base64' -%}
+        {{ return(afterimage._or_unreadable(afterimage._base64_integer(value), value, '?')) }}
+    {%- elif encoding == 'scaled_base64' -%}
+        {%- set unscaled = afterimage._base64_integer("get_json_object(" ~ value ~ ", '$.value')") -%}
+        {%- set scale = "get_json_object(" ~ value ~ ", '$.scale')" -%}
+        {{ return(afterimage._or_unreadable("concat(" ~ unscaled ~ ", 'E', -try_cast(" ~ scale ~ " as int))", value, '?')) }}
+    {%- endif -%}
+    {{ return(value) }}
+{% endmacro %}
+
+
+{# A decoded text, or where a value that is not NULL has none a text that no cast takes. #}
+{% macro _or_unreadable(decoded, value, unreadable) %}
+    {{ return("if(" ~ value ~ " is null, null, coalesce(" ~ decoded ~ ", " ~ afterimage._text(unreadable) ~ "))") }}
+{% endmacro %}
+
+
+{#
+    Base64 of a whole number of up to 16 bytes, the highest first, with a sign, as decimal text; NULL for anything else.
+    conv() ends at 64 bits, hence two halves.
+#}
+{% macro _base64_integer(value) %}
+    {%- set digits = "hex(try_to_binary(" ~ value ~ ", 'base64'))" -%}
+    {%- set all = "lpad(" ~ digits ~ ", 32, if(" ~ digits ~ " >= '8', 'F', '0'))" -%}
+    {%- set high = "cast(conv(left(" ~ all ~ ", 16), 16, -10) as decimal(20, 0))" -%}
+    {%- set low = "cast(conv(right(" ~ all ~ ", 16), 16, 10) as decimal(20, 0))" -%}
+    {%- set whole = "cast(try_add(try_multiply(" ~ high ~ ", 18446744073709551616), " ~ low ~ ") as string)" -%}
+    {{ return("if(length(" ~ digits ~ ") between 2 and 32, " ~ whole ~ ", null)") }}
+{% endmacro %}
+
+
+{#
+    The encoding of a column: the one that `encodings` gives it, else the one of its type; stops where the column's type
+    cannot have it.
+#}
+{% macro _encoding(macro, table, column, settings) %}
+    {%- set kind = column.data_type.split('(')[0] -%}
+    {%- set encoding = settings.encodings.get(column.name) or settings.type_encodings.get(kind, 'text') -%}
+    {%- set allowed = adapter.afterimage.types_of_encoding(encoding) -%}
+    {%- if 'any' not in allowed and kind not in allowed -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: table " ~ table ~ " gives the column `" ~ column.name ~ "`, " ~ column.data_type
+            ~ ", the encoding " ~ encoding ~ ", which is for " ~ allowed | join(', ') ~ ". Fix: correct the column in"
+            ~ " `encodings`, or its data_type."
+        ) }}
+    {%- endif -%}
+    {{ return(encoding) }}
+{% endmacro %}
