@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.settings import parse_settings
@@ -25,9 +26,17 @@ def settings_of(
     return parse_settings({**entry, "columns": columns})
 
 
-def staging_sql(settings: dict[str, Any], columns: dict[str, str], relation: str = "feed") -> str:
-    """The SQL of stage_change_feed('shop', 'feed') for a relation of these columns and types."""
-    _CASE.update(settings=settings, columns=columns, relation=relation)
+def staging_sql(
+    settings: dict[str, Any],
+    columns: dict[str, str],
+    relation: str = "feed",
+    fields: list[dict[str, str]] | None = None,
+) -> str:
+    """The SQL of stage_change_feed('shop', 'feed') for a relation of these columns and types.
+
+    `fields` are those of the struct `after`, if that is a struct.
+    """
+    _CASE.update(settings=settings, columns=columns, relation=relation, fields=fields)
     return str(_renderer()("stage_change_feed", "shop", "feed"))
 
 
@@ -39,6 +48,9 @@ def _renderer() -> MacroRenderer:
             {"name": name, "data_type": kind} for name, kind in _CASE["columns"].items()
         ],
         _settings=lambda source_name, name: _CASE["settings"],
+        adapter=SimpleNamespace(
+            afterimage=SimpleNamespace(fields_of=lambda relation, struct, table: _CASE["fields"])
+        ),
     )
 
 
@@ -48,11 +60,12 @@ def staged(
     columns: dict[str, str],
     rows: list[tuple[Any, ...]],
     result: list[str],
+    fields: list[dict[str, str]] | None = None,
 ) -> list[Row]:
     """Columns of the staged rows of a feed, as text where JSON has no type for them."""
     create_views(spark, {"feed": (columns, rows)})
     with quick_queries(spark):
-        found = spark.sql(staging_sql(settings, columns))
+        found = spark.sql(staging_sql(settings, columns, fields=fields))
         names = [
             f"cast(`{name}` as string) as `{name}`"
             if found.schema[name].dataType.typeName() in ("timestamp", "date")

@@ -142,12 +142,16 @@ xxhash64( /* of columns {{ local_md5(tojson(raw_columns)) }} */
 {% endmacro %}
 
 
-{# The raw record as JSON. By default Spark would leave out NULLs, and cut timestamps to milliseconds. #}
-{% macro _raw_record(raw_columns) -%}
+{#
+    The raw record as JSON. By default Spark would leave out NULLs, and cut timestamps to milliseconds.
+    `is_binary_text`: binary columns hold text.
+#}
+{% macro _raw_record(raw_columns, is_binary_text=false) -%}
 to_json(
     struct(
         {%- for column in raw_columns %}
-        {{ afterimage._quoted(column.name) }}{{ ',' if not loop.last }}
+        {%- set raw = afterimage._quoted(column.name) %}
+        {{ "cast(" ~ raw ~ " as string) as " ~ raw if is_binary_text and column.data_type == 'binary' else raw }}{{ ',' if not loop.last }}
         {%- endfor %}
     ),
     map(

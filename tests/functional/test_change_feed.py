@@ -7,7 +7,8 @@ columns of the contract that must come of them.
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from base64 import b64encode
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ def raw_value(value: Any, kind: str) -> Any:
         return None
     if kind == "hex":
         return bytes.fromhex(value)
+    if kind == "utf8":
+        return str(value).encode()
     if kind == "timestamp":
         return datetime.fromisoformat(value).replace(tzinfo=timezone.utc)
     return value
@@ -41,7 +44,7 @@ def test_records_of_the_vendors_pages(spark: SparkSession, file: Path) -> None:
         tuple(raw_value(*pair) for pair in zip(row, kinds.values(), strict=True))
         for row in feed["rows"]
     ]
-    columns = {name: "binary" if kind == "hex" else kind for name, kind in kinds.items()}
+    columns = {name: "binary" if kind in ("hex", "utf8") else kind for name, kind in kinds.items()}
     settings = settings_of(file.stem, feed["settings"], feed.get("types"))
     found = staged(spark, settings, columns, rows, feed["expected"])
     key = repr
@@ -78,3 +81,143 @@ def test_a_sequence_sorts_like_its_values(
     assert places == sorted(set(places))
     assert {len(place) for place in places} == {SEQUENCE_WIDTHS[part]}
     assert {row[1:] for row in by_id[len(values) :]} == {(None, "malformed_change_seq")}
+
+
+def unscaled(number: int) -> str:
+    """As Java's BigInteger.toByteArray, in base64."""
+    size = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    return b64encode(number.to_bytes(size, "big", signed=True)).decode()
+
+
+MOMENT = datetime(2026, 3, 2, 7, 30, 0, 123456, tzinfo=timezone.utc)
+MICROS = (MOMENT - datetime(1970, 1, 1, tzinfo=timezone.utc)) // (date.resolution / 86_400_000_000)
+LARGEST = 10**38 - 1
+ENCODED = [
+    # encoding, type, value of the document, value of the column; "!" for a rejected one
+    ("days", "date", (date(2026, 3, 2) - date(1970, 1, 1)).days, "2026-03-02"),
+    ("days", "date", -1, "1969-12-31"),
+    ("days", "date", "soon", "!"),
+    ("microseconds", "timestamp", MICROS, "2026-03-02 07:30:00.123456"),
+    ("microseconds", "timestamp_ntz", MICROS, "2026-03-02 07:30:00.123456"),
+    ("milliseconds", "timestamp", MICROS // 1000, "2026-03-02 07:30:00.123"),
+    ("nanoseconds", "timestamp", MICROS * 1000, "2026-03-02 07:30:00.123456"),
+    # a timestamp of Spark has no nanoseconds
+    ("nanoseconds", "timestamp", MICROS * 1000 + 1, "!"),
+    # a time with a zone comes as text whatever the encoding
+    ("microseconds", "timestamp", "2026-03-02T07:30:00.123456Z", "2026-03-02 07:30:00.123456"),
+    ("time_microseconds", "string", 27_000_123_456, "07:30:00.123456"),
+    ("time_milliseconds", "string", 27_000_123, "07:30:00.123000"),
+    ("base64", "binary", b64encode(b"\x00\xffA").decode(), "00FF41"),
+    ("base64", "binary", "", ""),
+    ("base64", "binary", "no base64!", "!"),
+    ("unscaled_base64", "decimal(10,2)", unscaled(12345), "123.45"),
+    ("unscaled_base64", "decimal(10,2)", unscaled(-1), "-0.01"),
+    ("unscaled_base64", "decimal(10,2)", unscaled(0), "0.00"),
+    ("unscaled_base64", "decimal(10,0)", unscaled(-128), "-128"),
+    ("unscaled_base64", "decimal(38,0)", unscaled(LARGEST), str(LARGEST)),
+    ("unscaled_base64", "decimal(38,0)", unscaled(-LARGEST), str(-LARGEST)),
+    ("unscaled_base64", "decimal(4,2)", unscaled(10**6), "!"),
+    ("unscaled_base64", "decimal(10,2)", "no base64!", "!"),
+    ("scaled_base64", "decimal(10,3)", {"scale": 3, "value": unscaled(12345)}, "12.345"),
+    ("scaled_base64", "decimal(10,3)", {"scale": 0, "value": unscaled(-7)}, "-7.000"),
+    ("scaled_base64", "decimal(10,3)", {"scale": 4, "value": unscaled(1)}, "!"),
+    ("text", "decimal(10,2)", "123.45", "123.45"),
+    ("text", "boolean", True, "true"),
+    ("text", "double", 1.5, "1.5"),
+    ("text", "string", {"a": [1, None]}, '{"a":[1,null]}'),
+    ("days", "date", None, None),
+    ("base64", "binary", None, None),
+    ("unscaled_base64", "decimal(10,2)", None, None),
+]
+
+
+def test_values_that_a_document_encodes(spark: SparkSession) -> None:
+    types = {f"c{number}": kind for number, (_, kind, _, _) in enumerate(ENCODED)}
+    encodings = {f"c{number}": name for number, (name, _, _, _) in enumerate(ENCODED)}
+    settings = settings_of(
+        None,
+        {
+            "key": ["c0"],
+            "sequence": {"place": "number"},
+            "operation": "record.op",
+            "operations": {"c": "I"},
+            "json_text": "document",
+            "json_fields": "op string, data map<string, string>",
+            "after": "record.data",
+            "encodings": encodings,
+        },
+        types,
+    )
+    rows = [
+        (number, json.dumps({"op": "c", "data": {f"c{number}": value}}))
+        for number, (_, _, value, _) in enumerate(ENCODED)
+    ]
+    wanted = ["change_seq", "reject_reason", *types]
+    found = sorted(staged(spark, settings, {"place": "bigint", "document": "string"}, rows, wanted))
+    for number, (encoding, kind, value, expected) in enumerate(ENCODED):
+        row = found[number]
+        if expected == "!":
+            assert row["reject_reason"] == f"uncastable_value:c{number}", (encoding, kind, value)
+            continue
+        got = row[f"c{number}"]
+        got = bytes(got).hex().upper() if isinstance(got, bytes | bytearray) else got
+        text = str(got).lower() if isinstance(got, bool) else None if got is None else str(got)
+        assert (text, row["reject_reason"]) == (expected, None), (encoding, kind, value)
+
+
+def test_images_in_structs(spark: SparkSession) -> None:
+    settings = {
+        "key": ["id"],
+        "sequence": {"place": "number"},
+        "operation": "op",
+        "operations": {"u": "U", "d": "D", "c": "I"},
+        "after": "new",
+        "before": "old",
+    }
+    columns = {"place": "bigint", "op": "string", "old": IMAGE, "new": IMAGE}
+    rows = [
+        (1, "u", (1, "a"), (1, "b")),
+        (2, "d", (1, "b"), None),
+        (3, "c", None, (1, "c")),
+        (4, "u", None, (1, "d")),
+    ]
+    fields = [{"name": "id", "data_type": "int"}, {"name": "name", "data_type": "string"}]
+    found = staged(spark, settings_of(None, settings), columns, rows, IN_STRUCTS, fields)
+    assert sorted(map(tuple, found)) == [
+        ("0000000000000001", "B", 1, "a", None),
+        ("0000000000000001", "U", 1, "b", None),
+        ("0000000000000002", "D", 1, "b", None),
+        ("0000000000000003", "I", 1, "c", None),
+        ("0000000000000004", "U", 1, "d", None),
+    ]
+
+
+IMAGE = "struct<id: int, name: string>"
+IN_STRUCTS = ["change_seq", "change_oper", "id", "name", "known_columns"]
+
+
+def test_before_images_in_columns_with_a_prefix(spark: SparkSession) -> None:
+    settings = {
+        "key": ["id"],
+        "sequence": {"place": "number"},
+        "operation": "op",
+        "operations": {"u": "U", "d": "D"},
+        "before": "old_*",
+        "ignore_columns": ["place"],
+    }
+    columns = {
+        "place": "bigint", "op": "string", "id": "int", "name": "string", "note": "string",
+        "old_id": "int", "old_name": "string",
+    }  # fmt: skip
+    rows = [
+        (1, "u", 1, "b", "n", 1, "a"),
+        (2, "d", 1, "b", "n", None, None),
+    ]
+    found = staged(
+        spark, settings_of(None, settings), columns, rows, [*IN_STRUCTS, "note", "reject_reason"]
+    )
+    assert sorted(map(tuple, found)) == [
+        ("0000000000000001", "B", 1, "a", ["id", "name"], None, None),
+        ("0000000000000001", "U", 1, "b", None, "n", None),
+        ("0000000000000002", "D", 1, "b", None, "n", None),
+    ]

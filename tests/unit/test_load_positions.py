@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.change_log.full_load import LoadPositionError, new_loads, read_up_to
+from dbt_afterimage.change_log.full_load import LoadPositionError, find_loads, read_up_to
 from dbt_afterimage.sequence import OpenEdgeChangeSequence, QlikChangeSequence
 from dbt_afterimage.storage.progress import Progress
 
@@ -47,12 +47,12 @@ def test_without_a_load_the_changes_tell() -> None:
 def test_a_position_in_the_future_is_refused() -> None:
     place = seq("20620302")
     with pytest.raises(LoadPositionError) as error:
-        new_loads(settings(place), NO_TABLE, None, WHERE, Progress())
+        find_loads(settings(place), NO_TABLE, None, WHERE, Progress())
     parts = ["raw.things__ct", "`base.position`", "'first'", place, "Allowed: ", "Fix: "]
     assert [part for part in parts if part not in str(error.value)] == []
 
 
 def test_positions_that_tell_no_time_are_taken() -> None:
     where = OpenEdgeChangeSequence(10_000)
-    (load,) = new_loads(settings("9" * 19), NO_TABLE, None, where, Progress())
+    (load,) = find_loads(settings("9" * 19), NO_TABLE, None, where, Progress()).new
     assert load.position == "9" * 19

@@ -4,11 +4,11 @@
 {% macro _is_feed_column(name, settings) %}
     {%- set name = name | lower -%}
     {%- for setting in [
-        'operation', 'changed_at', 'transaction_id', 'transaction_event', 'changed_columns', 'changed_mask', 'arrival',
+        'operation', 'changed_at', 'transaction_id', 'transaction_event', 'changed_columns', 'changed_mask', 'load_id', 'arrival',
     ] if settings[setting] and settings[setting].strip('`') | lower == name -%}
         {{ return(true) }}
     {%- endfor -%}
-    {%- for ignored in settings.ignore_columns | map('lower') -%}
+    {%- for ignored in (settings.ignore_columns + [settings.before]) | map('lower') -%}
         {%- if name == ignored or (ignored.endswith('*') and name.startswith(ignored[:-1])) -%}
             {{ return(true) }}
         {%- endif -%}
@@ -17,15 +17,30 @@
 {% endmacro %}
 
 
-{# The data columns of a feed as _typed_column gives them; stops where there is none. #}
-{% macro _feed_data(macro, table, raw_columns, settings) %}
+{#
+    The data columns of a feed as _typed_column gives them; stops where there is none. Of a feed with images they tell besides
+    whether an image is a map of texts (`is_in_map`), how these are encoded, and whether there are old values (`has_before`).
+#}
+{% macro _feed_data(macro, table, relation, raw_columns, settings) %}
     {%- set types = {} -%}
     {%- for column in settings.declared_columns -%}
         {%- do types.update({column.name | lower: column.data_type}) -%}
     {%- endfor -%}
+    {%- set found = afterimage._image_columns(macro, table, relation, settings) -%}
+    {%- for raw in raw_columns if settings.after is none and not afterimage._is_feed_column(raw.name, settings) -%}
+        {%- do found.append(raw) -%}
+    {%- endfor -%}
     {%- set data = [] -%}
-    {%- for raw in raw_columns if not afterimage._is_feed_column(raw.name, settings) -%}
-        {%- do data.append(afterimage._typed_column(raw.name, raw, types.get(raw.name | lower))) -%}
+    {%- for raw in found -%}
+        {%- set column = afterimage._typed_column(raw.name, raw, types.get(raw.name | lower)) -%}
+        {%- set is_in_map = settings.json_text is not none -%}
+        {%- do column.update({
+            'is_in_map': is_in_map,
+            'encoding': afterimage._encoding(macro, table, column, settings) if is_in_map else 'text',
+            'has_before': not settings.before.endswith('*')
+                or afterimage._old_column(column.name, raw_columns, settings) is not none,
+        }) -%}
+        {%- do data.append(column) -%}
     {%- endfor -%}
     {%- if not data -%}
         {{ exceptions.raise_compiler_error(
@@ -97,16 +112,64 @@ end
 {% endmacro %}
 
 
+{#
+    What a raw record says of its change, as columns that begin with `_`: its place, its operation (`_letter`), its time, its
+    transaction, its load, and what it says of changed columns. `_has_time`: the record has a time, readable or not.
+#}
+{% macro _feed_event(settings, mask_parts) -%}
+{{ afterimage._feed_change_seq(settings.sequence) }} as _change_seq,
+{%- for value in settings.sequence %}
+{{ 'and ' if not loop.first }}({{ value }}) is not null
+{%- endfor %} as _is_placed,
+{{ afterimage._feed_operation(settings) }} as _letter,
+{{ afterimage._feed_changed_at(settings) }} as _changed_at,
+({{ settings.changed_at or 'null' }}) is not null as _has_time,
+cast({{ settings.transaction_id or 'null' }} as string) as _transaction_id,
+try_cast({{ settings.transaction_event or 'null' }} as bigint) as _transaction_event,
+cast({{ settings.load_id or 'null' }} as string) as _load_id,
+{%- if settings.load_id %}
+coalesce({{ settings.load_end or 'true' }}, false) as _is_load_end,
+{%- endif %}
+cast({{ settings.arrival or 'null' }} as string) as _arrival,
+{%- if settings.changed_mask %}
+{{ settings.changed_mask }} as _changed_mask
+{%- else %}
+cast({{ settings.changed_columns or 'null' }} as array<string>) as _changed_columns
+{%- endif %}
+{%- for name, expression in mask_parts.items() %},
+{{ expression }} as {{ name }}
+{%- endfor %}
+{%- endmacro %}
+
+
+{# Names that _feed_event and the CTEs of stage_change_feed give: no data column can have one. #}
+{% macro _feed_helpers() %}
+    {{ return([
+        '_change_seq', '_is_placed', '_letter', '_changed_at', '_has_time', '_transaction_id', '_transaction_event', '_load_id',
+        '_is_load_end', '_arrival', '_changed_mask', '_changed_columns', '_after', '_before', '_image', '_change_oper',
+        '_raw_record', '_record_text', '_is_malformed',
+    ]) }}
+{% endmacro %}
+
+
 {# Data columns that a record may leave out, as _known_columns takes them: {name, condition}. #}
 {% macro _feed_unknown(data, settings) %}
     {%- set unknown = [] -%}
     {%- for column in data -%}
-        {%- set raw = afterimage._quoted(column.raw_name) -%}
+        {%- set raw = "element_at(_image, " ~ afterimage._text(column.name) ~ ")" if column.is_in_map
+            else afterimage._quoted(column.raw_name) -%}
         {%- set conditions = [] -%}
-        {%- if settings.unavailable_value is not none and column.is_text -%}
-            {%- do conditions.append('coalesce(' ~ raw ~ ' = ' ~ afterimage._text(settings.unavailable_value) ~ ', false)') -%}
+        {%- if column.is_in_map -%}
+            {%- do conditions.append("not map_contains_key(_image, " ~ afterimage._text(column.name) ~ ")") -%}
         {%- endif -%}
-        {%- if column.name | lower in settings.incomplete_before | map('lower') -%}
+        {%- if settings.unavailable_value is not none and column.is_text -%}
+            {%- set placeholder = afterimage._text(settings.unavailable_value) -%}
+            {%- set placeholders = placeholder ~ ", base64(" ~ placeholder ~ ")" if column.encoding == 'base64' else placeholder -%}
+            {%- do conditions.append('coalesce(' ~ raw ~ ' in (' ~ placeholders ~ '), false)') -%}
+        {%- endif -%}
+        {%- if not column.has_before -%}
+            {%- do conditions.append("_change_oper = 'B'") -%}
+        {%- elif column.name | lower in settings.incomplete_before | map('lower') -%}
             {%- do conditions.append("(_change_oper = 'B' and " ~ raw ~ " is null)") -%}
         {%- endif -%}
         {%- if conditions -%}

@@ -4,40 +4,42 @@
     Source: Debezium documentation, "Data type mappings" of the PostgreSQL connector.
 
     Arguments:
-      value     SQL: the text in the document, NULL for a null
-      encoding  its name
+      value   SQL: the text in the document, NULL for a null
+      column  as _feed_data gives it
 #}
-{% macro _decoded_text(value, encoding) %}
+{% macro _decoded_text(value, column) %}
+    {%- set encoding = column.encoding -%}
     {%- set number = "try_cast(" ~ value ~ " as bigint)" -%}
-    {%- set micros = {
+    {%- set times = {
         'milliseconds': "timestamp_millis(" ~ number ~ ")",
         'microseconds': "timestamp_micros(" ~ number ~ ")",
         'nanoseconds': "if(" ~ number ~ " % 1000 = 0, timestamp_micros(" ~ number ~ " div 1000), null)",
     } -%}
     {%- if encoding == 'days' -%}
         {{ return("coalesce(cast(date_from_unix_date(try_cast(" ~ value ~ " as int)) as string), " ~ value ~ ")") }}
-    {%- elif encoding in micros -%}
-        {{ return("coalesce(cast(" ~ micros[encoding] ~ " as string), " ~ value ~ ")") }}
+    {%- elif encoding in times -%}
+        {{ return("coalesce(cast(" ~ times[encoding] ~ " as string), " ~ value ~ ")") }}
     {%- elif encoding in ('time_milliseconds', 'time_microseconds') -%}
-        {%- set time = micros[encoding | replace('time_', '')] -%}
+        {%- set time = times[encoding | replace('time_', '')] -%}
         {{ return("coalesce(date_format(" ~ time ~ ", 'HH:mm:ss.SSSSSS'), " ~ value ~ ")") }}
     {%- elif encoding == 'base64' -%}
-        {#- as hex digits, which _cast_column reads; one digit alone is none #}
-        {{ return(afterimage._or_unreadable("hex(try_to_binary(" ~ value ~ ", 'base64'))", value, '?')) }}
+        {#- as hex digits, which _cast_column reads #}
+        {{ return(afterimage._or_unreadable("hex(try_to_binary(" ~ value ~ ", 'base64'))", value)) }}
     {%- elif encoding == 'unscaled_base64' -%}
-        {{ return(afterimage._or_unreadable(afterimage._base64_integer(value), value, '?')) }}
+        {%- set scale = column.data_type.split(',')[1].rstrip(')') -%}
+        {{ return(afterimage._or_unreadable("concat(" ~ afterimage._base64_integer(value) ~ ", 'E-" ~ scale ~ "')", value)) }}
     {%- elif encoding == 'scaled_base64' -%}
         {%- set unscaled = afterimage._base64_integer("get_json_object(" ~ value ~ ", '$.value')") -%}
-        {%- set scale = "get_json_object(" ~ value ~ ", '$.scale')" -%}
-        {{ return(afterimage._or_unreadable("concat(" ~ unscaled ~ ", 'E', -try_cast(" ~ scale ~ " as int))", value, '?')) }}
+        {%- set scale = "try_cast(get_json_object(" ~ value ~ ", '$.scale') as int)" -%}
+        {{ return(afterimage._or_unreadable("concat(" ~ unscaled ~ ", 'E', -" ~ scale ~ ")", value)) }}
     {%- endif -%}
     {{ return(value) }}
 {% endmacro %}
 
 
-{# A decoded text, or where a value that is not NULL has none a text that no cast takes. #}
-{% macro _or_unreadable(decoded, value, unreadable) %}
-    {{ return("if(" ~ value ~ " is null, null, coalesce(" ~ decoded ~ ", " ~ afterimage._text(unreadable) ~ "))") }}
+{# A decoded text, or where a value that is not NULL has none, `?`, which no cast takes. #}
+{% macro _or_unreadable(decoded, value) %}
+    {{ return("if(" ~ value ~ " is null, null, coalesce(" ~ decoded ~ ", '?'))") }}
 {% endmacro %}
 
 

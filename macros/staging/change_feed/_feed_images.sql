@@ -1,90 +1,32 @@
 {# Parts of stage_change_feed for records that hold images: a struct or a map with the data columns, or columns with a prefix. #}
 
-{# Whether a record of a feed holds its images in structs or maps, or the one before in columns with a prefix. #}
+{# Whether a record holds its images in structs or maps, or the one before in columns with a prefix. #}
 {% macro _has_images(settings) %}
     {{ return(settings.after is not none or settings.is_before_in_record) }}
 {% endmacro %}
 
 
-{# The rows of the raw table that belong to a feed, and the JSON documents in them opened as the struct `record`. #}
-{% macro _feed_records(relation, settings) -%}
-select
-    *
-    {%- if settings.json_text %},
-    {{ afterimage._json_record(settings) | indent }} as record
-    {%- endif %}
-from {{ relation }}
-{%- if settings.filter %}
-where {{ settings.filter }}
-{%- endif %}
-{%- endmacro %}
-
-
-{# A JSON document, or the one in its field `json_payload`, as a struct; `_malformed` is the text of what is no document. #}
-{% macro _json_record(settings) -%}
-    {%- set fields = afterimage._text(settings.json_fields ~ ', _malformed string') -%}
-    {%- set options = "map('columnNameOfCorruptRecord', '_malformed')" -%}
-    {%- if settings.json_payload -%}
-coalesce(
-    if(
-        contains({{ settings.json_text }}, {{ afterimage._text('"' ~ settings.json_payload ~ '"') }}),
-        from_json(
-            {{ settings.json_text }},
-            {{ afterimage._text(settings.json_payload ~ ' struct<' ~ settings.json_fields ~ ', _malformed string>') }}
-        ).{{ settings.json_payload }},
-        null
-    ),
-    from_json({{ settings.json_text }}, {{ fields }}, {{ options }})
-)
-    {%- else -%}
-from_json({{ settings.json_text }}, {{ fields }}, {{ options }})
-    {%- endif -%}
-{%- endmacro %}
-
-
 {#
-    The data columns of a feed with images, as _typed_column gives them, and whether an image is a map of texts: `is_in_map`,
-    with its `encoding`. `has_before` is false for a column without old values.
+    The columns of the images as {name, data_type}: those of a struct; those that are declared where the image is a map of
+    texts. Empty where they are columns of the raw table.
 #}
-{% macro _image_data(macro, table, relation, raw_columns, settings) %}
-    {%- set types = {} -%}
-    {%- for column in settings.declared_columns -%}
-        {%- do types.update({column.name | lower: column.data_type}) -%}
-    {%- endfor -%}
-    {%- set data = [] -%}
-    {%- for of_image in afterimage._image_columns(macro, table, relation, raw_columns, settings) -%}
-        {%- set column = afterimage._typed_column(of_image.name, of_image, types.get(of_image.name | lower)) -%}
-        {%- set is_in_map = settings.json_text is not none -%}
-        {%- do column.update({
-            'is_in_map': is_in_map,
-            'encoding': afterimage._encoding(macro, table, column, settings) if is_in_map else 'text',
-            'has_before': not settings.before.endswith('*')
-                or afterimage._old_column(column.name, raw_columns, settings) is not none,
-        }) -%}
-        {%- do data.append(column) -%}
-    {%- endfor -%}
-    {{ return(data) }}
-{% endmacro %}
-
-
-{# The columns of the images as {name, data_type}: those of a struct; those that are declared where it is a map of texts. #}
-{% macro _image_columns(macro, table, relation, raw_columns, settings) %}
+{% macro _image_columns(macro, table, relation, settings) %}
     {%- if settings.json_text -%}
-        {%- set found = [] -%}
-        {%- for column in settings.declared_columns -%}
-            {%- do found.append({'name': column.name, 'data_type': 'string'}) -%}
-        {%- endfor -%}
-        {%- if not found -%}
+        {%- if not settings.declared_columns -%}
             {{ exceptions.raise_compiler_error(
                 "`" ~ macro ~ "`: table " ~ table ~ " declares no columns, and a JSON document does not tell their types."
                 ~ " Fix: declare the data columns under `columns` of the source table, each with its data_type."
             ) }}
         {%- endif -%}
+        {%- set found = [] -%}
+        {%- for column in settings.declared_columns -%}
+            {%- do found.append({'name': column.name, 'data_type': 'string'}) -%}
+        {%- endfor -%}
         {{ return(found) }}
     {%- elif settings.after is not none -%}
-        {{ return(adapter.afterimage.fields_of(relation, settings.after, "`after` of source table " ~ table)) }}
+        {{ return(adapter.afterimage.fields_of(relation, settings.after, table)) }}
     {%- endif -%}
-    {{ return(raw_columns | rejectattr('name', 'in', afterimage._feed_columns(raw_columns, settings)) | list) }}
+    {{ return([]) }}
 {% endmacro %}
 
 
@@ -94,20 +36,118 @@ from_json({{ settings.json_text }}, {{ fields }}, {{ options }})
 {% endmacro %}
 
 
+{#
+    CTEs from the raw table to `source`: a row per image, its data columns by name, and those of _feed_event.
+
+    Arguments:
+      has_images_before  a record of an update gives two rows, the image after (U) and the one before (B)
+#}
+{% macro _feed_image_rows(relation, raw_columns, settings, data, mask_parts, has_images_before) -%}
+records as (
+    select
+        *
+        {%- if settings.json_text %},
+        {{ afterimage._json_record(settings) | indent(8) }} as record
+        {%- endif %}
+    from {{ relation }}
+    {%- if settings.filter %}
+    where {{ settings.filter }}
+    {%- endif %}
+),
+
+events as (
+    select
+        {{ afterimage._feed_event(settings, mask_parts) | indent(8) }},
+        {{ afterimage._raw_record(raw_columns, is_binary_text=settings.json_text is not none) | indent(8) }} as _raw_record,
+        {%- if settings.json_text %}
+        {{ settings.json_text }} as _record_text,
+        {{ settings.json_text }} is not null and (record is null or record._malformed is not null) as _is_malformed,
+        {%- else %}
+        cast(null as string) as _record_text,
+        false as _is_malformed,
+        {%- endif %}
+        {{ afterimage._feed_images(raw_columns, settings, data) | indent(8) }}
+    from records
+),
+
+images as (
+    select
+        *,
+        {%- if has_images_before %}
+        explode(if(_letter = 'U' and _before is not null, array('U', 'B'), array(_letter))) as _change_oper
+        {%- else %}
+        _letter as _change_oper
+        {%- endif %}
+    from events
+),
+
+chosen as (
+    select
+        *,
+        {%- if settings.is_before_in_record %}
+        case
+            when _change_oper = 'B' then _before
+            when _change_oper = 'D' then coalesce(_before, _after)
+            else _after
+        end as _image
+        {%- else %}
+        _after as _image
+        {%- endif %}
+    from images
+),
+
+source as (
+    select
+        *
+        {%- for column in data %},
+        {%- set text = "element_at(_image, " ~ afterimage._text(column.name) ~ ")" %}
+        {{ afterimage._decoded_text(text, column) if column.is_in_map
+            else "_image." ~ afterimage._quoted(column.raw_name) }} as {{ afterimage._quoted(column.raw_name) }}
+        {%- endfor %}
+    from chosen
+)
+{%- endmacro %}
+
+
+{# A JSON document, or the one in its field `json_payload`, as a struct; `_malformed` is the text of what is no document. #}
+{% macro _json_record(settings) -%}
+    {%- set fields = settings.json_fields ~ ', _malformed string' -%}
+    {%- set document = "from_json(\n    " ~ settings.json_text ~ ",\n    " ~ afterimage._text(fields)
+        ~ ",\n    map('columnNameOfCorruptRecord', '_malformed')\n)" -%}
+    {%- if settings.json_payload -%}
+coalesce(
+    if(
+        contains({{ settings.json_text }}, {{ afterimage._text('"' ~ settings.json_payload ~ '"') }}),
+        from_json(
+            {{ settings.json_text }},
+            {{ afterimage._text(settings.json_payload ~ ' struct<' ~ fields ~ '>') }}
+        ).{{ settings.json_payload }},
+        null
+    ),
+    {{ document | indent }}
+)
+    {%- else -%}
+{{ document }}
+    {%- endif -%}
+{%- endmacro %}
+
+
 {# `_after` and `_before`, the two images of a record. #}
 {% macro _feed_images(raw_columns, settings, data) -%}
 {%- if settings.after is not none -%}
-{{ settings.after }} as _after,
+{{ settings.after }} as _after
 {%- else -%}
 struct(
     {%- for column in data %}
     {{ afterimage._quoted(column.raw_name) }}{{ ',' if not loop.last }}
     {%- endfor %}
-) as _after,
+) as _after
 {%- endif %}
-{% if settings.before.endswith('*') -%}
+{%- if settings.before.endswith('*') -%}
+{%- set with_old = data | selectattr('has_before') | list -%}
+,
 if(
-    {%- for column in data if column.has_before %}
+    {%- for column in with_old %}
     {{ 'or ' if not loop.first }}{{ afterimage._quoted(afterimage._old_column(column.name, raw_columns, settings)) }} is not null
     {%- endfor %},
     struct(
@@ -122,46 +162,17 @@ if(
     null
 ) as _before
 {%- elif settings.is_before_in_record -%}
+,
 {{ settings.before }} as _before
-{%- else -%}
-null as _before
 {%- endif %}
 {%- endmacro %}
 
 
-{# Data columns that an image may lack, as _known_columns takes them, over `_image` and `_change_oper`. #}
-{% macro _image_unknown(data, settings) %}
-    {%- set unknown = [] -%}
+{# What is hashed of an image, as _record_hash takes it: its values, and which change it belongs to. #}
+{% macro _hashed_of_image(data) %}
+    {%- set columns = [{'name': '_change_seq', 'data_type': 'string'}, {'name': '_change_oper', 'data_type': 'string'}] -%}
     {%- for column in data -%}
-        {%- set raw = afterimage._image_value(column) -%}
-        {%- set conditions = [] -%}
-        {%- if column.is_in_map -%}
-            {%- do conditions.append("not map_contains_key(_image, " ~ afterimage._text(column.name) ~ ")") -%}
-        {%- endif -%}
-        {%- if settings.unavailable_value is not none and column.is_text -%}
-            {%- set placeholders = afterimage._text(settings.unavailable_value) -%}
-            {%- if column.encoding == 'base64' -%}
-                {%- set placeholders = placeholders ~ ", base64(" ~ placeholders ~ ")" -%}
-            {%- endif -%}
-            {%- do conditions.append("coalesce(" ~ raw ~ " in (" ~ placeholders ~ "), false)") -%}
-        {%- endif -%}
-        {%- if not column.has_before -%}
-            {%- do conditions.append("_change_oper = 'B'") -%}
-        {%- elif column.name | lower in settings.incomplete_before | map('lower') -%}
-            {%- do conditions.append("(_change_oper = 'B' and " ~ raw ~ " is null)") -%}
-        {%- endif -%}
-        {%- if conditions -%}
-            {%- do unknown.append({'name': column.name, 'condition': conditions | join(' or ')}) -%}
-        {%- endif -%}
+        {%- do columns.append({'name': column.raw_name, 'data_type': column.raw_type}) -%}
     {%- endfor -%}
-    {{ return(unknown) }}
-{% endmacro %}
-
-
-{# The raw value of a column in `_image`. #}
-{% macro _image_value(column) %}
-    {%- if column.is_in_map -%}
-        {{ return("element_at(_image, " ~ afterimage._text(column.name) ~ ")") }}
-    {%- endif -%}
-    {{ return("_image." ~ afterimage._quoted(column.raw_name)) }}
+    {{ return(columns) }}
 {% endmacro %}

@@ -12,90 +12,111 @@
         {{- return('select * from ' ~ relation) -}}
     {%- endif -%}
     {%- do afterimage._check_base(macro_name, table, base, settings) -%}
-    {%- set data = afterimage._feed_data(macro_name, table, raw_columns, settings) -%}
+    {%- set data = afterimage._feed_data(macro_name, table, relation, raw_columns, settings) -%}
     {%- set names = data | map(attribute='name') | list -%}
     {%- do afterimage._columns_of_setting(macro_name, table, 'incomplete_before', settings.incomplete_before, data) -%}
     {%- set unknown = afterimage._feed_unknown(data, settings) -%}
+    {%- set has_images = afterimage._has_images(settings) -%}
     {%- set arrival = none -%}
     {%- for column in raw_columns if settings.arrival and column.name | lower == settings.arrival.strip('`') | lower -%}
         {%- set arrival = column -%}
     {%- endfor -%}
 
     {%- set mask = {
-        'mask': settings.changed_mask,
         'data_columns': afterimage._columns_of_setting(macro_name, table, 'mask_columns', settings.mask_columns, data) or names,
         'byte_order': settings.mask_byte_order,
         'first_data_bit': settings.mask_first_data_bit,
         'mask_type': 'binary',
     } if settings.changed_mask else none -%}
-    {%- set parts = afterimage.change_mask_parts(**mask) if mask else {} -%}
-    {%- set own = ['_change_seq', '_change_oper', '_changed_at', '_is_placed'] + parts | list -%}
-    {%- do afterimage._check_data_columns(macro_name, table, names, settings, own) -%}
+    {%- set parts = afterimage.change_mask_parts(mask=settings.changed_mask, **mask) if mask else {} -%}
+    {%- do afterimage._check_data_columns(macro_name, table, names, settings, afterimage._feed_helpers() + parts | list) -%}
 with
+
+{% if has_images -%}
+{{ afterimage._feed_image_rows(relation, raw_columns, settings, data, parts, settings.before_images and settings.is_before_in_record) }},
+{%- else -%}
+events as (
+    select
+        *,
+        {{ afterimage._feed_event(settings, parts) | indent(8) }}
+    from {{ relation }}
+    {%- if settings.filter %}
+    where {{ settings.filter }}
+    {%- endif %}
+),
 
 source as (
     select
         *,
-        {{ afterimage._feed_change_seq(settings.sequence) | indent(8) }} as _change_seq,
-        {%- for value in settings.sequence %}
-        {{ 'and ' if not loop.first }}({{ value }}) is not null
-        {%- endfor %} as _is_placed,
-        {{ afterimage._feed_operation(settings) | indent(8) }} as _change_oper,
-        {{ afterimage._feed_changed_at(settings) }} as _changed_at
-        {%- for name, expression in parts.items() %},
-        {{ expression }} as {{ name }}
-        {%- endfor %}
-    from {{ relation }}
+        _letter as _change_oper
+    from events
 ),
+{%- endif %}
 
 decoded as (
     select
         _change_seq as change_seq,
+        {%- if settings.load_id %}
+        -- a row of a load that nobody can tell the load of is rejected among the changes
+        if(_change_oper = 'L' and (_load_id is null or _change_seq is null), null, _change_oper) as change_oper,
+        {%- else %}
         _change_oper as change_oper,
+        {%- endif %}
         _changed_at as changed_at,
         _changed_at as source_timestamp,
-        cast({{ settings.transaction_id or 'null' }} as string) as transaction_id,
-        try_cast({{ settings.transaction_event or 'null' }} as bigint) as transaction_event,
+        _transaction_id as transaction_id,
+        _transaction_event as transaction_event,
         {%- if mask %}
         if(
             _change_oper = 'U',
-            {{ afterimage.change_mask_columns(has_parts=true, **mask) | indent(12) }},
+            {{ afterimage.change_mask_columns(mask='_changed_mask', has_parts=true, **mask) | indent(12) }},
             null
         ) as declared_changed_columns,
         {%- else %}
         if(
             _change_oper = 'U',
-            cast({{ settings.changed_columns or 'null' }} as array<string>),
+            _changed_columns,
             null
         ) as declared_changed_columns,
         {%- endif %}
         {%- if unknown %}
-        {{ afterimage._known_columns("_change_oper in ('I', 'U', 'B')", data, unknown) | indent(8) }} as known_columns,
+        {{ afterimage._known_columns("_change_oper in ('I', 'U', 'B', 'L')", data, unknown) | indent(8) }} as known_columns,
         {%- else %}
         cast(null as array<string>) as known_columns,
         {%- endif %}
         cast(null as map<string, string>) as truncate_scope,
+        {%- if settings.load_id %}
+        if(_change_oper = 'L' and _change_seq is not null, _load_id, null) as load_id,
+        if(_change_oper = 'L' and _change_seq is not null, _is_load_end, null) as ends_load,
+        {%- else %}
         cast(null as string) as load_id,
-        cast({{ settings.arrival or 'null' }} as string) as arrival,
+        {%- endif %}
+        _arrival as arrival,
         coalesce(
             case
                 -- no change: neither its place nor its values count
                 when _change_oper = 'N' then null
+                {%- if settings.json_text %}
+                when _is_malformed then 'malformed_message'
+                {%- endif %}
                 when not _is_placed then 'null_change_seq'
                 when _change_seq is null then 'malformed_change_seq'
                 when _changed_at > current_timestamp() + interval 1 day then 'future_change_seq'
                 when _change_oper is null then 'unknown_operation'
+                {%- if settings.load_id %}
+                when _change_oper = 'L' and _load_id is null then 'null_load_id'
+                {%- endif %}
             end
             {%- if mask %},
             if(
                 _change_oper = 'U',
-                {{ afterimage.change_mask_error(has_parts=true, **mask) | indent(16) }},
+                {{ afterimage.change_mask_error(mask='_changed_mask', has_parts=true, **mask) | indent(16) }},
                 null
             )
             {%- endif %}
             {%- if settings.changed_at %},
             if(
-                _change_oper <> 'N' and ({{ settings.changed_at }}) is not null and _changed_at is null,
+                _change_oper <> 'N' and _has_time and _changed_at is null,
                 {{ afterimage._text('uncastable_value:' ~ settings.changed_at.strip('`')) }},
                 null
             )
@@ -114,8 +135,17 @@ decoded as (
             end
             {%- endif %}
         ) as reject_reason,
-        {{ afterimage._record_hash(raw_columns, arrival, data, 'reject_reason is not null or known_columns is not null') | indent(8) }} as record_hash,
+        {%- set is_raw = 'reject_reason is not null or known_columns is not null' %}
+        {%- if has_images %}
+        xxhash64(
+            {{ afterimage._record_hash(afterimage._hashed_of_image(data), none, data, is_raw) | indent(12) }},
+            if(reject_reason is not null, coalesce(_record_text, _raw_record), null)
+        ) as record_hash,
+        _raw_record as raw_record
+        {%- else %}
+        {{ afterimage._record_hash(raw_columns, arrival, data, is_raw) | indent(8) }} as record_hash,
         {{ afterimage._raw_record(raw_columns) | indent(8) }} as raw_record
+        {%- endif %}
         {%- for column in data %},
         {%- set absent = ["_change_oper = 'T'"] -%}
         {%- for other in unknown if other.name == column.name -%}

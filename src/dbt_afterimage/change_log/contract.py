@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 # Columns of every staging model, in order; all others are optional columns
-# (settings/base.py), which follow `transaction_event`, or data columns. `partner_may_follow` may be
-# missing, where updates come in two records: NULL says the same.
+# (settings/base.py), which follow `transaction_event`, or data columns. Two may be missing:
+# `partner_may_follow`, where updates come in two records (NULL says the same), and `ends_load`,
+# where a full load is whole as soon as one of its rows is there.
 STAGED_COLUMNS = (
     "change_seq",
     "change_oper",
@@ -19,6 +20,7 @@ STAGED_COLUMNS = (
     "partner_may_follow",
     "truncate_scope",
     "load_id",
+    "ends_load",
     "arrival",
     "reject_reason",
     "record_hash",

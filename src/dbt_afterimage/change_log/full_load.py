@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from pyspark.sql import DataFrame, Window
+from dbt.adapters.events.logging import AdapterLogger
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.pairing import (
@@ -21,6 +22,8 @@ from dbt_afterimage.internal_columns import PREFIX
 from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings import has_own_loads
 from dbt_afterimage.storage.progress import Progress, greatest
+
+logger = AdapterLogger("afterimage")
 
 _IS_BAD = f"{PREFIX}is_bad"
 
@@ -43,6 +46,39 @@ class Load:
     position: str
     loaded_at: str | None = None
 
+    @property
+    def is_row(self) -> Column:
+        """True for the rows of the load, as staged."""
+        return (F.col("change_oper") == "L") & (F.col("load_id") == self.load_id)
+
+
+@dataclass(frozen=True)
+class Loads:
+    """The full loads that a run finds.
+
+    Attributes:
+        new: those that are not in the log yet, in their order.
+        again: those that are, and have rows among what the run reads.
+    """
+
+    new: list[Load]
+    again: list[Load]
+
+
+@dataclass(frozen=True)
+class _FoundLoad:
+    """A load among the changes.
+
+    Attributes:
+        load: the load.
+        is_whole: its last row is there; a later run reads all of its rows.
+        rows: how many of them this run reads.
+    """
+
+    load: Load
+    is_whole: bool
+    rows: int
+
 
 def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
     """Decide what becomes of each row of a full load.
@@ -50,7 +86,7 @@ def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
     Args:
         rows: the staged `L` rows of one load.
         key: key columns; a row without one is rejected, of equal keys the first by content stays.
-        position: the load's change_seq, for rows that have none.
+        position: the load's change_seq, for all rows.
 
     Returns:
         The rows without `raw_record`, plus `outcome` and `reject_reason`.
@@ -58,7 +94,7 @@ def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
     reason = with_null_key_first(F.col("reject_reason"), F.lit(True), key)
     rows = (
         rows.drop("raw_record")
-        .withColumn("change_seq", F.coalesce("change_seq", F.lit(position)))
+        .withColumn("change_seq", F.lit(position))
         .withColumn("reject_reason", reason)
     )
     is_bad = F.col("reject_reason").isNotNull()
@@ -111,14 +147,14 @@ def marker(rows: DataFrame, position: str, loaded_at: str | None = None) -> Data
     )
 
 
-def new_loads(
+def find_loads(
     settings: dict[str, Any],
     staged: DataFrame,
     log: DataFrame | None,
     where: ChangeSequence,
     done: Progress,
-) -> list[Load]:
-    """The full loads that are there and not in the log yet, in their order.
+) -> Loads:
+    """The full loads that are there.
 
     Args:
         settings: of the table.
@@ -132,7 +168,7 @@ def new_loads(
     """
     base = settings.get("base")
     if not base and not has_own_loads(settings):
-        return []
+        return Loads([], [])
     markers = (
         []
         if log is None
@@ -142,9 +178,22 @@ def new_loads(
     )
     recorded = {row["load_id"] for row in markers}
     if not base:
-        return [load for load in _own_loads(staged, done) if load.load_id not in recorded]
+        found_now = _own_loads(staged, done)
+        # the decoder of messages looks for what is too late itself
+        tells_ends = "ends_load" in staged.columns
+        new = [found for found in found_now if found.load.load_id not in recorded]
+        for found in new:
+            if not found.is_whole:
+                logger.info(
+                    f"{settings['source_table']}: {found.rows:,} rows of the full load "
+                    f"{found.load.load_id} wait for its last row."
+                )
+        return Loads(
+            [found.load for found in new if found.is_whole],
+            [found.load for found in found_now if found.load.load_id in recorded and tells_ends],
+        )
     if base["load_id"] in recorded:
-        return []
+        return Loads([], [])
     if base["position"]:
         position = str(base["position"])
         _check_not_in_future(settings, where)
@@ -152,7 +201,30 @@ def new_loads(
         # also behind a load that was declared to lie beyond the changes
         last = greatest(done.change_seq, *[row["change_seq"] for row in markers])
         position = where.after(last) if markers and last else where.first
-    return [Load(base["load_id"], position, base["loaded_at"])]
+    return Loads([Load(base["load_id"], position, base["loaded_at"])], [])
+
+
+def rows_too_late(load: Load, staged: DataFrame, log: DataFrame, key: list[str]) -> DataFrame:
+    """Rows of a load that came after it was recorded, as `decide_load` gives them: rejected.
+
+    Args:
+        load: one that the log has.
+        staged: the staging model.
+        log: the change log.
+        key: key columns; without any, the content tells rows apart.
+    """
+    identity = key or ["record_hash"]
+    held = log.filter(load.is_row & F.col("load_rows").isNull())
+    names = [quoted(column) for column in identity]
+    rows = staged.filter(load.is_row).join(held.select(*names).distinct(), identity, "left_anti")
+    reason = with_null_key_first(F.col("reject_reason"), F.lit(True), key)
+    return (
+        rows.select(*staged.columns)
+        .drop("raw_record")
+        .withColumn("change_seq", F.lit(load.position))
+        .withColumn("outcome", F.lit(REJECTED))
+        .withColumn("reject_reason", F.coalesce(reason, F.lit("late_load_row")))
+    )
 
 
 def _check_not_in_future(settings: dict[str, Any], where: ChangeSequence) -> None:
@@ -187,15 +259,21 @@ def read_up_to(where: ChangeSequence, changes: str | None, loads: Iterable[str])
 def load_ids(settings: dict[str, Any], staged: DataFrame) -> set[str]:
     """The full loads that can be read from the raw tables as they are."""
     if has_own_loads(settings):
-        return {load.load_id for load in _own_loads(staged, Progress())}
+        return {found.load.load_id for found in _own_loads(staged, Progress()) if found.is_whole}
     return {settings["base"]["load_id"]} if settings.get("base") else set()
 
 
-def _own_loads(staged: DataFrame, done: Progress) -> list[Load]:
-    """Loads that come among the changes: staging says where each one belongs."""
+def _own_loads(staged: DataFrame, done: Progress) -> list[_FoundLoad]:
+    """Loads that come among the changes, in their order: staging says where each one belongs."""
     rows = staged.filter((F.col("change_oper") == "L") & F.col("load_id").isNotNull())
     if done.arrival is not None:
         rows = rows.filter(F.col("arrival") >= done.arrival)
-    found = rows.groupBy("load_id").agg(F.min("change_seq").alias("position")).collect()
-    loads = [Load(row["load_id"], row["position"]) for row in found]
-    return sorted(loads, key=lambda load: (load.position, load.load_id))
+    is_whole = F.bool_or("ends_load") if "ends_load" in staged.columns else F.lit(True)
+    found = rows.groupBy("load_id").agg(
+        F.min("change_seq").alias("position"), is_whole.alias("is_whole"), F.count(F.lit(1))
+    )
+    loads = [
+        _FoundLoad(Load(row["load_id"], row["position"]), row["is_whole"], row["count(1)"])
+        for row in found.collect()
+    ]
+    return sorted(loads, key=lambda found: (found.load.position, found.load.load_id))

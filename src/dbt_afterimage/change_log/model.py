@@ -16,7 +16,13 @@ from dbt_afterimage.change_log.contract import (
     data_columns,
     optional_columns,
 )
-from dbt_afterimage.change_log.full_load import decide_load, marker, new_loads, read_up_to
+from dbt_afterimage.change_log.full_load import (
+    decide_load,
+    find_loads,
+    marker,
+    read_up_to,
+    rows_too_late,
+)
 from dbt_afterimage.change_log.gaps import check_gap
 from dbt_afterimage.change_log.log_schema import evolve_log_schema
 from dbt_afterimage.change_log.new_rows import late_records
@@ -116,12 +122,17 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     )
 
     records = reading.changes
-    loads = new_loads(settings, staged, log, where, done)
+    found_loads = find_loads(settings, staged, log, where, done)
+    loads = found_loads.new
     for load in loads:
-        is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
-        records = records.unionByName(staged.filter(is_of_load))
-        rows = decide_load(staged.filter(is_of_load), key, load.position)
+        records = records.unionByName(staged.filter(load.is_row))
+        rows = decide_load(staged.filter(load.is_row), key, load.position)
         decided = decided.unionByName(rows, allowMissingColumns=True)
+    if log is not None:
+        for load in found_loads.again:
+            records = records.unionByName(staged.filter(load.is_row))
+            rows = rows_too_late(load, staged, log, key)
+            decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = checkpoint(_without_dropped_values(decided, data))
 
     found = summarize(decided, where)
@@ -133,8 +144,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     counts = found.counts(late, before_images=settings["before_images"])
     logged = accepted
     for load in loads:
-        is_of_load = (F.col("change_oper") == "L") & (F.col("load_id") == load.load_id)
-        loaded = decided.filter(is_of_load & (F.col("outcome") == ACCEPTED))
+        loaded = decided.filter(load.is_row & (F.col("outcome") == ACCEPTED))
         mark = marker(loaded, load.position, load.loaded_at)
         mark = mark.withColumn("load_id", F.lit(load.load_id))
         logged = logged.unionByName(mark, allowMissingColumns=True)

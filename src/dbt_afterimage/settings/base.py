@@ -78,7 +78,6 @@ class TableSettings(BaseModel):
         column_settings: settings that name columns which the table must have.
         optional_columns: those of the change-event contract that the system has.
         has_own_loads: full loads come among the changes, with a load_id and a position each.
-        without_before_images: the setting that says the source stores no before images.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -86,7 +85,6 @@ class TableSettings(BaseModel):
     column_settings: ClassVar[tuple[str, ...]] = ("key", "track", "ignore")
     optional_columns: ClassVar[tuple[str, ...]] = ()
     has_own_loads: ClassVar[bool] = False
-    without_before_images: ClassVar[str] = "before_images: false"
 
     system: str
     key: list[str] = Field(default_factory=list)
@@ -112,6 +110,10 @@ class TableSettings(BaseModel):
 
         None = any but the key.
         """
+
+    def without_before_images(self) -> str:
+        """The setting that says the source stores no before images."""
+        return "before_images: false"
 
     def added_columns(self) -> list[dict[str, str]]:
         """Data columns that staging adds to those of the raw table, as {name, data_type}."""

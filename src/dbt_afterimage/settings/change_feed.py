@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal
@@ -41,7 +42,6 @@ class ChangeFeedSettings(TableSettings):
     """
 
     positions = ChangeFeedSequence
-    without_before_images = "before: none"
     column_settings = (*TableSettings.column_settings, "mask_columns")
 
     system: Literal["change_feed"]
@@ -84,7 +84,8 @@ class ChangeFeedSettings(TableSettings):
         settings = {**(_preset(name) if name is not None else {}), **given}
         before = settings.get("before", "none")
         stored = given.get("before_images", before != "none")
-        if isinstance(stored, bool) and stored != (before != "none"):
+        may_lack = before not in ("none", "rows") and stored is False
+        if isinstance(stored, bool) and stored != (before != "none") and not may_lack:
             raise ValueError(
                 f"`before_images` is {str(stored).lower()} and `before` is {before!r}; `before` "
                 "says whether the feed has before images. Fix: leave `before_images` out"
@@ -146,6 +147,11 @@ class ChangeFeedSettings(TableSettings):
                 f"{'has' if has_rows else 'lacks'} the operation B (before image). Fix: set "
                 f"`before: {'rows' if has_rows else 'none'}`, or correct `operations`"
             )
+        if self.changed_columns and self.changed_mask:
+            raise ValueError(
+                f"`changed_columns` is {self.changed_columns!r} and `changed_mask` is "
+                f"{self.changed_mask!r}; the two exclude each other. Fix: keep one of them"
+            )
         if self.json_text and not (self.json_fields and self.after):
             raise ValueError(
                 f"`json_text` is {self.json_text!r} without `json_fields` and `after`. Fix: set "
@@ -166,26 +172,26 @@ class ChangeFeedSettings(TableSettings):
         has_loads = "L" in self.operations.values() or self.missing_operation == "L"
         if has_loads != bool(self.load_id):
             raise ValueError(
-                f"`operations` {'has' if has_loads else 'lacks'} the operation L (row of a full "
-                f"load) and `load_id` is {self.load_id!r}. Fix: set `load_id` to what tells loads "
-                "apart, or map the operation to I"
+                "`operations` has L (row of a full load), and there is no `load_id`. Fix: set it "
+                "to SQL that tells loads apart, or map the operation to I"
                 if has_loads
-                else f"`load_id` is {self.load_id!r} and no operation is L (row of a full load). "
+                else f"`load_id` is {self.load_id!r}, and no operation is L (row of a full load). "
                 "Fix: give `operations` one, or take `load_id` out"
+            )
+        if self.load_end and not has_loads:
+            raise ValueError(
+                f"`load_end` is {self.load_end!r}, and there is no `load_id`. Fix: set `load_id` "
+                "to SQL that tells loads apart, or take `load_end` out"
             )
         if has_loads and self.base:
             raise ValueError(
                 "`base` is set and `operations` has the operation L: full loads come from a table "
                 "of their own or among the changes. Fix: take `base` out, or map the operation to I"
             )
-        if self.changed_columns and self.changed_mask:
-            raise ValueError(
-                f"`changed_columns` is {self.changed_columns!r} and `changed_mask` is "
-                f"{self.changed_mask!r}; the two exclude each other. Fix: keep one of them"
-            )
         return self
 
-    @computed_field
+    @computed_field  # type: ignore[prop-decorator]
+    @property
     def is_before_in_record(self) -> bool:
         """A record of an update holds its before image too."""
         return self.before not in ("none", "rows")
@@ -218,6 +224,14 @@ class ChangeFeedSettings(TableSettings):
         return name in ignored or name.startswith(
             tuple(column[:-1] for column in ignored if column.endswith("*"))
         )
+
+    def without_before_images(self) -> str:
+        """The setting that says the source stores no before images."""
+        return "before_images: false" if self.is_before_in_record else "before: none"
+
+    def lists_all_columns(self, declared: Sequence[str]) -> bool:
+        """Of JSON documents the declared columns are all."""
+        return self.json_text is not None or super().lists_all_columns(declared)
 
     def forward_filled_columns(self) -> list[str] | None:
         """Any if a record may leave out values, else those that a before image may leave out."""

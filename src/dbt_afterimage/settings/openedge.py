@@ -15,7 +15,6 @@ class OpenEdgeSettings(TableSettings):
 
     positions = OpenEdgeChangeSequence
     optional_columns = ("source_user",)
-    without_before_images = "policy_level: 2"
     column_settings = (*TableSettings.column_settings, "arrays")
 
     system: Literal["openedge"]
@@ -52,6 +51,10 @@ class OpenEdgeSettings(TableSettings):
                 "stores before images, and no other does. Fix: leave `before_images` out"
             )
         return {**given, "before_images": stored}
+
+    def without_before_images(self) -> str:
+        """The setting that says the source stores no before images."""
+        return "policy_level: 2"
 
     def is_own_column(self, name: str) -> bool:
         """Every name of OpenEdge's begins with `_`, which a user's field may not.

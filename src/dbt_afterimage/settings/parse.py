@@ -76,7 +76,7 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         name: kind for name, kind in OPTIONAL_COLUMNS.items() if name in model.optional_columns
     }
     settings["forward_filled_columns"] = parsed.forward_filled_columns()
-    settings["without_before_images"] = model.without_before_images
+    settings["without_before_images"] = parsed.without_before_images()
     if parsed.lists_all_columns([column["name"] for column in columns]):
         _check_columns(table, settings, model.column_settings)
     return settings

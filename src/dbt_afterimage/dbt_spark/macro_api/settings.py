@@ -10,6 +10,7 @@ from dbt_afterimage import __version__
 from dbt_afterimage.dbt_spark.macro_api.registry import macro_method
 from dbt_afterimage.settings import SettingsError, parse_settings, positions
 from dbt_afterimage.settings import moment_kind as kind_of_moment
+from dbt_afterimage.settings.change_feed import ENCODINGS
 
 
 @macro_method(while_parsing="")
@@ -40,6 +41,17 @@ def settings(adapter: Any, source: Any) -> dict[str, Any]:
         return parse_settings(source)
     except SettingsError as error:
         raise DbtRuntimeError(str(error)) from error
+
+
+@macro_method(while_parsing=["any"])
+def types_of_encoding(adapter: Any, encoding: str) -> list[str]:
+    """Types that a column of an encoding can have, `any` for all.
+
+    Args:
+        adapter: dbt's adapter.
+        encoding: how a change feed's JSON documents write a value.
+    """
+    return list(ENCODINGS[encoding])
 
 
 @macro_method()

@@ -86,6 +86,38 @@ def columns(adapter: Any, relation: Any) -> list[dict[str, str]]:
     return [{"name": name, "data_type": kind} for name, kind in types.items()]
 
 
+@macro_method(while_parsing=[])
+def fields_of(adapter: Any, relation: Any, struct: str, table: str) -> list[dict[str, str]]:
+    """Fields of a struct of a table or view, `name` and `data_type`.
+
+    Args:
+        adapter: dbt's adapter.
+        relation: the table or view.
+        struct: SQL over its columns, the setting `after`.
+        table: the source table, for the message.
+
+    Raises:
+        DbtRuntimeError: it is no struct, or no SQL over these columns.
+    """
+    from pyspark.errors import AnalysisException
+    from pyspark.sql.types import StructType
+
+    try:
+        kind = current().sql(f"select {struct} as image from {relation}").schema["image"].dataType
+    except AnalysisException as error:
+        raise DbtRuntimeError(
+            f"Source table {table}: `after` is {struct!r}, which cannot be read: "
+            f"{explained(str(error))} Fix: name the struct that holds a record's data columns."
+        ) from error
+    if not isinstance(kind, StructType):
+        raise DbtRuntimeError(
+            f"Source table {table}: `after` is {struct!r}, a value of type {kind.simpleString()}. "
+            "Allowed: a struct whose fields are the data columns. Fix: name that column, or set "
+            "`json_text` if the table holds JSON documents."
+        )
+    return [{"name": name, "data_type": of} for name, of in column_types(kind).items()]
+
+
 @macro_method(while_parsing="")
 def describe_missing(adapter: Any, relation: Any) -> str:
     """That a relation does not exist, where it was looked for, and similar names there.
