@@ -33,6 +33,8 @@
         ) }}
     {%- endif -%}
     {%- set settings = afterimage._tested_settings() -%}
+    {%- set staged_names = afterimage._raw_columns(staging) | map(attribute='name') | list -%}
+    {%- set has_feed_loads = 'ends_load' in staged_names -%}
     {%- set lost = afterimage._lost_columns(model, staging, settings) -%}
     {%- set same_content = 'staged.record_hash = recorded.record_hash' -%}
     {%- set hashed_after = afterimage._hashed_after(model) -%}
@@ -46,7 +48,7 @@ staged as (
         change_seq,
         change_oper,
         load_id,
-        {%- if afterimage._same_name('partner_may_follow', afterimage._raw_columns(staging) | map(attribute='name') | list) %}
+        {%- if 'partner_may_follow' in staged_names %}
         coalesce(partner_may_follow, true) as may_be_pending,
         {%- else %}
         true as may_be_pending,
@@ -54,7 +56,12 @@ staged as (
         {%- if while_landing %}
         arrival,
         {%- endif %}
+        {%- if has_feed_loads %}
+        ends_load,
+        record_hash
+        {%- else %}
         case when change_oper = 'L' then null else record_hash end as record_hash
+        {%- endif %}
     from {{ staging }}
     where change_oper is null or change_oper <> 'N'
 ),
@@ -187,10 +194,35 @@ loads as (
 ),
 
 staged_loads as (
-    select distinct load_id
+    select {{ 'load_id' if has_feed_loads else 'distinct load_id' }}
     from staged
     where change_oper = 'L'
+    {%- if has_feed_loads %}
+    group by load_id
+    having bool_or(ends_load)
+    {%- endif %}
 ),
+{%- if has_feed_loads and not is_known %}
+
+lost_load_rows as (
+    select
+        'a row of a full load is neither in the log nor rejected' as what_is_wrong,
+        staged.change_seq,
+        staged.change_oper,
+        staged.record_hash,
+        staged.load_id
+    from staged
+    inner join loads
+        on staged.load_id = loads.load_id
+    left anti join logged
+        on
+            staged.load_id = logged.load_id
+            and staged.record_hash = logged.record_hash
+    left anti join rejected
+        on staged.record_hash = rejected.record_hash
+    where staged.change_oper = 'L'
+),
+{%- endif %}
 
 wrong_loads as (
     select
@@ -218,6 +250,11 @@ wrong_loads as (
 
 select *
 from lost
+{%- if has_feed_loads and not is_known %}
+union all
+select *
+from lost_load_rows
+{%- endif %}
 union all
 select *
 from wrong_loads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -58,7 +58,8 @@ def feeds(
 ) -> str:
     """The schema of two chains after two runs, each of one batch."""
     dbt = make_dbt_project(tmp_path_factory.mktemp("feeds"), schema="feeds")
-    write_project(dbt.path)
+    presets = {"items": "delta_change_feed", "people": "debezium_flat"}
+    write_project(dbt.path, RAW, {name: ({"preset": of}, []) for name, of in presets.items()})
     spark.sql(f"create schema if not exists {RAW}")
     for table, columns in (("items", DELTA), ("people", DEBEZIUM)):
         spark.sql(f"create table {RAW}.{table} ({columns}) using {table_format}")
@@ -69,21 +70,30 @@ def feeds(
     return dbt.schema
 
 
-def write_project(folder: Path) -> None:
+def write_project(
+    folder: Path, schema: str, tables: dict[str, tuple[dict[str, Any], list[dict[str, str]]]]
+) -> None:
+    """A project with a chain per feed.
+
+    Args:
+        folder: of the project.
+        schema: of the raw tables.
+        tables: by name, settings besides system and key, and declared columns.
+    """
     write_settings(folder)
-    presets = {"items": "delta_change_feed", "people": "debezium_flat"}
-    tables = [
+    entries = [
         {
             "name": table,
             "config": {
-                "meta": {"afterimage": {"system": "change_feed", "preset": preset, "key": ["id"]}}
+                "meta": {"afterimage": {"system": "change_feed", "key": ["id"], **settings}}
             },
+            "columns": columns,
         }
-        for table, preset in presets.items()
+        for table, (settings, columns) in tables.items()
     ]
-    raw = {"name": "raw", "schema": RAW, "tables": tables}
+    raw = {"name": "raw", "schema": schema, "tables": entries}
     models = {}
-    for table in presets:
+    for table in tables:
         models[f"staging/stg_{table}.sql"] = f"{{{{ stage_change_feed('raw', '{table}') }}}}\n"
         models |= changes_model(table, f"stg_{table}") | history_model(table)
     write_files(folder, {f"models/{path}": content for path, content in models.items()})

@@ -45,15 +45,18 @@
 
 {#
     Base64 of a whole number of up to 16 bytes, the highest first, with a sign, as decimal text; NULL for anything else.
-    conv() ends at 64 bits, hence two halves.
+    conv() ends at 64 bits, hence two halves; of a negative number x they are those of -x - 1, which fits as x does.
 #}
 {% macro _base64_integer(value) %}
     {%- set digits = "hex(try_to_binary(" ~ value ~ ", 'base64'))" -%}
-    {%- set all = "lpad(" ~ digits ~ ", 32, if(" ~ digits ~ " >= '8', 'F', '0'))" -%}
-    {%- set high = "cast(conv(left(" ~ all ~ ", 16), 16, -10) as decimal(20, 0))" -%}
+    {%- set is_negative = digits ~ " >= '8'" -%}
+    {%- set inverted = "translate(" ~ digits ~ ", '0123456789ABCDEF', 'FEDCBA9876543210')" -%}
+    {%- set all = "lpad(if(" ~ is_negative ~ ", " ~ inverted ~ ", " ~ digits ~ "), 32, '0')" -%}
+    {%- set high = "cast(conv(left(" ~ all ~ ", 16), 16, 10) as decimal(20, 0))" -%}
     {%- set low = "cast(conv(right(" ~ all ~ ", 16), 16, 10) as decimal(20, 0))" -%}
-    {%- set whole = "cast(try_add(try_multiply(" ~ high ~ ", 18446744073709551616), " ~ low ~ ") as string)" -%}
-    {{ return("if(length(" ~ digits ~ ") between 2 and 32, " ~ whole ~ ", null)") }}
+    {%- set whole = "try_add(try_multiply(" ~ high ~ ", 18446744073709551616), " ~ low ~ ")" -%}
+    {%- set text = "cast(if(" ~ is_negative ~ ", -1 - " ~ whole ~ ", " ~ whole ~ ") as string)" -%}
+    {{ return("if(length(" ~ digits ~ ") between 2 and 32, " ~ text ~ ", null)") }}
 {% endmacro %}
 
 
