@@ -182,11 +182,40 @@ def as_debezium(log: list[LogRow]) -> dict[str, Any]:
     return {"feed": (kinds, rows)}
 
 
+def as_envelopes(log: list[LogRow]) -> dict[str, Any]:
+    """Messages of Debezium with before images; a changed key is a delete and a create."""
+    rows = []
+    for row in log:
+        place = {"lsn": int(row.change_seq), "ts_ms": 1772452800000}
+        source = {**place, "txId": int(row.transaction_id or 0), "snapshot": "false"}
+        images = [({"I": "c", "U": "u", "D": "d"}[row.change_oper], row.before, row.data)]
+        if row.change_oper == "D":
+            images = [("d", row.data, None)]
+        elif row.change_oper == "U" and {*changed_columns(row)} & {*KEY}:
+            images = [("d", row.before, None), ("c", None, row.data)]
+        for op, before, after in images:
+            message = {"op": op, "before": before, "after": after, "source": source}
+            rows.append((json.dumps(message).encode(), "one"))
+    return {"feed": ({"value": "binary", "landing_batch": "string"}, rows)}
+
+
+def key_changes_as_deletes_and_inserts(log: list[LogRow]) -> list[LogRow]:
+    """As Debezium's documentation has them."""
+    found = []
+    for row in log:
+        if row.change_oper == "U" and {*changed_columns(row)} & {*KEY}:
+            found.append(replace(row, change_oper="D", data=row.before, before=None))
+            found.append(replace(row, change_oper="I", before=None))
+        else:
+            found.append(row)
+    return found
+
+
 def versions_of_feed(
     spark: SparkSession, preset: str, extracts: dict[str, Any]
 ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
     columns = create_views(spark, extracts)["feed"]
-    settings = settings_of_feed(preset, {"key": KEY})
+    settings = settings_of_feed(preset, {"key": KEY}, TYPES if preset == "debezium" else None)
     return _versions(spark, staging_sql_of_feed(settings, columns), settings["before_images"])
 
 
@@ -436,6 +465,7 @@ def test_without_key_changes_all_are_the_same(
     assert versions(spark, as_qlik(log), before_images=True) == wanted
     assert versions_of_feed(spark, "sql_server_cdc", as_sql_server(log)) == wanted
     assert versions_of_feed(spark, "debezium_flat", as_debezium(log)) == wanted
+    assert versions_of_feed(spark, "debezium", as_envelopes(log)) == wanted
 
 
 def test_key_changes_are_the_same_with_before_images(
@@ -447,6 +477,13 @@ def test_key_changes_are_the_same_with_before_images(
     assert closed_by == {"U", "D", "K", None}
     assert versions(spark, as_openedge(log, 3), before_images=True) == wanted
     assert versions(spark, as_qlik(log), before_images=True) == wanted
+
+
+def test_key_changes_of_debezium_are_deletes_and_inserts(spark: SparkSession) -> None:
+    log = write_log("update", "delete", "move", "move")
+    as_two = key_changes_as_deletes_and_inserts(log)
+    assert len(as_two) > len(log) + 20
+    assert versions_of_feed(spark, "debezium", as_envelopes(log)) == expected(as_two)
 
 
 @pytest.mark.parametrize("form", ["json", "envelope", "registry"])
