@@ -627,7 +627,7 @@ def test_a_feed_with_before_images_in_its_records_may_lack_them() -> None:
 
 @pytest.mark.parametrize("preset", sorted(PRESETS.glob("*.yml")), ids=lambda file: file.stem)
 def test_a_setting_of_the_table_goes_before_the_preset(preset: Path) -> None:
-    columns = {"order_id": "int"}
+    columns: dict[str, str | None] = {"order_id": "int"}
     of_vendor = feed(f"preset: {preset.stem}", columns)
     assert of_vendor["sequence"] == yaml.safe_load(preset.read_text())["sequence"]
     assert of_vendor["before_images"] is (of_vendor["before"] != "none")

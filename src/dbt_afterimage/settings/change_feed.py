@@ -168,7 +168,7 @@ class ChangeFeedSettings(TableSettings):
         return self
 
     @model_validator(mode="after")
-    def _has_whole_loads(self) -> ChangeFeedSettings:
+    def _tells_its_loads_apart(self) -> ChangeFeedSettings:
         has_loads = "L" in self.operations.values() or self.missing_operation == "L"
         if has_loads != bool(self.load_id):
             raise ValueError(
