@@ -34,7 +34,7 @@
     {%- endif -%}
     {%- set settings = afterimage._tested_settings() -%}
     {%- set staged_names = afterimage._raw_columns(staging) | map(attribute='name') | list -%}
-    {%- set has_feed_loads = 'ends_load' in staged_names -%}
+    {%- set has_feed_loads = settings.get('load_id') -%}
     {%- set lost = afterimage._lost_columns(model, staging, settings) -%}
     {%- set same_content = 'staged.record_hash = recorded.record_hash' -%}
     {%- set hashed_after = afterimage._hashed_after(model) -%}

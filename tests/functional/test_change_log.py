@@ -47,6 +47,7 @@ TYPES = {
     "truncate_scope": "map<string,string>",
     "record_hash": "bigint",
     "partner_may_follow": "boolean",
+    "ends_load": "boolean",
 }
 COLUMNS = ", ".join(f"{name} {TYPES.get(name, 'string')}" for name in STAGED_COLUMNS)
 COLUMNS += ", id string, name string"

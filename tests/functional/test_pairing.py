@@ -43,6 +43,7 @@ STAGED_TYPES = {
     "truncate_scope": "map<string,string>",
     "record_hash": "bigint",
     "partner_may_follow": "boolean",
+    "ends_load": "boolean",
 }
 STAGED_SCHEMA = (
     ", ".join(f"{name} {STAGED_TYPES.get(name, 'string')}" for name in STAGED_COLUMNS) + f", {DATA}"
@@ -944,10 +945,10 @@ def test_a_load_of_a_table_without_a_key(spark: SparkSession) -> None:
     ]
 
 
-def test_rows_of_a_load_keep_the_position_they_have(spark: SparkSession) -> None:
+def test_rows_of_a_load_have_the_position_of_the_load(spark: SparkSession) -> None:
     rows = load_frame(spark, [record(0, "7 L 1 Ann"), record(0, "- L 2 Bob")])
     assert decided_load(decide_load(rows, ["id"], "000003")) == [
-        "000007 1 Ann: accepted",
+        "000003 1 Ann: accepted",
         "000003 2 Bob: accepted",
     ]
 
