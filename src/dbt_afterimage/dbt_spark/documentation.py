@@ -42,9 +42,14 @@ _LAYERS = {
 """Materialization -> layer."""
 
 
+def uses_the_package(manifest: Manifest) -> bool:
+    """Whether the project of a manifest uses the dbt package."""
+    return f"macro.{PACKAGE}.history" in manifest.macros
+
+
 def document(manifest: Manifest) -> None:
     """Complete the documentation of a manifest in place, if its project uses the dbt package."""
-    if f"macro.{PACKAGE}.history" not in manifest.macros:
+    if not uses_the_package(manifest):
         return
     for macro in manifest.macros.values():
         if macro.package_name == PACKAGE and macro.name.startswith("_"):
