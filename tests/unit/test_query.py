@@ -15,6 +15,7 @@ from dbt_afterimage.cli.warehouse import (
     TABLE,
     VIEW,
     SparkWarehouse,
+    TableVersion,
     WarehouseError,
     similar,
     sqlite_warehouse,
@@ -43,6 +44,9 @@ class Memory:
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         raise AssertionError("nothing here counts files")
+
+    def versions(self, schema: str, name: str) -> list[TableVersion]:
+        raise AssertionError("nothing here reads versions")
 
 
 @pytest.fixture

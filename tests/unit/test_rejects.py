@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dbt_afterimage.cli import app, rejects
+from dbt_afterimage.cli.warehouse import TableVersion
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
 TIME = pa.timestamp("us", "UTC")
@@ -56,6 +57,9 @@ class Memory:
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         raise AssertionError("nothing here counts files")
+
+    def versions(self, schema: str, name: str) -> list[TableVersion]:
+        raise AssertionError("nothing here reads versions")
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,7 +16,7 @@ from dbt_afterimage.cli import app, status
 from dbt_afterimage.cli.conditions import parse_conditions
 from dbt_afterimage.cli.frame import UsageProblem
 from dbt_afterimage.cli.table_status import MEASURES, last_results, read_status
-from dbt_afterimage.cli.warehouse import WarehouseError
+from dbt_afterimage.cli.warehouse import TableVersion, WarehouseError
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
 TIME = pa.timestamp("us", "UTC")
@@ -60,6 +59,16 @@ ACTIVITY = pa.table(
 REJECTED = pa.table({"resolved_at": pa.array([at(1), None, None], TIME)})
 
 
+def run_line(number: str, command: str, minute: int, statuses: dict[str, str]) -> str:
+    """A line of the file of runs; each step takes a second."""
+    steps = [
+        {"node": node, "status": status, "seconds": 1, "message": None}
+        for node, status in statuses.items()
+    ]
+    run = {"id": number, "command": command, "select": [], "started_at": at(minute).isoformat()}
+    return json.dumps({**run, "seconds": 5, "error": None, "steps": steps}) + "\n"
+
+
 @dataclass
 class Memory:
     """A warehouse of tables in memory, each of them `files` files of 100 bytes."""
@@ -81,6 +90,9 @@ class Memory:
     def files(self, schema: str, name: str) -> tuple[int, int]:
         count = self.counts.get(name, 2)
         return count, 100 * count
+
+    def versions(self, schema: str, name: str) -> list[TableVersion]:
+        raise AssertionError("status reads no versions")
 
 
 def warehouse(**tables: pa.Table) -> Memory:
@@ -116,15 +128,18 @@ def test_a_schema_in_which_nothing_was_built() -> None:
         read_status(warehouse(), "other", "change_activity", {}, NOON)
 
 
-def test_results_of_the_last_run(tmp_path: Path) -> None:
+def test_results_of_the_last_run_that_built_models(tmp_path: Path) -> None:
     assert last_results(tmp_path) == {}
-    results: list[dict[str, Any]] = [
-        {"unique_id": "model.shop.orders_changes", "status": "success"},
-        {"unique_id": "model.shop.orders_history", "status": "error"},
-        {"unique_id": "model.shop.orders_field_changes", "status": "skipped"},
-        {"unique_id": "test.shop.unique_orders.123", "status": "fail"},
-    ]
-    (tmp_path / "run_results.json").write_text(json.dumps({"results": results}), encoding="utf-8")
+    results = {
+        "model.shop.orders_changes": "success",
+        "model.shop.orders_history": "error",
+        "model.shop.orders_field_changes": "skipped",
+        "test.shop.unique_orders.123": "fail",
+    }
+    (tmp_path / "afterimage_runs.jsonl").write_text(
+        run_line("1", "build", 10, results) + run_line("2", "test", 20, {"test.shop.a.1": "pass"}),
+        encoding="utf-8",
+    )
     found = last_results(tmp_path)
     (orders,) = read_status(warehouse(), "lake", "change_activity", found, at(40))
     assert orders.failed == ["orders_history", "orders_field_changes"]

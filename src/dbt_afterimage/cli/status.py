@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dbt_afterimage.cli.conditions import Condition, parse_conditions
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
-from dbt_afterimage.cli.session import project_folder
+from dbt_afterimage.cli.runs import target_folder
 from dbt_afterimage.cli.table_status import MEASURES, TableStatus, last_results, read_status
 from dbt_afterimage.cli.warehouse import project_warehouse
 
@@ -41,7 +39,7 @@ def status(
     """
     conditions = parse_conditions(fail_if, MEASURES) if fail_if else []
     warehouse, schema = project_warehouse(target)
-    results = last_results(_target_folder())
+    results = last_results(target_folder())
     tables = read_status(warehouse, schema, activity, results, datetime.now(timezone.utc))
     violations = violated(tables, conditions)
     if as_json:
@@ -158,7 +156,3 @@ def _measured(each: TableStatus, measure: str) -> str:
     if measure in ("age", "lag", "behind"):
         return f"{measure} is {duration(value)}"
     return f"{measure} is {value:,g}"
-
-
-def _target_folder() -> Path:
-    return project_folder() / os.environ.get("DBT_TARGET_PATH", "target")

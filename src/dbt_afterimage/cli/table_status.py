@@ -5,7 +5,6 @@ No change log, history or other mart is scanned.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
@@ -13,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dbt_afterimage.cli.query import connect, run
+from dbt_afterimage.cli.runs import last_runs
 from dbt_afterimage.cli.warehouse import Warehouse, WarehouseError
 from dbt_afterimage.storage.compaction import MANY_FILES
 
 PROGRESS = "afterimage_progress"
-_CHANGES, _REJECTED = "_changes", "_changes_rejected"
-_MARTS = ("_history", "_current", "_field_changes")
+CHANGES, REJECTED = "_changes", "_changes_rejected"
+MARTS = ("_history", "_current", "_field_changes")
 
 _PROGRESS_SQL = f"""
     select model, max(recorded_at) as recorded_at, arg_max(change_seq, recorded_at) as change_seq,
@@ -127,17 +127,17 @@ def read_status(
     logs = (
         name
         for name, row in progress.items()
-        if name.endswith(_CHANGES) and row["path"] is None and name in relations
+        if name.endswith(CHANGES) and row["path"] is None and name in relations
     )
     for log in sorted(logs):
-        table = log.removesuffix(_CHANGES)
+        table = log.removesuffix(CHANGES)
         applied = progress[log]
-        marts = [progress[table + mart] for mart in _MARTS if table + mart in progress]
+        marts = [progress[table + mart] for mart in MARTS if table + mart in progress]
         hours = counted.get(table, {})
         rejected, unresolved = _rejects(warehouse, schema, table, relations)
         sizes = {
             name: warehouse.files(schema, name)
-            for name in (log, f"{table}{_REJECTED}", *(table + mart for mart in _MARTS))
+            for name in (log, f"{table}{REJECTED}", *(table + mart for mart in MARTS))
             if relations.get(name) == "table"
         }
         changes = hours.get("changes")
@@ -171,20 +171,16 @@ def read_status(
 
 
 def last_results(folder: Path) -> dict[str, str]:
-    """What dbt says of each model of the last run, by name; empty if there is none.
+    """What dbt says of each model of the last run that built models, by name; empty without one.
 
     Args:
         folder: dbt's target folder.
     """
-    file = folder / "run_results.json"
-    if not file.exists():
-        return {}
-    results = json.loads(file.read_text(encoding="utf-8"))["results"]
-    return {
-        result["unique_id"].split(".")[2]: result["status"]
-        for result in results
-        if result["unique_id"].startswith("model.")
-    }
+    for run_ in last_runs(folder):
+        models = {step.name: step.status for step in run_.steps if step.kind == "model"}
+        if models:
+            return models
+    return {}
 
 
 def _rows(warehouse: Warehouse, schema: str, sql: str, key: str) -> dict[str, dict[str, Any]]:
@@ -197,7 +193,7 @@ def _rows(warehouse: Warehouse, schema: str, sql: str, key: str) -> dict[str, di
 def _rejects(
     warehouse: Warehouse, schema: str, table: str, relations: Mapping[str, str]
 ) -> tuple[int, int]:
-    name = f"{table}{_REJECTED}"
+    name = f"{table}{REJECTED}"
     if name not in relations:
         return 0, 0
     unresolved = warehouse.arrow(schema, name)["resolved_at"]
@@ -205,7 +201,7 @@ def _rejects(
 
 
 def _failed(table: str, results: Mapping[str, str]) -> list[str] | None:
-    own = [table + suffix for suffix in (_CHANGES, *_MARTS) if table + suffix in results]
+    own = [table + suffix for suffix in (CHANGES, *MARTS) if table + suffix in results]
     if not own:
         return None
     return [name for name in own if results[name] not in ("success", "pass")]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,6 +30,23 @@ class WarehouseError(AfterimageError):
     """The warehouse, or a table of it, is not there or cannot be read."""
 
 
+@dataclass(frozen=True)
+class TableVersion:
+    """A commit to a table, as its metadata describes it; None where the metadata does not.
+
+    Attributes:
+        committed_at: when, UTC.
+        added: rows that it added, those of rewritten files included.
+        rows: rows of the table after it.
+        bytes: size of the table's files after it.
+    """
+
+    committed_at: datetime
+    added: int | None
+    rows: int | None
+    bytes: int | None
+
+
 class Warehouse(Protocol):
     """Reads relations by schema and name."""
 
@@ -42,6 +61,9 @@ class Warehouse(Protocol):
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         """Number and bytes of the files of a table, from its metadata."""
+
+    def versions(self, schema: str, name: str) -> list[TableVersion]:
+        """Commits that a table's metadata still has, the oldest first; empty where it has none."""
 
 
 class SparkWarehouse:
@@ -87,6 +109,27 @@ class SparkWarehouse:
                 f"from {relation}.all_entries where status < 2"
             ).first()
             return int(row[0]), int(row[1])
+
+    def versions(self, schema: str, name: str) -> list[TableVersion]:
+        """Commits that a table's metadata still has, the oldest first; empty where it has none."""
+        relation = f"`{schema}`.`{name}`"
+        try:
+            rows = self._session.sql(
+                f"select unix_millis(s.committed_at), s.summary from {relation}.snapshots as s "
+                f"join {relation}.history as h using (snapshot_id) where h.is_current_ancestor "
+                "order by s.committed_at"
+            ).collect()
+            return [_iceberg_version(_utc(row[0]), row[1] or {}) for row in rows]
+        except Exception:  # not an Iceberg table
+            pass
+        try:
+            history = self._session.sql(f"describe history {relation}")
+            rows = history.selectExpr(
+                "unix_millis(timestamp) as committed_at", "operation", "operationMetrics"
+            ).collect()
+            return [_delta_version(row) for row in reversed(rows)]
+        except Exception:  # a view, or a table of another format
+            return []
 
 
 class IcebergWarehouse:
@@ -156,6 +199,20 @@ class IcebergWarehouse:
         )
         return count, int(summary.get("total-files-size") or 0)
 
+    def versions(self, schema: str, name: str) -> list[TableVersion]:
+        """Commits that a table's metadata still has, the oldest first; empty where it has none."""
+        if self.relations(schema)[name] == VIEW:
+            return []
+        table = self._catalog.load_table((schema, name))
+        found = []
+        snapshot = table.current_snapshot()
+        while snapshot is not None:
+            summary = snapshot.summary.additional_properties if snapshot.summary else {}
+            found.append(_iceberg_version(_utc(snapshot.timestamp_ms), summary))
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else table.snapshot_by_id(parent)
+        return found[::-1]
+
 
 def project_warehouse(target: str | None = None) -> tuple[Warehouse, str]:
     """The warehouse of the project in the working folder, and the schema of its target.
@@ -185,6 +242,36 @@ def sqlite_warehouse(parameters: Mapping[str, Any], views: Warehouse) -> Iceberg
     if not uri:
         return None
     return IcebergWarehouse(name, Path(uri[1]), str(parameters[f"{prefix}.warehouse"]), views)
+
+
+def _iceberg_version(committed_at: datetime, summary: Mapping[str, str]) -> TableVersion:
+    """A version from a snapshot's summary; the names are those of Iceberg's specification."""
+    rows = summary.get("total-records")
+    # a delete file by position names rows; one by values does not say how many it deletes
+    deleted = 0 if rows is None else int(summary.get("total-position-deletes") or 0)
+    is_known = rows is not None and int(summary.get("total-equality-deletes") or 0) == 0
+    size = summary.get("total-files-size")
+    return TableVersion(
+        committed_at,
+        added=int(summary.get("added-records") or 0),
+        rows=int(rows or 0) - deleted if is_known else None,
+        bytes=None if size is None else int(size),
+    )
+
+
+def _delta_version(row: Any) -> TableVersion:
+    """A version from a row of Delta's `describe history`, which has no totals."""
+    metrics = row["operationMetrics"] or {}
+    added = metrics.get("numOutputRows") if row["operation"] != "OPTIMIZE" else 0
+    if row["operation"] == "MERGE":
+        added = metrics.get("numTargetRowsInserted")
+    return TableVersion(
+        _utc(row["committed_at"]), None if added is None else int(added), None, None
+    )
+
+
+def _utc(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
 
 
 def missing_extra(package: str) -> WarehouseError:
