@@ -13,6 +13,7 @@ from dbt_afterimage.cli import land as _land
 from dbt_afterimage.cli import package_path as _package_path
 from dbt_afterimage.cli import query as _query
 from dbt_afterimage.cli import rejects as _rejects
+from dbt_afterimage.cli import report as _report
 from dbt_afterimage.cli import server as _server
 from dbt_afterimage.cli import spark_sql as _spark_sql
 from dbt_afterimage.cli import status as _status
@@ -29,6 +30,7 @@ COMMAND_MODULES = (
     _land,
     _query,
     _status,
+    _report,
     _rejects,
     _compact,
     _spark_sql,

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _PATIENCE_SECONDS = 2.0
+_shown: list[Callable[[str], None]] = []
+"""Replaces the text of the line that is shown, or will be, while work lasts."""
 
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
     """While this lasts and after two seconds, a line on the terminal names the work.
 
-    It is written to standard error, so that standard output holds the result only.
+    It is written to standard error, so that standard output holds the result only. Work that is a
+    part of other work replaces the text of the line.
 
     Args:
         what: the work, such as "Reading the raw schema".
@@ -23,6 +26,10 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
     """
     from rich.console import Console
 
+    if _shown:
+        _shown[-1](what)
+        yield _shown[-1]
+        return
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda text: None
@@ -31,9 +38,11 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
     # also before the status is shown, so that it starts with the step that then runs
     timer = threading.Timer(_PATIENCE_SECONDS, status.start)
     timer.start()
+    _shown.append(status.update)
     try:
         yield status.update
     finally:
+        _shown.pop()
         timer.cancel()
         timer.join()
         status.stop()

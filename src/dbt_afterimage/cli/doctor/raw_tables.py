@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _TOLERATED_SKEW = timedelta(minutes=5)
 _BYTE_ORDERS = ("msb_first", "lsb_first")
-_ONE_RAW_TABLE_FOR_ALL = ("qlik_messages", "soliddb")
+ONE_RAW_TABLE_FOR_ALL = ("qlik_messages", "soliddb")
 """Systems whose source tables are names within messages or a log, not tables in Spark."""
 
 
@@ -34,7 +34,7 @@ def raw_table_checks(session: SparkSession, tables: list[DeclaredTable]) -> Iter
 
     schemas: dict[str, RawSchema] = {}
     for table in tables:
-        if table.settings is None or table.settings["system"] in _ONE_RAW_TABLE_FOR_ALL:
+        if table.settings is None or table.settings["system"] in ONE_RAW_TABLE_FOR_ALL:
             continue
         try:
             session.table(table.relation).schema  # noqa: B018  asks the catalog
