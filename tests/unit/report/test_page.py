@@ -1,0 +1,235 @@
+"""The page of `afterimage report`: valid, self-contained and escaped, whatever the facts are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from dbt_afterimage.cli import app, report
+from dbt_afterimage.cli.report.findings import findings
+from dbt_afterimage.cli.report.page import render
+from dbt_afterimage.cli.report.svg import Axis, Values, bars, lines
+from dbt_afterimage.cli.report.units import COUNT
+from dbt_afterimage.cli.warehouse import TableVersion
+from tests.unit.report.facts import HOSTILE, PROGRESS, Memory, activity, facts, target_folder
+
+EMPTY = {"br", "hr", "link", "meta"}
+
+
+class Page(HTMLParser):
+    """What a page consists of; fails where an element is not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._see(tag, attrs)
+        if tag not in EMPTY:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._see(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open[-1:] != ["style"]:
+            self.words += data.split()
+
+    def _see(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.add(str(value))
+            if name in ("href", "src", "xlink:href", "data", "action"):
+                self.links.append(str(value))
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def rendered(folder: Path, warehouse: Memory | None = None, project: str = "shop") -> str:
+    found = facts(folder, warehouse)
+    return render(found, findings(found, []), project, "prod")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return target_folder(tmp_path)
+
+
+def test_a_page_is_self_contained(folder: Path) -> None:
+    html = rendered(folder)
+    page = Page(html)
+    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    # all links lead to sections of the page itself
+    assert {link[1:] for link in page.links} <= page.ids
+    assert all(link.startswith("#") for link in page.links)
+    assert "url(" not in html
+    assert "@import" not in html
+    # an SVG in HTML needs no name space, whose name is an address
+    assert not re.search(r"https?:", html)
+
+
+def test_a_page_shows_all_figures(folder: Path) -> None:
+    page = Page(rendered(folder))
+    for text in (
+        "shop: pipeline health",
+        "Target prod, schema lake, as of 2026-03-02 12:30. All times are UTC.",
+        "3 tables",
+        "20 min since the newest batch",
+        "invoices: its raw table raw.invoices__ct does not exist.",
+        "raw.orders__ct 160 rows, written 2026-03-02 12:09",
+        "80 rows behind by 10 min",
+        "changes per hour",
+        "null_key 1 1 orders 2",
+        "orders_history model 2 90 s 70 s 90 s",
+        "not yet in orders_current",
+    ):
+        assert text in page.text
+    assert page.tags.count("svg") > 6
+
+
+def test_values_are_escaped(folder: Path) -> None:
+    html = rendered(folder, project=HOSTILE)
+    assert "<script>" not in html
+    # project (title and heading), message of the failed step, reason of a rejected record
+    assert Page(html).text.count("alert('x')") == 4
+
+
+def test_rejected_records_themselves_are_not_shown(folder: Path) -> None:
+    assert "secret" not in rendered(folder)
+
+
+def test_a_warehouse_of_which_little_is_known(tmp_path: Path) -> None:
+    commits = {name: [] for name in ("orders_changes", "orders_history")}
+    warehouse = Memory({"afterimage_progress": PROGRESS}, dict(commits))
+    page = Page(rendered(tmp_path, warehouse))
+    for text in (
+        "Raw tables are not known: dbt's target folder has no manifest.json",
+        "Schema lake has no table change_activity",
+        "No record was rejected.",
+        "Iceberg records it, Delta does not",
+        "No run is known",
+        "No step of a run is known.",
+    ):
+        assert text in page.text
+
+
+def test_a_schema_in_which_no_change_log_was_built(tmp_path: Path) -> None:
+    warehouse = Memory(
+        {"afterimage_progress": PROGRESS.slice(0, 0), "change_activity": activity([])}, {}
+    )
+    page = Page(rendered(tmp_path, warehouse))
+    assert "Nothing: no failed step" in page.text
+    assert page.text.count("No change log has recorded a batch yet.") == 2
+    assert "The table change_activity has no changes yet." in page.text
+
+
+def test_a_table_without_any_change_in_the_period_is_named(folder: Path) -> None:
+    warehouse = Memory()
+    warehouse.tables["change_activity"] = activity([("orders", 1, 2, 0, 10, 5)])
+    assert "to the newest change at most: clients." in Page(rendered(folder, warehouse)).text
+
+
+AXIS = Axis(["a", "b", "<c>"], ("a", "b", "c"))
+
+
+def test_bars_are_as_high_as_their_numbers() -> None:
+    values = [Values("on time", "on-time", [1, None, 2]), Values("late", "late", [1, 0, 0])]
+    root = ElementTree.fromstring(str(bars("<Changes>", AXIS, values, COUNT)))
+    assert root.get("aria-label") == "<Changes>"
+    found = [(bar.get("class"), float(bar.get("height") or 0)) for bar in root.iter("rect")]
+    # the axis ends at 2, the plot is 118 units high
+    assert found == [("on-time", 59), ("late", 59), ("on-time", 118)]
+    first, second, _ = root.iter("rect")
+    assert float(first.get("y") or 0) == float(second.get("y") or 0) + 59
+    titles = [title.text for title in root.iter("title")]
+    assert titles == ["a: 1 on time", "a: 1 late", "<c>: 2 on time"]
+
+
+def test_a_line_has_a_gap_where_a_number_is_not_known() -> None:
+    axis = Axis(list("abcde"), ("a", "c", "e"))
+    drawn = lines("Lag", axis, [Values("", "average", [1, 2, None, 4, None])], COUNT)
+    root = ElementTree.fromstring(str(drawn))
+    assert len(list(root.iter("circle"))) == 3
+    (line,) = root.iter("polyline")
+    assert len((line.get("points") or "").split()) == 2
+
+
+def test_a_chart_of_nothing() -> None:
+    ElementTree.fromstring(str(lines("Lag", AXIS, [Values("", "average", [None] * 3)], COUNT)))
+    ElementTree.fromstring(str(bars("Changes", Axis([], ("", "", "")), [], COUNT)))
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[CliRunner]:
+    (folder / "dbt_project.yml").write_text("name: shop\n", encoding="utf-8")
+    monkeypatch.setenv("DBT_PROJECT_DIR", str(folder))
+    monkeypatch.setenv("DBT_TARGET_PATH", str(folder))
+    monkeypatch.setattr(report, "project_warehouse", lambda target: (Memory(), "lake"))
+    monkeypatch.setattr(report, "load_profile", lambda target: Profile())
+    yield CliRunner()
+
+
+class Profile:
+    target_name = "prod"
+
+
+def test_the_command_writes_the_page_and_sums_up(command: CliRunner, folder: Path) -> None:
+    result = command.invoke(app, ["report"])
+    assert result.exit_code == 0, result.output
+    file = folder / "afterimage_report.html"
+    assert result.stdout.startswith(f"{file}: 2 tables, 1 with marts behind their change log")
+    assert "shop: pipeline health" in Page(file.read_text(encoding="utf-8")).text
+
+
+def test_a_condition_fails_the_command_after_the_page_is_written(
+    command: CliRunner, tmp_path: Path
+) -> None:
+    file = tmp_path / "new" / "health.html"
+    result = command.invoke(
+        app, ["report", "--output", str(file), "--fail-if", "unresolved > 2 or behind > 1h"]
+    )
+    assert result.exit_code == 1
+    line = "orders: unresolved > 2 (unresolved is 3)"
+    assert result.stdout.splitlines()[1:] == [f"failed: {line}"]
+    assert f"--fail-if : {line}" in Page(file.read_text(encoding="utf-8")).text
+
+
+def test_an_output_that_cannot_be(command: CliRunner, tmp_path: Path) -> None:
+    result = command.invoke(app, ["report", "--output", str(tmp_path)])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"`report`: --output is {tmp_path}, which is a folder. Fix:")
+    (tmp_path / "file").touch()
+    result = command.invoke(app, ["report", "--output", str(tmp_path / "file" / "a.html")])
+    assert result.exit_code == 1
+    assert "cannot be written: " in result.stderr
+    assert command.invoke(app, ["report", "--fail-if", "lagg > 1"]).exit_code == 2
+
+
+def test_delta_commits_have_no_size(folder: Path) -> None:
+    warehouse = Memory()
+    warehouse.commits = {
+        name: [TableVersion(each.committed_at, each.added, None, None) for each in versions]
+        for name, versions in warehouse.commits.items()
+    }
+    page = Page(rendered(folder, warehouse))
+    assert "- rows in change logs" in page.text
+    assert "Iceberg records it, Delta does not" in page.text
