@@ -53,6 +53,7 @@ def test_a_page_shows_all_figures(folder: Path) -> None:
         "invoices: its raw table raw.invoices__ct does not exist.",
         "raw.orders__ct 160 rows, written 2026-03-02 12:09",
         "80 rows behind by 10 min",
+        "The plots cover 2026-03-02 09:00 to 2026-03-02 12:00, up to 30 days",
         "changes per hour",
         "null_key 1 1 orders 2",
         "orders_history model 2 90 s 70 s 90 s",
@@ -74,8 +75,8 @@ def test_rejected_records_themselves_are_not_shown(folder: Path) -> None:
 
 
 def test_a_warehouse_of_which_little_is_known(tmp_path: Path) -> None:
-    commits = {name: [] for name in ("orders_changes", "orders_history")}
-    warehouse = Memory({"afterimage_progress": PROGRESS}, dict(commits))
+    commits: dict[str, list[TableVersion]] = {"orders_changes": [], "orders_history": []}
+    warehouse = Memory({"afterimage_progress": PROGRESS}, commits)
     page = Page(rendered(tmp_path, warehouse))
     for text in (
         "Raw tables are not known: dbt's target folder has no manifest.json",
@@ -101,7 +102,7 @@ def test_a_schema_in_which_no_change_log_was_built(tmp_path: Path) -> None:
 def test_a_table_without_any_change_in_the_period_is_named(folder: Path) -> None:
     warehouse = Memory()
     warehouse.tables["change_activity"] = activity([("orders", 1, 2, 0, 10, 5)])
-    assert "to the newest change at most: clients." in Page(rendered(folder, warehouse)).text
+    assert "Without changes in this period: clients." in Page(rendered(folder, warehouse)).text
 
 
 AXIS = Axis(["a", "b", "<c>"], ("a", "b", "c"))
@@ -152,7 +153,7 @@ def test_the_command_writes_the_page_and_sums_up(command: CliRunner, folder: Pat
     result = command.invoke(app, ["report"])
     assert result.exit_code == 0, result.output
     file = folder / "afterimage_report.html"
-    assert result.stdout.startswith(f"{file}: 2 tables, 1 with marts behind their change log")
+    assert result.stdout.startswith(f"{file}: 3 tables, 3 failures, 4 warnings")
     assert "shop: pipeline health" in Page(file.read_text(encoding="utf-8")).text
 
 

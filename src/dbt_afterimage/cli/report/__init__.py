@@ -15,7 +15,7 @@ from dbt_afterimage.cli.frame import FAILED, TargetOption, UsageProblem, command
 from dbt_afterimage.cli.progress import working
 from dbt_afterimage.cli.runs import target_folder
 from dbt_afterimage.cli.session import load_profile, project_folder
-from dbt_afterimage.cli.status import summary, violated
+from dbt_afterimage.cli.status import violated
 from dbt_afterimage.cli.table_status import MEASURES
 from dbt_afterimage.cli.warehouse import project_warehouse
 from dbt_afterimage.errors import AfterimageError
@@ -72,14 +72,18 @@ def report(
     with working("Reading progress, activity and table metadata"):
         facts = read_facts(warehouse, Request(schema, activity, days, now, target_folder()))
     violations = violated(facts.tables, conditions)
-    page = render(facts, findings(facts, violations), _project_name(), target_name)
+    found = findings(facts, violations)
+    page = render(facts, found, _project_name(), target_name)
     try:
         write(file.parent, [FileChange(file.name, None, page)])
     except OSError as error:
         raise ReportNotWrittenError(
             f"`report`: {file} cannot be written: {error.strerror}. Fix: choose another --output."
         ) from error
-    typer.echo(f"{file}: {summary(facts.tables)}")
+    failed = sum(finding.state == "failed" for finding in found)
+    typer.echo(
+        f"{file}: {len(facts.flows)} tables, {failed} failures, {len(found) - failed} warnings"
+    )
     for line in violations:
         typer.echo(f"failed: {line}")
     if violations:

@@ -38,6 +38,11 @@ class Period:
         first = self.start + timedelta(seconds=self.width * index)
         return first, first + timedelta(seconds=self.width)
 
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        """The first moment, and the first one after it."""
+        return self.bucket(0)[0], self.bucket(self.count - 1)[1]
+
 
 @dataclass
 class Series:

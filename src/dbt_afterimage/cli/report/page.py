@@ -62,6 +62,7 @@ def render(facts: Facts, found: Iterable[Finding], project: str, target: str) ->
         charts=charts.activity_charts(activity) if activity else [],
         hidden_charts=max(0, len(activity.tables) - charts.MOST_TABLES) if activity else 0,
         quiet=[each.table for each in facts.tables if activity and not activity.has(each.table)],
+        period=activity.period.span if activity else None,
         bucket=_width(activity.period.width) if activity else "",
         rejected=_rejected_rows(facts),
         storage=charts.storage_chart(facts.growth) if facts.growth else None,
