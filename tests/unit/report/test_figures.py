@@ -15,7 +15,7 @@ from dbt_afterimage.cli.report.findings import findings
 from dbt_afterimage.cli.report.growth import growth
 from dbt_afterimage.cli.report.page import totals
 from dbt_afterimage.cli.report.units import BYTES, COUNT, SECONDS, Unit, moment
-from dbt_afterimage.cli.runs import last_runs, slowest_steps
+from dbt_afterimage.cli.runs import Run, Step, last_runs, slowest_steps
 from dbt_afterimage.cli.warehouse import TableVersion
 from tests.unit.report.facts import NOON, Memory, activity, at, facts, target_folder
 
@@ -194,6 +194,18 @@ def test_runs_and_their_slowest_steps(folder: Path) -> None:
         for step in slowest_steps(runs, 2)
     ]
     assert found == [("orders_history", 2, 90, 70, 90), ("orders_changes", 2, 10, 20, 30)]
+
+
+def test_one_slow_run_makes_no_slow_step() -> None:
+    def run(minute: int, fast: float, slow: float) -> Run:
+        steps = tuple(
+            Step(name, "model", "success", seconds, None)
+            for name, seconds in (("fast", fast), ("slow", slow))
+        )
+        return Run("build", at(minute), 10, None, steps)
+
+    runs = [run(2, 60, 5), run(1, 1, 5), run(0, 1, 5)]
+    assert [step.name for step in slowest_steps(runs, 2)] == ["slow", "fast"]
 
 
 def test_a_folder_without_a_file_of_runs(tmp_path: Path) -> None:

@@ -121,6 +121,15 @@ def test_bars_are_as_high_as_their_numbers() -> None:
     assert titles == ["a: 1 on time", "a: 1 late", "<c>: 2 on time"]
 
 
+def test_bars_stand_on_one_another() -> None:
+    axis = Axis(["a"], ("a", "", "a"))
+    layers = [Values(name, name, [1]) for name in ("low", "middle", "high")]
+    root = ElementTree.fromstring(str(bars("Changes", axis, layers, COUNT)))
+    # the axis ends at 3, and at 10 from above
+    edges = [float(bar.get("y") or 0) for bar in root.iter("rect")]
+    assert edges == pytest.approx([10 + 118 * 2 / 3, 10 + 118 / 3, 10], abs=0.01)
+
+
 def test_a_line_has_a_gap_where_a_number_is_not_known() -> None:
     axis = Axis(list("abcde"), ("a", "c", "e"))
     drawn = lines("Lag", axis, [Values("", "average", [1, 2, None, 4, None])], COUNT)

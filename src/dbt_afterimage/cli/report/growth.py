@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -55,11 +55,6 @@ def growth(
     moments = [start + step * index for index in range(points - 1)] + [now]
     total = [sum(_at(table, moment) for table in sized) for moment in moments]
     return Growth(start, now, total)
-
-
-def total_growth(found: Mapping[str, Growth | None]) -> int:
-    """Bytes that all tables gained."""
-    return sum(each.added for each in found.values() if each)
 
 
 def _at(table: Sequence[tuple[datetime, int]], moment: datetime) -> int:

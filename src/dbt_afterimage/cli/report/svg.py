@@ -79,7 +79,7 @@ def bars(title: str, axis: Axis, values: Sequence[Values], unit: Unit) -> Markup
                     "height": _text(_y(below, top) - _y(below + number, top)),
                 },
             )
-            _title(bar, f"{name}: {unit.text(number)} {each.name}")
+            _title(bar, f"{name}: {unit.text(number)} {each.name}".rstrip())
             below += number
     return _markup(root)
 
