@@ -163,11 +163,14 @@ to_json(
 {%- endmacro %}
 
 
-{# The end of a staging statement: the CTE `decoded`, and behind it the rows of the base table, if there is one. #}
-{% macro _with_base_rows(macro, source_name, base, relation, settings, data) -%}
+{#
+    The end of a staging statement: the CTE `decoded`, and behind it the rows of the base table, if there is one.
+    `has_partner_column`: `decoded` has the column `partner_may_follow`.
+#}
+{% macro _with_base_rows(macro, source_name, base, relation, settings, data, has_partner_column=false) -%}
 {% if base -%}
 base_rows as (
-    {{ afterimage._base_rows(macro, source_name, base, relation, settings, data) | indent }}
+    {{ afterimage._base_rows(macro, source_name, base, relation, settings, data, has_partner_column) | indent }}
 ),
 
 {% endif -%}
@@ -187,7 +190,7 @@ select * from final
     The rows of a base table as rows of a full load. A data column that the base table lacks is unknown in them; a
     column that only the base table has is left out, for the change table says what the columns are.
 #}
-{% macro _base_rows(macro, source_name, base, relation, settings, data) %}
+{% macro _base_rows(macro, source_name, base, relation, settings, data, has_partner_column) %}
     {%- set load = settings.base -%}
     {%- set raw_columns = afterimage._landed_columns(macro, relation) or afterimage._settings(source_name, base).declared_columns -%}
     {%- set raw_names = raw_columns | map(attribute='name') | list -%}
@@ -225,6 +228,9 @@ select
     ) as known_columns,
     {%- else %}
     cast(null as array<string>) as known_columns,
+    {%- endif %}
+    {%- if has_partner_column %}
+    cast(null as boolean) as partner_may_follow,
     {%- endif %}
     cast(null as map<string, string>) as truncate_scope,
     {{ afterimage._text(load.load_id) }} as load_id,

@@ -166,6 +166,10 @@ class ChangeFeedSequence(NumberedChangeSequence):
     base: ClassVar[Literal[10, 16]] = 16
     is_made_by_staging: ClassVar[bool] = True
 
+    def before_look_back(self, seq: str) -> str:
+        """The newest position itself: a batch may end between the two rows of an update."""
+        return self.before(seq)
+
 
 @dataclass(frozen=True)
 class QlikChangeSequence(ChangeSequence):

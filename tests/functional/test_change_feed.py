@@ -1,7 +1,7 @@
 """stage_change_feed: the presets on records of the vendors' pages, against rows by hand.
 
-A file of tests/data/feeds has the raw records of a preset, malformed ones among them, and the
-columns of the contract that must come of them.
+A file of tests/data/feeds has raw records of the preset in its name, malformed ones among them, and
+the columns of the contract that must come of them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def test_records_of_the_vendors_pages(spark: SparkSession, file: Path) -> None:
         for row in feed["rows"]
     ]
     columns = {name: "binary" if kind in ("hex", "utf8") else kind for name, kind in kinds.items()}
-    settings = settings_of(file.stem, feed["settings"], feed.get("types"))
+    preset = file.stem.split(".")[0]
+    settings = settings_of(preset, feed["settings"], feed.get("types"))
     found = staged(spark, settings, columns, rows, feed["expected"])
     key = repr
     assert sorted(map(list, found), key=key) == sorted(feed["expected_rows"], key=key)

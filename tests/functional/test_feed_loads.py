@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.both_formats
 
 RAW = "feed_loads_raw"
-LANDED = "topic string, partition int, offset bigint, value binary, landing_batch string"
+LANDED = (
+    "topic string, partition int, offset bigint, value binary, "
+    "headers array<struct<key: string, value: binary>>, landing_batch string"
+)
 PRICES = "id int, price int, load_date date"
 TYPES = {"id": "int", "name": "string", "note": "string", "score": "decimal(5,2)", "born": "date"}
 # 1.50, days since 1970-01-01 up to 2000-01-01
@@ -28,14 +32,26 @@ def person(number: int, name: str, note: str | None = "n") -> dict[str, Any]:
     return {"id": number, "name": name, "note": note, "score": SCORE, "born": BORN}
 
 
-def event(op: str, lsn: int, before: Any, after: Any, snapshot: str = "false") -> str:
+@dataclass(frozen=True)
+class Event:
+    """A message, and the name of its header."""
+
+    value: str | None
+    header: str | None = None
+
+
+def event(
+    op: str, lsn: int, before: Any, after: Any, snapshot: str = "false", header: str | None = None
+) -> Event:
     source = {"lsn": lsn, "ts_ms": 1772452800000 + lsn, "txId": lsn, "snapshot": snapshot}
-    return json.dumps({"op": op, "before": before, "after": after, "source": source})
+    message = {"op": op, "before": before, "after": after, "source": source}
+    return Event(json.dumps(message), header)
 
 
-ANN, BOB, CID = person(1, "Ann"), person(2, "Bob"), person(3, "Cid")
+ANN, BOB, CID, DAN = (person(*of) for of in [(1, "Ann"), (2, "Bob"), (3, "Cid"), (4, "Dan")])
 ANNA = person(1, "Anna", "__debezium_unavailable_value")
-BATCHES: list[tuple[list[str | None], list[tuple[int, int, str]]]] = [
+MOVED = person(5, "Dan")
+BATCHES: list[tuple[list[Event], list[tuple[int, int, str]]]] = [
     # the first row of a snapshot: it waits
     ([event("r", 100, None, ANN, "first")], [(1, 10, "2026-03-01"), (2, 20, "2026-03-01")]),
     (
@@ -43,6 +59,9 @@ BATCHES: list[tuple[list[str | None], list[tuple[int, int, str]]]] = [
             event("r", 100, None, BOB, "last"),
             event("c", 120, None, CID),
             event("u", 130, ANN, ANNA),
+            event("c", 145, None, DAN),
+            # the landing ends between the two messages of a changed key
+            event("d", 150, DAN, None, header="__debezium.newkey"),
         ],
         [(1, 11, "2026-03-02"), (3, 30, "2026-03-02")],
     ),
@@ -50,11 +69,13 @@ BATCHES: list[tuple[list[str | None], list[tuple[int, int, str]]]] = [
         [
             # too late for its snapshot
             event("r", 100, None, person(9, "Late"), "true"),
+            event("c", 150, None, MOVED, header="__debezium.oldkey"),
             event("d", 140, BOB, None),
-            None,
-            '{"op": "u", "bef',
+            Event(None),
+            Event('{"op": "u", "bef'),
             # another snapshot: it lacks 3
-            event("r", 300, None, person(1, "Anna"), "last"),
+            event("r", 300, None, person(1, "Anna"), "first"),
+            event("r", 300, None, MOVED, "last"),
         ],
         # the same key twice in one extract; one that belongs to an extract of the day before
         [(1, 12, "2026-03-03"), (1, 13, "2026-03-03"), (4, 40, "2026-03-02")],
@@ -85,8 +106,9 @@ def feeds(
     for number, (messages, prices) in enumerate(BATCHES):
         rows = []
         for message in messages:
-            value = None if message is None else message.encode()
-            rows.append(("crm.people", 0, offset, value, f"2026-03-0{number + 1}"))
+            value = None if message.value is None else message.value.encode()
+            headers = [(message.header, b"{}")] if message.header else None
+            rows.append(("crm.people", 0, offset, value, headers, f"2026-03-0{number + 1}"))
             offset += 1
         spark.createDataFrame(rows, LANDED).writeTo(f"{RAW}.people").append()
         values = ", ".join(f"({id_}, {price}, date '{day}')" for id_, price, day in prices)
@@ -107,6 +129,8 @@ def test_history_of_an_envelope_with_snapshots(spark: SparkSession, feeds: str) 
         (1, "Anna", "n", *rest, True, "U", None),
         (2, "Bob", "n", *rest, False, "L", "D"),
         (3, "Cid", "n", *rest, False, "I", "R"),
+        (4, "Dan", "n", *rest, False, "I", "K"),
+        (5, "Dan", "n", *rest, True, "K", None),
     ]
 
 
@@ -116,8 +140,8 @@ def test_rows_that_no_load_takes_are_rejected(spark: SparkSession, feeds: str) -
     ).collect()
     values = {row[0]: json.loads(row[1])["value"] for row in found}
     assert values == {
-        "late_load_row": BATCHES[2][0][0],
-        "malformed_message": BATCHES[2][0][3],
+        "late_load_row": BATCHES[2][0][0].value,
+        "malformed_message": BATCHES[2][0][4].value,
     }
     assert reasons(spark, feeds, "prices") == [(1, "conflicting_duplicate"), (4, "late_load_row")]
 

@@ -184,6 +184,12 @@ class HexPositions(NumberedChangeSequence):
     base = 16
 
 
+def test_the_newest_position_of_a_feed_may_wait() -> None:
+    where = ChangeFeedSequence(0)
+    assert where.before_look_back("00000000000000A0") == "000000000000009F"
+    assert where.before_look_back(where.first) == ""
+
+
 @pytest.mark.parametrize(
     ("text", "is_form"),
     [

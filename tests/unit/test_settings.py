@@ -41,6 +41,7 @@ DEFAULTS = {
     "declared_columns": [],
     "data_columns": [],
     "forward_filled_columns": [],
+    "pairs_before_images": True,
     "without_before_images": "before_images: false",
 }
 
@@ -535,6 +536,7 @@ def test_openedge_defaults() -> None:
         "declared_columns": [],
         "data_columns": [],
         "forward_filled_columns": None,
+        "pairs_before_images": True,
         "without_before_images": "policy_level: 2",
     }
 

@@ -169,7 +169,12 @@ cast({{ settings.changed_columns or 'null' }} as array<string>) as _changed_colu
         {%- endif -%}
         {%- if not column.has_before -%}
             {%- do conditions.append("_change_oper = 'B'") -%}
-        {%- elif column.name | lower in settings.incomplete_before | map('lower') -%}
+        {#- the image of a changed key has the key alone where the feed has no other before images #}
+        {%- elif column.name | lower in settings.incomplete_before | map('lower')
+            or (
+                settings.is_before_in_record and not settings.before_images
+                and column.name | lower not in settings.key | map('lower')
+            ) -%}
             {%- do conditions.append("(_change_oper = 'B' and " ~ raw ~ " is null)") -%}
         {%- endif -%}
         {%- if conditions -%}

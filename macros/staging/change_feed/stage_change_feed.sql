@@ -84,6 +84,10 @@ decoded as (
         {%- else %}
         cast(null as array<string>) as known_columns,
         {%- endif %}
+        {%- if settings.pairs_before_images %}
+        -- an update comes after its before image, or has it in its own record
+        _change_oper = 'B' as partner_may_follow,
+        {%- endif %}
         cast(null as map<string, string>) as truncate_scope,
         {%- if settings.load_id %}
         if(_change_oper = 'L' and _change_seq is not null, _load_id, null) as load_id,
@@ -156,5 +160,5 @@ decoded as (
     from source
 ),
 
-{{ afterimage._with_base_rows(macro_name, source_name, base, base_relation, settings, data) }}
+{{ afterimage._with_base_rows(macro_name, source_name, base, base_relation, settings, data, settings.pairs_before_images) }}
 {%- endmacro %}

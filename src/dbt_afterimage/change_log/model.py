@@ -116,7 +116,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         reading.changes,
         reading.recorded,
         key,
-        before_images=settings["before_images"],
+        before_images=settings["pairs_before_images"],
         optional=optional,
         hashed_after=hashed_after,
     )

@@ -111,6 +111,10 @@ class TableSettings(BaseModel):
         None = any but the key.
         """
 
+    def pairs_before_images(self) -> bool:
+        """Whether a before image may come as a record of its own, or staging yields one."""
+        return self.before_images
+
     def without_before_images(self) -> str:
         """The setting that says the source stores no before images."""
         return "before_images: false"

@@ -141,7 +141,7 @@ class ChangeFeedSettings(TableSettings):
     @model_validator(mode="after")
     def _describes_one_feed(self) -> ChangeFeedSettings:
         has_rows = "B" in self.operations.values()
-        if has_rows != (self.before == "rows"):
+        if not self.is_before_in_record and has_rows != (self.before == "rows"):
             raise ValueError(
                 f"`before` is {self.before!r} and `operations` "
                 f"{'has' if has_rows else 'lacks'} the operation B (before image). Fix: set "
@@ -224,6 +224,10 @@ class ChangeFeedSettings(TableSettings):
         return name in ignored or name.startswith(
             tuple(column[:-1] for column in ignored if column.endswith("*"))
         )
+
+    def pairs_before_images(self) -> bool:
+        """Also where only changed keys come with a before image, as a record of its own."""
+        return self.before_images or "B" in self.operations.values()
 
     def without_before_images(self) -> str:
         """The setting that says the source stores no before images."""

@@ -31,10 +31,9 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         Setting name -> value, plus `source_table`, its name for messages; `change_seq_form`, in
         words; `declared_columns`, a list of {name, data_type} in YAML order, and `data_columns`,
         those of them that are not the tool's; `forward_filled_columns`, names of
-        those that a change may
-        leave out, None = any but the key; `optional_columns`, those of the contract that the system
-        has, with their types; `without_before_images`, the setting that says the source stores no
-        before images.
+        those that a change may leave out, None = any but the key; `optional_columns`, those of the
+        contract that the system has, with their types; `pairs_before_images`, whether staging may
+        yield before images; `without_before_images`, the setting that says the source stores none.
 
     Raises:
         SettingsError: something is missing, misspelt or not allowed.
@@ -76,6 +75,7 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         name: kind for name, kind in OPTIONAL_COLUMNS.items() if name in model.optional_columns
     }
     settings["forward_filled_columns"] = parsed.forward_filled_columns()
+    settings["pairs_before_images"] = parsed.pairs_before_images()
     settings["without_before_images"] = parsed.without_before_images()
     if parsed.lists_all_columns([column["name"] for column in columns]):
         _check_columns(table, settings, model.column_settings)
