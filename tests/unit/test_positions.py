@@ -253,7 +253,6 @@ def test_positions_of_a_feed_have_the_width_of_their_parts() -> None:
     assert where.is_form_of("00000000000000FF" * 12)
     assert not where.is_form_of("00000000000000ff")
     assert not where.is_form_of("00000000000000F")
-    assert where.before_look_back("00000000000000FF") == "00000000000000FF"
     # a first load comes before the first change of a table of several parts
     assert where.first < "0" * 32
 

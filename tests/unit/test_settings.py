@@ -110,6 +110,7 @@ def test_everything_set() -> None:
     assert parse(text) == {
         **DEFAULTS,
         "before_images": False,
+        "pairs_before_images": False,
         "track": ["status"],
         "base": {
             "kind": "frozen",

@@ -190,6 +190,7 @@ class ChangeFeedSettings(TableSettings):
             )
         return self
 
+    # mypy knows no decorator over a property: pydantic's page on computed fields has the comment
     @computed_field  # type: ignore[prop-decorator]
     @property
     def is_before_in_record(self) -> bool:
