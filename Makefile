@@ -21,7 +21,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 2
 FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 
-.PHONY: help setup demo demo-openedge demo-soliddb demo-kafka test lint lint-code lint-sql \
+.PHONY: help setup demo demo-openedge demo-soliddb demo-kafka demo-postgres test lint lint-code lint-sql \
 	check test-unit test-kernel test-dbt test-functional test-iceberg test-delta test-properties test-mutations \
 	bench bench-sweeps bench-compaction bench-soliddb bench-kafka docs dist lock clean
 
@@ -48,6 +48,9 @@ demo-soliddb: setup ## the demo with the transaction log of a solidDB server
 
 demo-kafka: setup ## the demo with Qlik messages, through a Kafka broker that it starts
 	@$(WITH_ENV) afterimage demo --system kafka
+
+demo-postgres: setup ## the demo with a real PostgreSQL, which Debezium reads; it starts both
+	@$(WITH_ENV) afterimage demo --system postgres
 
 check: lint-code test-unit test-kernel ## lint without SQL, unit tests and kernel tests: a few minutes
 

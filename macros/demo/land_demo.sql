@@ -8,17 +8,19 @@
       seed     of the generator
       system   whose demo
       brokers  of a Kafka cluster, for the demo that sends messages there; they are landed from it by `land_kafka`
+      database  URL of the database that the demo changes
 #}
-{% macro land_demo(batch, scale=1, seed=7, system='qlik', brokers=none) %}
+{% macro land_demo(batch, scale=1, seed=7, system='qlik', brokers=none, database=none) %}
     {%- do run_query("create schema if not exists " ~ var('demo_raw_schema')) -%}
     {%- do afterimage._create_progress() -%}
     {%- set destination = {
         'schema': var('demo_raw_schema'),
         'progress': afterimage._progress_relation() | string,
         'brokers': brokers,
+        'database': database,
         'table_format': adapter.afterimage.table_format(),
     } -%}
     {%- do adapter.afterimage.land_demo(system, batch | int, scale | int, seed | int, destination) -%}
-    {%- set where = 'Kafka' if brokers else var('demo_raw_schema') -%}
+    {%- set where = 'Kafka' if brokers or database else var('demo_raw_schema') -%}
     {%- do log("Batch " ~ batch ~ " of the demo of " ~ system ~ " is in " ~ where, info=true) -%}
 {% endmacro %}

@@ -39,7 +39,7 @@ def run_demo(*, system: str, scale: int, seed: int, target: str | None, docs: bo
     """
     demo = demo_system(system)
     options = ["--target", target] if target else []
-    with environment_variable(DEMOS, system), demo.transport.running() as (given, following):
+    with environment_variable(DEMOS, system), demo.transport.running(scale) as (given, following):
         own = {"scale": scale, "seed": seed, "system": system, **given}
         first, second = (
             [_operation(each) for each in [("land_demo", {"batch": batch, **own}), *following]]

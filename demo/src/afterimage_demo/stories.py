@@ -63,3 +63,34 @@ LATE_CHANGE = Story(
     limit 2
     """,
 )
+
+BESIDE_POSTGRES = Story(
+    "PostgreSQL, asked by psql, and the marts, side by side:",
+    " union all ".join(
+        f"""
+        select
+            '{table}' as table_name,
+            (select count(*) from demo_raw.postgres_{table}) as rows_in_postgres,
+            (select count(*) from afterimage.{table}_current) as current_rows,
+            (select sum({amount}) from demo_raw.postgres_{table}) as sum_in_postgres,
+            (select sum({amount}) from afterimage.{table}_current) as current_sum
+        """
+        for table, amount in (
+            ("pgbench_accounts", "abalance"),
+            ("pgbench_tellers", "tbalance"),
+            ("pgbench_branches", "bbalance"),
+            ("pgbench_history", "delta"),
+            ("documents", "length(body)"),
+        )
+    ),
+)
+
+MOVED_DOCUMENT = Story(
+    "A document gets another key. Debezium sends its long text with neither event; the row keeps it:",
+    """
+    select id, title, length(body) as length_of_body, opened_by, closed_by
+    from afterimage.documents_history
+    where id in (2, 60)
+    order by valid_from_seq
+    """,
+)

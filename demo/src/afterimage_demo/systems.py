@@ -15,9 +15,11 @@ from afterimage_demo.kafka.generate import generate_shop
 from afterimage_demo.kafka.messages import Message
 from afterimage_demo.kafka.tables import TABLES as SHOP_TABLES
 from afterimage_demo.kafka.transport import THROUGH_KAFKA
+from afterimage_demo.postgres.tables import TABLES as POSTGRES_TABLES
+from afterimage_demo.postgres.transport import THROUGH_DEBEZIUM
 from afterimage_demo.soliddb.generate import generate_bank
 from afterimage_demo.soliddb.tables import TABLES as BANK_TABLES
-from afterimage_demo.stories import KEY_SWAP, LATE_CHANGE, Story
+from afterimage_demo.stories import BESIDE_POSTGRES, KEY_SWAP, LATE_CHANGE, MOVED_DOCUMENT, Story
 from afterimage_demo.tables import TABLES
 from afterimage_demo.transport import AS_TABLES, Transport
 
@@ -54,6 +56,10 @@ def _kafka(scale: int, seed: int, batches: int) -> Sequence[tuple[int, Sequence[
     return list(enumerate(shop.deliveries, 1))
 
 
+def _postgres(scale: int, seed: int, batches: int) -> Sequence[tuple[int, int, int]]:
+    return [(number, scale, seed) for number in range(1, batches + 1)]
+
+
 SYSTEMS: dict[str, DemoSystem] = {
     "qlik": DemoSystem(
         tables=tuple(TABLES),
@@ -80,6 +86,14 @@ SYSTEMS: dict[str, DemoSystem] = {
         query="select article_id, unit_price, valid_from, valid_to, opened_by, closed_by "
         "from articles_history where opened_by = 'L' and valid_from > '2026-03-03' limit 5",
         transport=THROUGH_KAFKA,
+    ),
+    "postgres": DemoSystem(
+        tables=tuple(POSTGRES_TABLES),
+        deliveries=_postgres,
+        query="select tid, tbalance, valid_from, valid_to, opened_by from pgbench_tellers_history "
+        "where tid = 1 order by valid_from_seq desc limit 5",
+        transport=THROUGH_DEBEZIUM,
+        stories=(BESIDE_POSTGRES, MOVED_DOCUMENT),
     ),
 }
 

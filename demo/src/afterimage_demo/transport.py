@@ -25,12 +25,14 @@ class Destination:
         table_format: `iceberg` or `delta`.
         progress: name of the table of progress.
         brokers: Kafka's `bootstrap.servers`; None where there is no Kafka.
+        database: URL of the database that a delivery changes; None where it changes none.
     """
 
     schema: str
     table_format: str
     progress: str
     brokers: str | None = None
+    database: str | None = None
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,12 @@ class Transport:
     Attributes:
         deliver: brings one delivery, an element of `DemoSystem.deliveries`, to its destination.
             The first one restarts the demo.
-        running: what must run meanwhile; gives the operations that follow each delivery, and what
-            else `land_demo` must be told.
+        running: what must run meanwhile, for data of a size; gives the operations that follow each
+            delivery, and what else `land_demo` must be told.
     """
 
     deliver: Callable[[SparkSession, Any, Destination], None]
-    running: Callable[[], AbstractContextManager[tuple[dict[str, Any], Sequence[Operation]]]]
+    running: Callable[[int], AbstractContextManager[tuple[dict[str, Any], Sequence[Operation]]]]
 
 
 def _write(session: SparkSession, delivery: Any, destination: Destination) -> None:
@@ -54,7 +56,7 @@ def _write(session: SparkSession, delivery: Any, destination: Destination) -> No
 
 
 @contextmanager
-def _nothing() -> Iterator[tuple[dict[str, Any], Sequence[Operation]]]:
+def _nothing(scale: int) -> Iterator[tuple[dict[str, Any], Sequence[Operation]]]:
     yield {}, ()
 
 

@@ -24,7 +24,7 @@ TOPICS = {"shop": r"shop\..*", "checkout": r"checkout\..*"}
 
 
 @contextmanager
-def _running() -> Iterator[tuple[dict[str, Any], Sequence[Operation]]]:
+def _running(scale: int) -> Iterator[tuple[dict[str, Any], Sequence[Operation]]]:
     with (
         TemporaryDirectory(prefix="afterimage_kafka_") as folder,
         running_broker(Path(folder), PARTITIONS) as broker,

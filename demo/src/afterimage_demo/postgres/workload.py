@@ -1,0 +1,94 @@
+"""What happens in the database: pgbench's bank (TPC-B), and documents with the harder changes."""
+
+from __future__ import annotations
+
+from afterimage_demo.postgres.debezium import SIGNALS
+from afterimage_demo.postgres.server import Database
+
+TRANSACTIONS = 300
+"""Of pgbench, for each of its clients, in a delivery of scale 1."""
+CLIENTS = 4
+
+_TABLES = f"""
+-- pgbench's log of transactions has no key
+alter table pgbench_history add column id bigserial primary key;
+alter table pgbench_accounts replica identity full;
+create table documents (
+    id int primary key, title text not null, body text, price numeric(10, 2), published date,
+    edited timestamptz, read_at time, is_public boolean, cover bytea, reference uuid,
+    properties jsonb, tags text[]
+);
+-- the table by which Debezium is asked for snapshots
+create table {SIGNALS} (id varchar(42) primary key, type varchar(32), data varchar(2048));
+insert into documents values (0, 'Before the first snapshot', 'A');
+"""
+
+# Bodies are larger than 2 kB, so that PostgreSQL stores them apart (TOAST), and no update that leaves
+# them as they are has them in its log.
+_BODY = "(select string_agg(md5(({number} + part)::text), '') from generate_series(1, 300) as part)"
+
+_FIRST = f"""
+insert into documents
+select
+    number, 'Document ' || number, {_BODY.format(number="number")}, number * 10.01 - 25,
+    date '1969-12-30' + number, timestamptz '2026-03-02 07:30:00.123456+01' + number * interval '1 s',
+    time '23:59:59.5' - number * interval '1 h', number % 2 = 0, decode('00ff41', 'hex'),
+    md5(number::text)::uuid, jsonb_build_object('pages', number, 'note', 'ü "quoted"'),
+    array['a', number::text]
+from generate_series(1, 40) as number;
+insert into documents (id, title) values (50, 'Hardly anything');
+update documents set title = title || ', second edition' where id <= 10;
+update documents set price = null, is_public = null where id = 3;
+"""
+
+_SECOND = f"""
+-- a key changes; the body is not sent again
+update documents set id = 60 where id = 2;
+-- two keys are swapped in one transaction
+begin;
+update documents set id = 1000 where id = 4;
+update documents set id = 4 where id = 5;
+update documents set id = 5 where id = 1000;
+commit;
+-- deleted, and inserted again with another body
+delete from documents where id in (6, 7);
+insert into documents (id, title, body) values (6, 'Back again', {_BODY.format(number=9000)});
+-- a transaction that is rolled back is in no topic
+begin;
+delete from documents;
+rollback;
+alter table documents add column note text;
+update documents set note = 'the column is new' where id between 8 and 12;
+"""
+
+_THIRD = """
+truncate documents;
+insert into documents (id, title, note) values (1, 'After the truncate', 'and new');
+"""
+
+
+def prepare(database: Database, scale: int) -> None:
+    """Create the tables: pgbench's at a scale, 100,000 accounts each, and those of the demo."""
+    database.pgbench("--initialize", "--quiet", "--scale", str(scale))
+    database.script(_TABLES)
+
+
+def work(database: Database, number: int, scale: int, seed: int) -> None:
+    """Run what a delivery brings: 1 and 2; a third one empties the table of documents."""
+    statements = {1: _FIRST, 2: _SECOND, 3: _THIRD}
+    database.script(statements[number])
+    run_bank(database, TRANSACTIONS * scale, seed + number)
+
+
+def run_bank(database: Database, transactions: int, seed: int) -> None:
+    """Run pgbench's transactions, each of which writes to all of its four tables.
+
+    Args:
+        database: prepared.
+        transactions: for each of four clients.
+        seed: of pgbench's random numbers.
+    """
+    database.pgbench(
+        *("--no-vacuum", "--client", str(CLIENTS), "--transactions", str(transactions)),
+        *("--random-seed", str(seed)),
+    )

@@ -1,0 +1,1 @@
+{{ current(ref('documents_history')) }}

@@ -1,0 +1,1 @@
+{{ field_changes(ref('documents_changes'), history=ref('documents_history')) }}

@@ -1,0 +1,1 @@
+{{ history(ref('documents_changes')) }}

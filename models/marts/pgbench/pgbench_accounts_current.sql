@@ -1,0 +1,1 @@
+{{ current(ref('pgbench_accounts_history')) }}

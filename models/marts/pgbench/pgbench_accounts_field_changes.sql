@@ -1,0 +1,1 @@
+{{ field_changes(ref('pgbench_accounts_changes')) }}

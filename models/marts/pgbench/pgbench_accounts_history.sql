@@ -1,0 +1,1 @@
+{{ history(ref('pgbench_accounts_changes')) }}

@@ -1,0 +1,1 @@
+{{ field_changes(ref('pgbench_branches_changes'), history=ref('pgbench_branches_history')) }}

@@ -1,0 +1,1 @@
+{{ history(ref('pgbench_history_changes')) }}

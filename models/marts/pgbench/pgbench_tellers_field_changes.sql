@@ -1,0 +1,1 @@
+{{ field_changes(ref('pgbench_tellers_changes'), history=ref('pgbench_tellers_history')) }}

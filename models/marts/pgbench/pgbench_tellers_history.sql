@@ -1,0 +1,1 @@
+{{ history(ref('pgbench_tellers_changes')) }}
