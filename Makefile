@@ -81,7 +81,7 @@ test-kernel: $(SETUP_DONE) ## test transforms of rows in a plain Spark session, 
 
 # The second `dbt build` of each demo runs dbt's unit tests and data tests.
 $(DEMO_DONE): $(SETUP_DONE) $(DEMO_SOURCES)
-	$(SCRATCH) pytest $(addprefix tests/functional/test_,demo.py openedge_demo.py soliddb_demo.py kafka_demo.py) \
+	$(SCRATCH) pytest $(addprefix tests/functional/test_,demo.py openedge_demo.py soliddb_demo.py kafka_demo.py postgres_demo.py) \
 		--table-format iceberg --demos-in $(DEMO)
 	@touch $(DEMO_DONE)
 

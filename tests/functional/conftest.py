@@ -59,6 +59,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--versions", type=int, default=20_000, help="size of the history in test_files_stay.py"
     )
     parser.addoption(
+        "--transactions",
+        type=int,
+        default=4_000,
+        help="how many transactions of pgbench nightly/test_postgres.py runs",
+    )
+    parser.addoption(
         "--all-shapes", action="store_true", help="all shapes of streams in properties/, not some"
     )
     parser.addoption(

@@ -1,4 +1,4 @@
-"""Runs of tests.functional.killed_run: processes of their own, in a warehouse of their own."""
+"""Runs of programs such as killed_run: processes of their own, in a warehouse of their own."""
 
 from __future__ import annotations
 
@@ -24,10 +24,16 @@ class Runs:
     table_format: str
     scratch: Path
 
-    def start(self, action: str, *arguments: str, folder: str = "target") -> subprocess.Popen[str]:
+    def start(
+        self,
+        action: str,
+        *arguments: str,
+        folder: str = "target",
+        module: str = "tests.functional.killed_run",
+    ) -> subprocess.Popen[str]:
         """A run in the background; `folder` is where dbt has its target and its log."""
         common = [str(self.profiles), self.table_format, str(self.scratch / folder)]
-        return self.spawn("tests.functional.killed_run", action, *common, *arguments)
+        return self.spawn(module, action, *common, *arguments)
 
     def spawn(self, module: str, *arguments: str) -> subprocess.Popen[str]:
         """A module in a process group of its own; it prints `started` when Spark is there."""
@@ -42,7 +48,7 @@ class Runs:
         )
 
     def finish(self, process: subprocess.Popen[str]) -> None:
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=1800)
         assert process.returncode == 0, output[-3000:]
 
     def build(self) -> tuple[dict[str, list[str]], float]:

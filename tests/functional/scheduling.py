@@ -6,7 +6,9 @@ from pathlib import PurePosixPath
 
 from xdist.scheduler import LoadScopeScheduling
 
-DEMOS = ("test_demo.py", "test_kafka_demo.py", "test_openedge_demo.py", "test_soliddb_demo.py")
+DEMOS = tuple(
+    f"test_{name}demo.py" for name in ("", "kafka_", "openedge_", "postgres_", "soliddb_")
+)
 LONGEST = (*DEMOS, "test_kills.py", "test_batches.py")
 """What takes minutes is begun first, or one worker would be at it when the others are done."""
 

@@ -90,8 +90,8 @@ class Connector:
             _wait(self.database, "select count(*) from pg_replication_slots where active", "1")
             wait_until_captured(self.database)
         except PostgresError as error:
-            log = (self.folder / "connect.log").read_text(encoding="utf-8", errors="replace")
-            raise PostgresError(f"{error} Its last lines:\n{log[-2000:]}") from None
+            said = (self.folder / "connect.log").read_text(encoding="utf-8", errors="replace")
+            raise PostgresError(f"{error} Its last lines:\n{said[-2000:]}") from None
 
     def kill(self) -> None:
         """End the worker as a crash does."""

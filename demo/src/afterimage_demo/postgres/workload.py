@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from afterimage_demo.postgres.debezium import SIGNALS
+from afterimage_demo.postgres.debezium import SIGNALS, ask_for_snapshot
 from afterimage_demo.postgres.server import Database
 
 TRANSACTIONS = 300
@@ -20,18 +20,20 @@ create table documents (
 );
 -- the table by which Debezium is asked for snapshots
 create table {SIGNALS} (id varchar(42) primary key, type varchar(32), data varchar(2048));
-insert into documents values (0, 'Before the first snapshot', 'A');
+insert into documents (id, title) values (1, 'In the first snapshot'), (2, 'Truncated later');
 """
 
-# Bodies are larger than 2 kB, so that PostgreSQL stores them apart (TOAST), and no update that leaves
-# them as they are has them in its log.
+# Bodies are larger than 2 kB, so PostgreSQL stores them apart (TOAST), and its log has none that an
+# update leaves as it is.
 _BODY = "(select string_agg(md5(({number} + part)::text), '') from generate_series(1, 300) as part)"
 
 _FIRST = f"""
+truncate documents;
 insert into documents
 select
     number, 'Document ' || number, {_BODY.format(number="number")}, number * 10.01 - 25,
-    date '1969-12-30' + number, timestamptz '2026-03-02 07:30:00.123456+01' + number * interval '1 s',
+    date '1969-12-30' + number,
+    timestamptz '2026-03-02 07:30:00.123456+01' + number * interval '1 s',
     time '23:59:59.5' - number * interval '1 h', number % 2 = 0, decode('00ff41', 'hex'),
     md5(number::text)::uuid, jsonb_build_object('pages', number, 'note', 'ü "quoted"'),
     array['a', number::text]
@@ -61,11 +63,6 @@ alter table documents add column note text;
 update documents set note = 'the column is new' where id between 8 and 12;
 """
 
-_THIRD = """
-truncate documents;
-insert into documents (id, title, note) values (1, 'After the truncate', 'and new');
-"""
-
 
 def prepare(database: Database, scale: int) -> None:
     """Create the tables: pgbench's at a scale, 100,000 accounts each, and those of the demo."""
@@ -74,9 +71,10 @@ def prepare(database: Database, scale: int) -> None:
 
 
 def work(database: Database, number: int, scale: int, seed: int) -> None:
-    """Run what a delivery brings: 1 and 2; a third one empties the table of documents."""
-    statements = {1: _FIRST, 2: _SECOND, 3: _THIRD}
-    database.script(statements[number])
+    """Run what a delivery brings, the first or the second one."""
+    if number == 2:
+        ask_for_snapshot(database, "documents")
+    database.script({1: _FIRST, 2: _SECOND}[number])
     run_bank(database, TRANSACTIONS * scale, seed + number)
 
 

@@ -1,0 +1,65 @@
+"""pgbench, captured by Debezium, landed and built, while each of the three is killed.
+
+dbt's tests compare all rows with PostgreSQL's, and the balances at the end of each transaction.
+`--transactions 100000` for so many of them.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from afterimage_demo.broker import running_broker
+from afterimage_demo.postgres.debezium import running_connector, wait_until_captured
+from afterimage_demo.postgres.server import running_server
+from afterimage_demo.postgres.workload import CLIENTS, prepare, run_bank, work
+from tests.functional.runs import Runs
+
+if TYPE_CHECKING:
+    import pytest
+
+MODULE = "tests.functional.postgres_run"
+KILLS = 2
+"""Of the landing and of dbt, in each round."""
+
+
+def test_kills_lose_and_double_nothing(runs: Runs, request: pytest.FixtureRequest) -> None:
+    transactions = int(request.config.getoption("--transactions")) // (2 * CLIENTS)
+    chooser = random.Random(7)
+    # no folder of pytest: PostgreSQL, which does not run as root, could not reach it
+    with (
+        TemporaryDirectory(prefix="afterimage_postgres_") as name,
+        running_server(Path(name)) as database,
+        running_broker(Path(name)) as broker,
+    ):
+        folder = Path(name)
+        prepare(database, scale=1)
+        with running_connector(folder, database, broker) as connector:
+            for number in (1, 2):
+                work(database, number, scale=1, seed=number)
+                bank = Thread(target=run_bank, args=(database, transactions, number))
+                bank.start()
+                bank.join(timeout=2)
+                connector.kill()
+                bank.join()
+                if number == 2:
+                    # the slot is lost, and what happens meanwhile; a snapshot makes up for it
+                    database.query(
+                        "select pg_drop_replication_slot(slot_name) from pg_replication_slots"
+                    )
+                    (folder / "offsets").unlink()
+                    database.script(
+                        "delete from documents where id > 30; "
+                        "update documents set title = 'while nobody looked' where id = 20;"
+                    )
+                connector.start()
+                wait_until_captured(database)
+                for action, place in (("land", [broker.address]), ("build", [])):
+                    for _ in range(KILLS):
+                        process = runs.start(action, *place, module=MODULE)
+                        runs.kill_after(process, chooser.uniform(0, 20))
+                    runs.finish(runs.start(action, *place, module=MODULE))
+                runs.finish(runs.start("check", database.url, module=MODULE))
