@@ -103,7 +103,7 @@ test-properties: $(SETUP_DONE) ## 21,930 random streams, 50 killed runs, a histo
 	$(SCRATCH) pytest tests/functional/properties --table-format $(FORMAT) --all-shapes --streams 510 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_kills.py --table-format $(FORMAT) --kills 50 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_land_kafka.py --table-format iceberg --landing-kills 20 $(PYTEST_ARGS)
-	$(SCRATCH) pytest tests/functional/nightly --table-format iceberg $(PYTEST_ARGS)
+	$(SCRATCH) pytest tests/functional/nightly --table-format iceberg --transactions 100000 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_files_stay.py --table-format $(FORMAT) --versions 1000000 $(PYTEST_ARGS)
 
 test-mutations: $(SETUP_DONE) ## break each rule of history on purpose: the tests must notice

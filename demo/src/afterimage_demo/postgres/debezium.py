@@ -79,9 +79,11 @@ class Connector:
         """Start the worker, and wait until it reads the log, with the first snapshot behind it."""
         with (self.folder / "connect.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [java(), "-Xmx512m", "-cp", self.classpath]
-                + ["org.apache.kafka.connect.cli.ConnectStandalone"]
-                + ["worker.properties", "connector.properties"],
+                [
+                    *(java(), "-Xmx512m", "-cp", self.classpath),
+                    "org.apache.kafka.connect.cli.ConnectStandalone",
+                    *("worker.properties", "connector.properties"),
+                ],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,

@@ -128,11 +128,8 @@ def running_server(folder: Path) -> Iterator[Database]:
     if user is not None:
         for path in (folder, data):
             shutil.chown(path, user)
-    _run(
-        [program("initdb"), "-D", str(data), "-U", _USER, "-A", "trust", "-E", "UTF8"]
-        + ["--locale", "C", "--no-sync"],
-        user=user,
-    )
+    where = ["-D", str(data), "-U", _USER, "-A", "trust"]
+    _run([program("initdb"), *where, "-E", "UTF8", "--locale", "C", "--no-sync"], user=user)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
