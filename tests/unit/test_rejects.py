@@ -122,3 +122,60 @@ def test_names_and_hashes_that_there_are_not() -> None:
 )
 def test_resolving_needs_a_table_and_a_reason(arguments: tuple[str, ...]) -> None:
     assert call(*arguments).exit_code == 2
+
+
+def test_a_replay_begins_at_the_first_unresolved_record_that_has_a_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(
+        "dbt_afterimage.cli.replay_rejects.run_dbt", lambda arguments, target: ran.append(arguments)
+    )
+    earlier = SEQ.replace("20260302", "20260301")
+    monkeypatch.setitem(
+        TABLES,
+        "orders_changes_rejected",
+        records(
+            (1, "unknown_operation", SEQ, False),
+            (2, "malformed_change_seq", "1", False),
+            (3, "uncastable_value:id", earlier, False),
+            (4, "null_key", "20000101", True),
+        ),
+    )
+    result = call("orders", "--replay")
+    assert result.exit_code == 0
+    assert ran == [
+        ["run", "--select", "+orders_changes+", "--vars", f'{{"backfill_from": "{earlier}"}}']
+    ]
+    assert result.stdout.splitlines() == [
+        "orders: 0 of 3 records are resolved; 3 are unresolved: afterimage rejects orders"
+    ]
+
+
+def test_a_replay_of_records_without_a_place_is_a_plain_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[list[str]] = []
+
+    def run(arguments: list[str], target: str | None) -> None:
+        ran.append(arguments)
+        TABLES["parts_changes_rejected"] = records((9, "malformed_change_seq", "x", True))
+
+    monkeypatch.setattr("dbt_afterimage.cli.replay_rejects.run_dbt", run)
+    monkeypatch.setitem(TABLES, "parts_changes_rejected", TABLES["parts_changes_rejected"])
+    result = call("parts", "--replay")
+    assert ran == [["run", "--select", "+parts_changes+"]]
+    assert result.stdout == "parts: 1 of 1 records are resolved\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--replay"], "--replay needs a table. Fix: afterimage rejects TABLE --replay"),
+        (["orders", "--replay", "--show", "-7"], "got two of --show, --resolve and --replay"),
+    ],
+)
+def test_a_replay_goes_with_a_table_and_alone(arguments: list[str], said: str) -> None:
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr

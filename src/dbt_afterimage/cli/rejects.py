@@ -1,4 +1,4 @@
-"""`afterimage rejects`: lists rejected records, shows one as a whole, and resolves one by hand."""
+"""`afterimage rejects`: lists, shows, resolves and replays rejected records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _WIDTH = 180
     "rejects",
     example="afterimage rejects orders\n"
     "afterimage rejects orders --show 7226120381226551341\n"
-    "afterimage rejects orders --resolve 7226120381226551341 --why 'a test row of the source'",
+    "afterimage rejects orders --resolve 7226120381226551341 --why 'a test row of the source'\n"
+    "afterimage rejects orders --replay",
 )
 def rejects(
     table: Annotated[
@@ -33,6 +34,9 @@ def rejects(
         int | None, typer.Option(metavar="HASH", help="Mark this record as resolved.")
     ] = None,
     why: Annotated[str | None, typer.Option(help="Why it is resolved; kept with the user.")] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Run the table again from its first rejected record.")
+    ] = False,
     include_resolved: Annotated[
         bool, typer.Option("--all", help="List resolved records too.")
     ] = False,
@@ -41,16 +45,22 @@ def rejects(
 ) -> None:
     """List the records that broke a rule, with the reason and the place in the source's order.
 
-    A record is resolved by itself when a repaired copy of it arrives. --resolve is for those that
-    no copy will repair.
+    A record is resolved by itself when a repaired copy of it arrives. --replay is for records that
+    are right once settings or the raw table are mended, --resolve for those that nothing repairs.
     """
     if resolve is not None and not (table and why and why.strip()):
         raise UsageProblem(
             "`rejects`: --resolve needs a table and a reason. Fix: afterimage rejects TABLE "
             "--resolve HASH --why 'the reason'"
         )
-    if show is not None and resolve is not None:
-        raise UsageProblem("`rejects`: got --show and --resolve. Fix: give one of the two.")
+    if replay and not table:
+        raise UsageProblem(
+            "`rejects`: --replay needs a table. Fix: afterimage rejects TABLE --replay"
+        )
+    if (show is not None) + (resolve is not None) + replay > 1:
+        raise UsageProblem(
+            "`rejects`: got two of --show, --resolve and --replay. Fix: give one of them."
+        )
     warehouse, schema = project_warehouse(target)
     found = read_rejects(warehouse, schema, table)
     if resolve is not None and table and why:
@@ -58,6 +68,12 @@ def rejects(
 
         one_record(found, resolve, table)
         typer.echo(resolve_reject(target, schema, table, resolve, why.strip()))
+    elif replay and table:
+        from dbt_afterimage.cli.replay_rejects import outcome
+        from dbt_afterimage.cli.replay_rejects import replay as run_again
+
+        run_again(found, table, target)
+        typer.echo(outcome(table, found, read_rejects(warehouse, schema, table)))
     elif show is not None:
         record = one_record(found, show, table)
         _show(record, accepted_beside(warehouse, schema, record), as_json=as_json)
