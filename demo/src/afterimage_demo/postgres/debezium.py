@@ -153,17 +153,16 @@ def wait_until_captured(database: Database) -> None:
     _wait(database, f"select confirmed_flush_lsn >= '{place}' from pg_replication_slots", "t")
 
 
-def ask_for_snapshot(database: Database, table: str, kind: str = "blocking") -> None:
-    """Have a table read again; returns before that is done.
+def ask_for_snapshot(database: Database, table: str) -> None:
+    """Have a table read again, piece by piece among the changes; returns before that is done.
 
     Args:
         database: where the table is.
         table: in the schema public.
-        kind: `blocking` or `incremental`.
     """
     database.script(
         f"insert into {SIGNALS} values (gen_random_uuid(), 'execute-snapshot', "
-        f"""'{{"data-collections": ["public.{table}"], "type": "{kind}"}}');"""
+        f"""'{{"data-collections": ["public.{table}"], "type": "incremental"}}');"""
     )
 
 
