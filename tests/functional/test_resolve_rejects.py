@@ -1,11 +1,16 @@
-"""`afterimage rejects --resolve` on real tables: repeatable, and the next run can still write."""
+"""`afterimage rejects` on real tables: records are resolved by hand once, or read again."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from dbt_afterimage.cli.replay_rejects import outcome, replay
 from dbt_afterimage.cli.resolve_reject import RESOLUTIONS, resolve_in
 from dbt_afterimage.storage.local_relation import local_rows
+from tests.functional.dbt_project import DbtProject
+from tests.functional.test_change_feed_runs import write_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,3 +49,45 @@ def test_a_record_is_resolved_once_and_the_reason_is_kept(
     reasons = spark.table(f"{SCHEMA}.{RESOLUTIONS}").select("table_name", "record_hash", "why")
     assert [tuple(row) for row in reasons.collect()] == [("people", -7, "it's a test row")]
     record(spark, 9)
+
+
+FEED = {
+    "sequence": {"place": "number"},
+    "operation": "op",
+    "operations": {"i": "I"},
+    "ignore_columns": ["place"],
+}
+REPLAYED = "replay_rejects"
+
+
+def test_a_replay_reads_records_that_a_corrected_setting_makes_right(
+    spark: SparkSession,
+    make_dbt_project: Callable[..., DbtProject],
+    tmp_path: Path,
+    table_format: str,
+) -> None:
+    dbt = make_dbt_project(tmp_path / REPLAYED, schema=REPLAYED)
+    raw = f"{REPLAYED}_raw"
+    spark.sql(f"create schema if not exists {raw}")
+    spark.sql(f"create table {raw}.parts (id int, op string, place bigint) using {table_format}")
+    spark.sql(
+        f"insert into {raw}.parts values (1, 'i', 1), (2, 'new', 2), (3, 'i', 3), (4, '?', 4)"
+    )
+    write_project(dbt.path, raw, {"parts": (FEED, [])})
+    dbt("run")
+
+    def rejected() -> list[dict[str, Any]]:
+        rows = spark.table(f"{REPLAYED}.parts_changes_rejected").collect()
+        return [row.asDict() for row in rows]
+
+    before = rejected()
+    assert {row["change_seq"][-1] for row in before} == {"2", "4"}
+    corrected = {**FEED, "operations": {"i": "I", "new": "I"}}
+    write_project(dbt.path, raw, {"parts": (corrected, [])})
+    with dbt.environment():
+        replay(before, "parts", None)
+    ids = spark.table(f"{REPLAYED}.parts_history").select("id").collect()
+    assert sorted(row[0] for row in ids) == [1, 2, 3]
+    assert outcome("parts", before, rejected()) == (
+        "parts: 1 of 2 resolved, 1 unresolved: afterimage rejects parts"
+    )

@@ -148,7 +148,7 @@ def test_a_replay_begins_at_the_first_unresolved_record_that_has_a_place(
         ["run", "--select", "+orders_changes+", "--vars", f'{{"backfill_from": "{earlier}"}}']
     ]
     assert result.stdout.splitlines() == [
-        "orders: 0 of 3 records are resolved; 3 are unresolved: afterimage rejects orders"
+        "orders: 0 of 3 resolved, 3 unresolved: afterimage rejects orders"
     ]
 
 
@@ -165,7 +165,7 @@ def test_a_replay_of_records_without_a_place_is_a_plain_run(
     monkeypatch.setitem(TABLES, "parts_changes_rejected", TABLES["parts_changes_rejected"])
     result = call("parts", "--replay")
     assert ran == [["run", "--select", "+parts_changes+"]]
-    assert result.stdout == "parts: 1 of 1 records are resolved\n"
+    assert result.stdout == "parts: 1 of 1 resolved\n"
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,5 @@ def outcome(table: str, before: list[dict[str, Any]], after: list[dict[str, Any]
     """What a replay resolved, in words."""
     waiting = {row["record_hash"] for row in before if row["resolved_at"] is None}
     left = {row["record_hash"] for row in after if row["resolved_at"] is None}
-    resolved = f"{table}: {len(waiting - left):,} of {len(waiting):,} records are resolved"
-    rest = f"; {len(left):,} are unresolved: afterimage rejects {table}" if left else ""
-    return resolved + rest
+    resolved = f"{table}: {len(waiting - left):,} of {len(waiting):,} resolved"
+    return resolved + (f", {len(left):,} unresolved: afterimage rejects {table}" if left else "")
