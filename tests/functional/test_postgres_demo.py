@@ -78,6 +78,8 @@ def test_documents_keep_their_history(spark: SparkSession, demo: DbtProject) -> 
         (7, "Document 7", long, "I", "U", False),
         (7, edition(7), long, "U", "D", False),
         (60, edition(2), long, "K", None, True),
+        # between two statements of the transaction that swaps two keys
+        (1000, edition(4), long, "K", "K", False),
     ]
 
 
