@@ -5,4 +5,4 @@ from dbt_afterimage.changes import build_changes
 
 def model(dbt, session):
     dbt.config(materialized="change_log")
-    return build_changes(dbt, session, dbt.ref("stg_debezium__documents"))
+    return build_changes(dbt, session, dbt.ref("stg_postgres__documents"))
