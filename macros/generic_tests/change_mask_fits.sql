@@ -165,7 +165,7 @@ compared as (
                 {%- for layout in layouts %}
                 struct(
                     fitting_{{ loop.index0 }} as fitting,
-                    -{{ loop.index0 }} as rank,
+                    -{{ loop.index0 }} as preference,
                     {{ afterimage._text(layout.byte_order) }} as mask_byte_order,
                     {{ layout.first_data_bit }} as mask_first_data_bit
                 ){{ ',' if not loop.last }}

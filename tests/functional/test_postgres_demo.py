@@ -1,7 +1,7 @@
 """A real PostgreSQL, read by a real Debezium, beside the marts that came of it.
 
 dbt's own tests, which the demo runs after its second delivery, compare all current rows with those
-of PostgreSQL, and the balances at the end of each transaction (tests/singular/postgres).
+of PostgreSQL (`equals_rows_of`), and the balances at the end of each transaction.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-{{ field_changes(ref('documents_changes'), history=ref('documents_history')) }}
+{{ field_changes(
+    ref('documents_changes'),
+    history=ref('documents_history'),
+) }}

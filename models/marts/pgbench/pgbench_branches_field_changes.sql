@@ -1,1 +1,4 @@
-{{ field_changes(ref('pgbench_branches_changes'), history=ref('pgbench_branches_history')) }}
+{{ field_changes(
+    ref('pgbench_branches_changes'),
+    history=ref('pgbench_branches_history'),
+) }}

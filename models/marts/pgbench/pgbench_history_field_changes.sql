@@ -1,1 +1,4 @@
-{{ field_changes(ref('pgbench_history_changes'), history=ref('pgbench_history_history')) }}
+{{ field_changes(
+    ref('pgbench_history_changes'),
+    history=ref('pgbench_history_history'),
+) }}

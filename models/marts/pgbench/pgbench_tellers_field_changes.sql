@@ -1,1 +1,4 @@
-{{ field_changes(ref('pgbench_tellers_changes'), history=ref('pgbench_tellers_history')) }}
+{{ field_changes(
+    ref('pgbench_tellers_changes'),
+    history=ref('pgbench_tellers_history'),
+) }}
