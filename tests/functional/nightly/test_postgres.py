@@ -13,7 +13,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from afterimage_demo.broker import running_broker
-from afterimage_demo.postgres.debezium import running_connector, wait_until_captured
+from afterimage_demo.postgres.debezium import Connector, running_connector, wait_until_captured
 from afterimage_demo.postgres.server import running_server
 from afterimage_demo.postgres.workload import CLIENTS, prepare, run_bank, work
 from tests.functional.runs import Runs
@@ -45,21 +45,27 @@ def test_kills_lose_and_double_nothing(runs: Runs, request: pytest.FixtureReques
                 bank.join(timeout=2)
                 connector.kill()
                 bank.join()
-                if number == 2:
-                    # the slot is lost, and what happens meanwhile; a snapshot makes up for it
-                    database.query(
-                        "select pg_drop_replication_slot(slot_name) from pg_replication_slots"
-                    )
-                    (folder / "offsets").unlink()
-                    database.script(
-                        "delete from documents where id > 30; "
-                        "update documents set title = 'while nobody looked' where id = 20;"
-                    )
                 connector.start()
                 wait_until_captured(database)
+                if number == 2:
+                    lose_the_slot(connector)
                 for action, place in (("land", [broker.address]), ("build", [])):
                     for _ in range(KILLS):
                         process = runs.start(action, *place, module=MODULE)
                         runs.kill_after(process, chooser.uniform(0, 20))
                     runs.finish(runs.start(action, *place, module=MODULE))
                 runs.finish(runs.start("check", database.url, module=MODULE))
+
+
+def lose_the_slot(connector: Connector) -> None:
+    """PostgreSQL forgets the connector, and nobody reads what happens next; a snapshot follows."""
+    connector.kill()
+    database = connector.database
+    database.query("select pg_drop_replication_slot(slot_name) from pg_replication_slots")
+    (connector.folder / "offsets").unlink()
+    database.script(
+        "delete from documents where id > 30; "
+        "update documents set title = 'while nobody looked' where id = 20;"
+    )
+    run_bank(database, 25, seed=3)
+    connector.start()
