@@ -4,6 +4,12 @@
 {% endmacro %}
 
 
+{# The table of what `afterimage erase` removed; beside the one of progress, and only there once something was erased. #}
+{% macro _erasures_relation() %}
+    {{ return(api.Relation.create(schema=target.schema, identifier='afterimage_erasures', type='table')) }}
+{% endmacro %}
+
+
 {#
     The name of a table in it: with its schema where that is not the target's, for projects with other schemas of their own may
     share a target.

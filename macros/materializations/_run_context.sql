@@ -10,6 +10,7 @@ config_dict["afterimage"] = {{ {
     'rejected': this.incorporate(path={'identifier': this.identifier ~ '_rejected'}) | string,
     'upstream': afterimage._upstream_relations(model),
     'progress': afterimage._progress_relation() | string,
+    'erasures': afterimage._erasures_relation() | string,
     'file_format': adapter.afterimage.table_format(),
     'beginning_of_time': afterimage._var('beginning_of_time'),
     'backfill_from': afterimage._var('backfill_from') | string if afterimage._var('backfill_from') else none,

@@ -21,6 +21,7 @@ class RunContext:
         progress: the table of progress.
         file_format: `iceberg` or `delta`.
         settings: validated settings of the source table, see `settings.parse_settings`.
+        erasures: the table of erasures, which may not exist.
         rejected: the table of rejected records; "" for a decoded log, which has none.
         upstream: the relations that the model reads, down to raw tables.
         raw_tables: version of each raw table when the run began, see `raw_version.raw_tables`; None
@@ -39,6 +40,7 @@ class RunContext:
     progress: str
     file_format: str
     settings: dict[str, Any]
+    erasures: str = ""
     rejected: str = ""
     upstream: Sequence[str] = ()
     raw_tables: Mapping[str, Any] | None = field(default_factory=lambda: NOT_READ)

@@ -14,6 +14,8 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.change_log.erased_decoded import without_erased_data
+from dbt_afterimage.change_log.erasures import erasures_in_decoded_log
 from dbt_afterimage.change_log.log_writer import LogRows, write_log
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.checkpoint import unpersist
@@ -132,6 +134,9 @@ def _write(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
     rows = None
     if run.is_rebuild or run.stored is None or not (batch.is_empty or batch.rows.isEmpty()):
         rows = batch.rows
+        if context.erasures:
+            erasures = erasures_in_decoded_log(session, context.erasures, context.model)
+            rows = without_erased_data(session, rows, erasures)
     is_new = run.is_rebuild or not batch.is_empty
     progress = None
     if is_new or run.is_progress_behind:

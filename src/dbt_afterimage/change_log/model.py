@@ -16,6 +16,7 @@ from dbt_afterimage.change_log.contract import (
     data_columns,
     optional_columns,
 )
+from dbt_afterimage.change_log.erased_records import ErasedKeys
 from dbt_afterimage.change_log.full_load import (
     decide_load,
     find_loads,
@@ -112,8 +113,10 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     reading = read(context, where, staged, log, done, find_late)
     data = data_columns(staged.columns, settings["optional_columns"])
     optional = optional_columns(staged.columns, settings["optional_columns"])
+    erased = ErasedKeys.of_run(session, context)
+    records = erased.removed_from_changes(reading.changes, where)
     decided = pair(
-        reading.changes,
+        records,
         reading.recorded,
         key,
         before_images=settings["pairs_before_images"],
@@ -121,17 +124,18 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         hashed_after=hashed_after,
     )
 
-    records = reading.changes
     found_loads = find_loads(settings, staged, log, where, done)
     loads = found_loads.new
     for load in loads:
-        records = records.unionByName(staged.filter(load.is_row))
-        rows = decide_load(staged.filter(load.is_row), key, load.position)
+        of_load = erased.removed_from_load(staged.filter(load.is_row), load.position)
+        records = records.unionByName(of_load)
+        rows = decide_load(of_load, key, load.position)
         decided = decided.unionByName(rows, allowMissingColumns=True)
     if log is not None:
         for load in found_loads.again:
-            records = records.unionByName(staged.filter(load.is_row))
-            rows = rows_too_late(load, staged, log, key)
+            of_load = erased.removed_from_load(staged.filter(load.is_row), load.position)
+            records = records.unionByName(of_load)
+            rows = rows_too_late(load, of_load, log, key)
             decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = checkpoint(_without_dropped_values(decided, data))
 

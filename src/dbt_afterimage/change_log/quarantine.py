@@ -66,7 +66,7 @@ def new_rejects(
     new = rejected.select(
         "change_seq",
         "change_oper",
-        _record_key(context.settings["key"]).alias("record_key"),
+        record_key(context.settings["key"]).alias("record_key"),
         "reject_reason",
         "record_hash",
         *optional,
@@ -121,11 +121,11 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
     if unresolved.isEmpty():
         return None
     key = context.settings["key"]
-    own = accepted.select("change_seq", "change_oper", _record_key(key).alias("record_key"))
+    own = accepted.select("change_seq", "change_oper", record_key(key).alias("record_key"))
     images = accepted.filter(F.col("before").isNotNull()).select(
         "change_seq",
         F.lit("B").alias("change_oper"),
-        _record_key(key, "before").alias("record_key"),
+        record_key(key, "before").alias("record_key"),
     )
     records = own.union(images).alias("accepted")
     unresolved = F.broadcast(
@@ -142,7 +142,7 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
     return None if found.isEmpty() else found
 
 
-def _record_key(key: list[str], of: str | None = None) -> Column:
+def record_key(key: list[str], of: str | None = None) -> Column:
     """The key as JSON, of a row or of its struct; NULL when a part of it is."""
     columns = [F.col(of)[name] if of else quoted(name) for name in key]
     is_whole = F.lit(bool(key))

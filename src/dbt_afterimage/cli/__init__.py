@@ -8,6 +8,7 @@ from __future__ import annotations
 from dbt_afterimage.cli import add_table as _add_table
 from dbt_afterimage.cli import compact as _compact
 from dbt_afterimage.cli import doctor as _doctor
+from dbt_afterimage.cli import erase as _erase
 from dbt_afterimage.cli import init as _init
 from dbt_afterimage.cli import land as _land
 from dbt_afterimage.cli import package_path as _package_path
@@ -33,6 +34,7 @@ COMMAND_MODULES = (
     _report,
     _rejects,
     _compact,
+    _erase,
     _spark_sql,
     _server,
 )

@@ -9,18 +9,26 @@ from typing import Any
 from dbt_afterimage.cli.frame import DbtFailedError
 
 
-def run_operation(macro: str, arguments: Mapping[str, Any], target: str | None = None) -> None:
+def run_operation(
+    macro: str,
+    arguments: Mapping[str, Any],
+    target: str | None = None,
+    *,
+    quiet: bool = False,
+) -> None:
     """Run a macro in the project of the working folder, as `dbt run-operation` does.
 
     Args:
         macro: its name.
         arguments: its arguments, of types that JSON has. dbt writes them to its log: no secrets.
         target: a target of the profile; by default the profile's own.
+        quiet: dbt prints errors only.
 
     Raises:
         DbtFailedError: dbt failed, and has printed why.
     """
-    run_dbt(["run-operation", macro, "--args", json.dumps(arguments)], target)
+    quietly = ["--quiet"] if quiet else []
+    run_dbt(["run-operation", macro, "--args", json.dumps(arguments), *quietly], target)
 
 
 def run_dbt(arguments: Sequence[str], target: str | None = None) -> Any:

@@ -76,6 +76,35 @@ def whole_history(log: DataFrame, table: HistoryTable) -> HistoryRows:
     )
 
 
+def rebuilt_keys(
+    log: DataFrame, history: DataFrame, table: HistoryTable, keys: DataFrame, recorded_at: str
+) -> HistoryRows:
+    """The difference between the stored versions of some keys and those of the whole log.
+
+    Args:
+        log: the change log, of which the history has applied everything.
+        history: the stored history.
+        table: the table.
+        keys: the keys, which no key change leaves.
+        recorded_at: the batch of the rows that differ.
+    """
+    profile = profile_of(log, table)
+    content = _content_of_log(log, profile, table)
+    if content.fills_along_key_changes:
+        made, stored = versions(log, table, content), history
+    else:
+        made = versions(log, table, content, affected_keys=keys)
+        same = equal(table.key, "stored", "keys", "=")
+        stored = history.alias("stored").join(keys.alias("keys"), F.expr(same), "left_semi")
+    return HistoryRows(
+        rows=_as_history(differing_versions(made, stored, table.version_id), table, recorded_at),
+        applied=Applied(recorded_at, profile.change_seq, profile.changed_at),
+        plan=VersionsPlan("replay", "data of some keys was erased"),
+        changes=profile.changes,
+        identity=(table.version_id,),
+    )
+
+
 def next_batch(
     session: SparkSession,
     log: DataFrame,

@@ -2,6 +2,7 @@
 
 from dbt_afterimage.dbt_spark.macro_api import (
     columns,
+    erasure,
     history,
     ingest,
     maintenance,
@@ -10,4 +11,13 @@ from dbt_afterimage.dbt_spark.macro_api import (
     tables,
 )
 
-__all__ = ["columns", "history", "ingest", "maintenance", "progress", "settings", "tables"]
+__all__ = [
+    "columns",
+    "erasure",
+    "history",
+    "ingest",
+    "maintenance",
+    "progress",
+    "settings",
+    "tables",
+]

@@ -101,3 +101,15 @@ class TableFormat(ABC):
     @abstractmethod
     def compact_small(self, session: SparkSession, table: str) -> str:
         """The same for a table that is small but for the number of its files."""
+
+    @abstractmethod
+    def pinned_states(self, session: SparkSession, table: str) -> list[str]:
+        """Branches and tags of others, which keep old states of the table readable."""
+
+    @abstractmethod
+    def purge(self, session: SparkSession, table: str) -> str:
+        """Remove every file that the current state does not need; returns what was done, in words.
+
+        Deleted rows leave the files that hold them, and all old states are forgotten. No run may
+        write to the table or read an old state of it meanwhile.
+        """

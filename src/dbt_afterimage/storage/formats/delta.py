@@ -38,6 +38,9 @@ _OPTIMIZE_OPTIONS = {
     "spark.databricks.delta.optimize.maxDeletedRowsRatio": "0.2",
 }
 
+# A shorter time than the table's needs it; nothing reads or writes the table meanwhile.
+_VACUUM_OPTIONS = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+
 _COMMIT = (
     "add struct<path: string, dataChange: boolean, deletionVector: struct<storageType: string>>, "
     "commitInfo struct<operation: string>"
@@ -168,6 +171,20 @@ class Delta(TableFormat):
         """Small files, and files that deletion vectors cover in part; large whole ones stay."""
         metrics = session.sql(f"optimize {table}").collect()[0]["metrics"]
         return f"{metrics['numFilesRemoved']:,} data files became {metrics['numFilesAdded']:,}"
+
+    def pinned_states(self, session: SparkSession, table: str) -> list[str]:
+        """Delta has neither branches nor tags."""
+        return []
+
+    def purge(self, session: SparkSession, table: str) -> str:
+        """REORG of files with deletion vectors, then VACUUM of all that is out of use."""
+        metrics = session.sql(f"reorg table {table} apply (purge)").collect()[0]["metrics"]
+        with _OPTIMIZE_OPTIONS_LOCK, session_settings(session, _VACUUM_OPTIONS):
+            session.sql(f"vacuum {table} retain 0 hours")
+        return (
+            f"{metrics['numFilesRemoved']:,} data files were rewritten, all files that were out of "
+            "use were removed"
+        )
 
 
 def _added_paths(session: SparkSession, commits: Sequence[str]) -> list[str]:

@@ -39,6 +39,9 @@ _APPENDS = ("append", "replace", "delete")
 # A killed run leaves its branch behind; a branch of a live run is younger than this.
 _ABANDONED_AFTER = timedelta(days=1)
 
+_ANY_SIZE = 1 << 62
+"""More bytes than a file has: no file is rewritten for its size."""
+
 
 class Iceberg(TableFormat):
     """Apache Iceberg, format version 2."""
@@ -196,6 +199,38 @@ class Iceberg(TableFormat):
     def compact_small(self, session: SparkSession, table: str) -> str:
         """Snapshots stay readable for a week."""
         return self.compact(session, table, max_files=1000, keep_days=7)
+
+    def pinned_states(self, session: SparkSession, table: str) -> list[str]:
+        """Branches and tags other than `main` and those of our own publications."""
+        rows = session.sql(
+            f"select lower(type) as type, name from {table}.refs where name <> 'main' "
+            f"and not name rlike '^{BRANCH_PREFIX}[0-9a-f]{{32}}$' order by name"
+        ).collect()
+        return [f"{row['type']} {row['name']}" for row in rows]
+
+    def purge(self, session: SparkSession, table: str) -> str:
+        """Rewrite each file with deleted rows, then expire all snapshots but the current one."""
+        now = datetime.now(timezone.utc)
+        _drop_abandoned_branches(session, table, now + _ABANDONED_AFTER)
+        rewritten = session.sql(
+            f"call system.rewrite_data_files(table => '{table}', options => map("
+            "'delete-file-threshold', '1', 'min-file-size-bytes', '0', "
+            f"'max-file-size-bytes', '{_ANY_SIZE}', 'remove-dangling-deletes', 'true'))"
+        ).collect()[0]
+        expired = session.sql(
+            f"call system.expire_snapshots(table => '{table}', retain_last => 1, "
+            f"older_than => timestamp '{now + _ABANDONED_AFTER:%Y-%m-%d %H:%M:%S}')"
+        ).collect()[0]
+        # Iceberg refuses a shorter time: files of a run that is still writing are not in a snapshot
+        orphans = session.sql(
+            f"call system.remove_orphan_files(table => '{table}', "
+            f"older_than => timestamp '{now - _ABANDONED_AFTER * 2:%Y-%m-%d %H:%M:%S}')"
+        ).count()
+        removed = sum(expired.asDict().values()) + orphans
+        return (
+            f"{rewritten['rewritten_data_files_count']:,} data files were rewritten, "
+            f"{removed:,} files were removed"
+        )
 
 
 def _rewrite(session: SparkSession, table: str, max_files: int, options: str = "") -> str:

@@ -1,0 +1,143 @@
+{#
+    Hands over to `afterimage erase` which tables hold data of one source table, and how marts are made from them. dbt alone
+    knows that; the keys to erase stay out of macros, because dbt writes the arguments of a macro to its log.
+
+    Arguments:
+      table  the table, its change log without `_changes`
+#}
+{% macro erasable_tables(table) %}
+    {%- set log_node = afterimage._change_log_named(table) -%}
+    {%- set settings = afterimage._settings_of(log_node) -%}
+    {%- set log_relation = load_relation(afterimage._relation_of(log_node)) -%}
+    {%- if log_relation is none -%}
+        {{ exceptions.raise_compiler_error(
+            "`erase`: the change log " ~ afterimage._relation_of(log_node) ~ " does not exist. Nothing was erased."
+            ~ " Fix: run dbt build, or choose another --target."
+        ) }}
+    {%- endif -%}
+    {%- set found = {
+        'change_log': afterimage._progress_name(log_relation),
+        'log': log_relation | string,
+        'rejected': afterimage._rejected_relation(log_relation) | string,
+        'progress': afterimage._progress_relation() | string,
+        'erasures': afterimage._erasures_relation() | string,
+        'table_format': adapter.afterimage.table_format(),
+        'settings': settings,
+        'data_columns': afterimage._data_columns(log_relation, settings) | map(attribute='name') | list,
+        'beginning_of_time': afterimage._var('beginning_of_time'),
+        'marts': [],
+        'decoded': [],
+        'raw_tables': [],
+        'downstream': [],
+    } -%}
+    {%- for id in afterimage._upstream_ids(log_node) -%}
+        {%- set node = graph.sources.get(id) or graph.nodes[id] -%}
+        {%- if node.resource_type == 'source' -%}
+            {%- do found.raw_tables.append(node.relation_name | replace('`', '')) -%}
+        {%- elif node.config.materialized == 'staging_log' -%}
+            {%- do found.decoded.append({
+                'name': afterimage._progress_name(afterimage._relation_of(node)),
+                'table': afterimage._relation_of(node) | string,
+                'staging': graph.nodes[log_node.depends_on.nodes[0]].relation_name,
+            }) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set ours = [log_node.unique_id] -%}
+    {%- for kind in ['scd2_history', 'current_state', 'field_changes'] -%}
+        {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == kind -%}
+            {%- if node.depends_on.nodes | select('in', ours) | list -%}
+                {%- do ours.append(node.unique_id) -%}
+                {%- set relation = load_relation(afterimage._relation_of(node)) -%}
+                {%- if relation is not none -%}
+                    {%- do found.marts.append(afterimage._erasable_mart(node, relation, log_relation, settings)) -%}
+                {%- endif -%}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- do found.update({'downstream': afterimage._downstream_of_others(ours)}) -%}
+    {%- do adapter.afterimage.hand_over_erasable_tables(found) -%}
+{% endmacro %}
+
+
+{# The node of the change log of a table. #}
+{% macro _change_log_named(table) %}
+    {%- set known = [] -%}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized == 'change_log' -%}
+        {%- if node.name == table ~ '_changes' -%}
+            {{ return(node) }}
+        {%- endif -%}
+        {%- do known.append(modules.re.sub('_changes$', '', node.name)) -%}
+    {%- endfor -%}
+    {{ exceptions.raise_compiler_error(
+        "`erase`: the project has no change log `" ~ table ~ "_changes`. Allowed: " ~ (known | sort | join(', ') or 'none')
+        ~ ". Nothing was erased. Fix: name a table that has a change log, without `_changes`."
+    ) }}
+{% endmacro %}
+
+
+{# What a change log is made from, down to its sources: ids of nodes. #}
+{% macro _upstream_ids(node) %}
+    {%- set ids = [] -%}
+    {%- for id in node.depends_on.nodes if id in graph.sources or id in graph.nodes -%}
+        {%- do ids.append(id) -%}
+        {%- if id in graph.nodes -%}
+            {%- do ids.extend(afterimage._upstream_ids(graph.nodes[id])) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(ids | unique | list) }}
+{% endmacro %}
+
+
+{# A mart: its table, and the statement that yields all of its rows, which a history has none of. #}
+{% macro _erasable_mart(node, relation, log_relation, settings) %}
+    {%- set kind = node.config.materialized -%}
+    {%- set mart = {
+        'kind': kind,
+        'model': node.alias,
+        'name': afterimage._progress_name(relation),
+        'table': relation | string,
+        'history': none,
+        'select': none,
+    } -%}
+    {%- for id in node.depends_on.nodes if id in graph.nodes and graph.nodes[id].config.materialized == 'scd2_history' -%}
+        {%- do mart.update({'history': afterimage._relation_of(graph.nodes[id])}) -%}
+    {%- endfor -%}
+    {%- if kind == 'current_state' -%}
+        {%- set columns = afterimage._current_columns(mart.history, settings) -%}
+        {%- do mart.update({'select': afterimage._current_rows(mart.history, settings, columns)}) -%}
+    {%- elif kind == 'field_changes' -%}
+        {%- set columns = afterimage._data_columns(log_relation, settings) -%}
+        {%- if settings.before_images -%}
+            {%- do mart.update({'select': afterimage._field_changes_by_images(log_relation, settings, columns)}) -%}
+        {%- else -%}
+            {%- set versions = "select * from " ~ mart.history -%}
+            {%- do mart.update({'select': afterimage._field_changes_by_versions(versions, settings, columns)}) -%}
+        {%- endif -%}
+    {%- endif -%}
+    {%- do mart.update({'history': mart.history | string if mart.history else none}) -%}
+    {{ return(mart) }}
+{% endmacro %}
+
+
+{# Tables and snapshots that a project makes by itself from some models: names. #}
+{% macro _downstream_of_others(ours) %}
+    {%- set ids = ours | list -%}
+    {%- set names = [] -%}
+    {#- a model may come before the one that it reads -#}
+    {%- for round in graph.nodes -%}
+        {%- set found = [] -%}
+        {%- for node in graph.nodes.values()
+            if node.resource_type in ('model', 'snapshot') and node.unique_id not in ids
+            and node.depends_on.nodes | select('in', ids) | list -%}
+            {%- do found.append(node.unique_id) -%}
+            {%- if node.config.materialized in ('table', 'incremental', 'snapshot') -%}
+                {%- do names.append(node.name) -%}
+            {%- endif -%}
+        {%- endfor -%}
+        {%- if not found -%}
+            {{ return(names | sort) }}
+        {%- endif -%}
+        {%- do ids.extend(found) -%}
+    {%- endfor -%}
+    {{ return(names | sort) }}
+{% endmacro %}

@@ -1,0 +1,150 @@
+"""The table `afterimage_erasures`: what `afterimage erase` removed, without the data itself.
+
+One row per key and call. A row is written before anything is removed, so that no run can bring the
+data back from raw tables meanwhile, and completed afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+from dbt_common.invocation import get_invocation_id
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.storage.create import table_options
+from dbt_afterimage.storage.local_relation import local_rows
+
+_COLUMNS = (
+    ("erasure_id", "string", "one call of afterimage erase"),
+    ("change_log", "string", "the change log, as afterimage_progress names it"),
+    ("key_hash", "string", "SHA-256 of the change log and the key, in hex"),
+    ("erased_columns", "array<string>", "columns that were set to NULL; NULL: whole records"),
+    ("up_to_change_seq", "string", "records up to this change_seq are erased; later ones are kept"),
+    ("decoded_log", "string", "the table of decoded records that the change log is read from"),
+    ("record_hashes", "array<bigint>", "record_hash of its records of this key"),
+    ("erased_by", "string", "login name of the user"),
+    ("erased_at", "timestamp", "when the call began, UTC"),
+    ("completed_at", "timestamp", "when nothing was left; NULL: the call was killed, repeat it"),
+)
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """An erasure of one key.
+
+    Attributes:
+        change_log: the log's name in `afterimage_progress`.
+        key_hash: see `key_hash.key_hash_sql`.
+        columns: columns that were set to NULL; None = whole records.
+        up_to: change_seq up to which records are erased.
+        decoded_log: name of the decoded log upstream, None where there is none.
+        record_hashes: those of its records that are erased.
+    """
+
+    change_log: str
+    key_hash: str
+    columns: tuple[str, ...] | None
+    up_to: str
+    decoded_log: str | None = None
+    record_hashes: tuple[int, ...] = ()
+
+
+_lock = Lock()
+_command = ("", "")
+_cached: list[Erasure] = []
+
+
+def erasures_of(session: SparkSession, table: str, change_log: str) -> list[Erasure]:
+    """The erasures of a change log.
+
+    They are read once per dbt command, for all models. Without the table, that costs one look-up
+    in the catalog.
+
+    Args:
+        session: the live Spark session.
+        table: `afterimage_erasures`.
+        change_log: its name in `afterimage_progress`.
+    """
+    return [each for each in _all(session, table) if each.change_log == change_log]
+
+
+def erasures_in_decoded_log(session: SparkSession, table: str, decoded_log: str) -> list[Erasure]:
+    """The erasures that removed records of a decoded log; arguments as in `erasures_of`."""
+    return [each for each in _all(session, table) if each.decoded_log == decoded_log]
+
+
+def record_erasures(
+    session: SparkSession,
+    table: str,
+    table_format: str,
+    erasure_id: str,
+    user: str,
+    erasures: Sequence[Erasure],
+) -> None:
+    """Append erasures, which are not completed yet; the table is created with the first ones."""
+    listed = ", ".join(f"{name} {kind} comment '{what}'" for name, kind, what in _COLUMNS)
+    session.sql(
+        f"create table if not exists {table} ({listed}) {table_options(table_format)} "
+        "comment 'One row per erased key and call of afterimage erase'"
+    )
+    kinds = {name: kind for name, kind, _ in _COLUMNS}
+    names = ("change_log", "key_hash", "erased_columns", "up_to_change_seq", "decoded_log")
+    given = ", ".join(f"{name} {kinds[name]}" for name in (*names, "record_hashes"))
+    rows = local_rows(session, [_values(each) for each in erasures], given).withColumns(
+        {
+            "erasure_id": F.lit(erasure_id),
+            "erased_by": F.lit(user),
+            "erased_at": F.current_timestamp(),
+            "completed_at": F.lit(None).cast("timestamp"),
+        }
+    )
+    rows.select(*kinds).writeTo(table).append()
+    _drop_cache()
+
+
+def complete_erasures(session: SparkSession, table: str, change_log: str) -> None:
+    """Set the time of completion of all erasures of a log that have none."""
+    session.sql(
+        f"update {table} set completed_at = current_timestamp() "
+        f"where change_log = '{change_log}' and completed_at is null"
+    )
+
+
+def _values(each: Erasure) -> tuple[object, ...]:
+    columns = None if each.columns is None else list(each.columns)
+    hashes = list(each.record_hashes) if each.decoded_log else None
+    return (each.change_log, each.key_hash, columns, each.up_to, each.decoded_log, hashes)
+
+
+def _all(session: SparkSession, table: str) -> list[Erasure]:
+    global _command  # noqa: PLW0603 - one per process, as dbt's command is
+    with _lock:
+        command = (get_invocation_id(), table)
+        if command != _command:
+            found = session.catalog.tableExists(table)
+            _cached[:] = _read(session.table(table)) if found else []
+            _command = command
+        return list(_cached)
+
+
+def _drop_cache() -> None:
+    global _command  # noqa: PLW0603 - see `_all`
+    with _lock:
+        _command = ("", "")
+
+
+def _read(rows: DataFrame) -> list[Erasure]:
+    return [
+        Erasure(
+            row["change_log"],
+            row["key_hash"],
+            None if row["erased_columns"] is None else tuple(row["erased_columns"]),
+            row["up_to_change_seq"],
+            row["decoded_log"],
+            tuple(row["record_hashes"] or ()),
+        )
+        for row in rows.collect()
+    ]

@@ -1,0 +1,1 @@
+"""Erasure of a person's data: in every table that afterimage writes, and in their old states."""

@@ -1,0 +1,95 @@
+"""Rebuilds the marts' rows of erased keys from the erased change log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.erasure.keys import Keys
+from dbt_afterimage.erasure.tables import ErasableTables, Mart
+from dbt_afterimage.history.model import history_table
+from dbt_afterimage.history.run import rebuilt_keys
+from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
+from dbt_afterimage.storage.progress import read_progress
+from dbt_afterimage.storage.publish import current_version, publish
+from dbt_afterimage.storage.schema_contract import quoted
+
+
+def mart_rows(
+    session: SparkSession,
+    tables: ErasableTables,
+    mart: Mart,
+    keys: Keys,
+    columns: Sequence[str] | None,
+) -> DataFrame:
+    """Rows of a mart that hold data to erase."""
+    rows = _of_keys(session.table(mart.table), tables, keys)
+    if columns is None:
+        return rows
+    if mart.kind == "field_changes":
+        return rows.filter(F.col("column_name").isin(*columns))
+    present = {name.lower() for name in rows.columns}
+    has_data = F.lit(False)
+    for name in columns:
+        if name.lower() in present:
+            has_data = has_data | F.col(quoted(name)).isNotNull()
+    return rows.filter(has_data)
+
+
+def rebuild_mart_rows(
+    session: SparkSession, tables: ErasableTables, mart: Mart, keys: Keys
+) -> None:
+    """Replace a mart's rows of the keys by those that the erased log gives; one commit.
+
+    Neighbouring versions that an erased column told apart become one version.
+
+    Raises:
+        ConcurrentRunError: a run wrote to the mart meanwhile.
+    """
+    version = current_version(session, mart.table, tables.table_format)
+    if version is None:
+        return
+    for made_from in (tables.log, mart.history):
+        if made_from:
+            session.sql(f"refresh table {made_from}")
+    if mart.kind == "scd2_history":
+        batch = _history_batch(session, tables, mart, keys, version)
+    else:
+        batch = _batch_of_select(session, tables, mart, keys, version)
+    publish(session, mart.table, batch, tables.table_format)
+
+
+def _history_batch(
+    session: SparkSession, tables: ErasableTables, mart: Mart, keys: Keys, version: str
+) -> MartBatch:
+    log = session.table(tables.log)
+    table = history_table(
+        name=mart.model,
+        settings=tables.settings,
+        log=tables.log,
+        data_columns=tables.data_columns,
+        log_columns=log.columns,
+        beginning_of_time=tables.beginning_of_time,
+    )
+    recorded_at = read_progress(session, tables.progress, mart.name).recorded_at
+    found = rebuilt_keys(log, session.table(mart.table), table, keys.rows, str(recorded_at))
+    return MartBatch(found.rows, found.identity, "", version)
+
+
+def _batch_of_select(
+    session: SparkSession, tables: ErasableTables, mart: Mart, keys: Keys, version: str
+) -> MartBatch:
+    """All rows of a key are deleted, and those that the mart's statement yields are inserted."""
+    stored = _of_keys(session.table(mart.table), tables, keys)
+    deleted = stored.select(*map(quoted, tables.key)).distinct()
+    made = _of_keys(session.sql(str(mart.select)), tables, keys)
+    rows = made.withColumn(ACTION, F.lit("insert")).unionByName(
+        deleted.withColumn(ACTION, F.lit("delete")), allowMissingColumns=True
+    )
+    return MartBatch(rows, tables.key, "", version)
+
+
+def _of_keys(rows: DataFrame, tables: ErasableTables, keys: Keys) -> DataFrame:
+    return rows.join(F.broadcast(keys.rows), tables.key, "left_semi")

@@ -1,0 +1,238 @@
+"""An erasure from its preview to its end."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from dbt_afterimage.change_log.erasures import (
+    Erasure,
+    complete_erasures,
+    erasures_of,
+    record_erasures,
+)
+from dbt_afterimage.erasure.decoded import decoded_rows, erase_from_decoded, record_hashes
+from dbt_afterimage.erasure.keys import Keys, find_keys, shown
+from dbt_afterimage.erasure.log import (
+    correct_load_markers,
+    erase_from_log,
+    erase_from_rejected,
+    log_rows,
+    rejected_rows,
+    rejected_without_key,
+)
+from dbt_afterimage.erasure.marts import mart_rows, rebuild_mart_rows
+from dbt_afterimage.erasure.request import ErasureError, ErasureRequest, check_columns
+from dbt_afterimage.erasure.tables import ErasableTables
+from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
+from dbt_afterimage.storage.formats import format_named
+from dbt_afterimage.storage.progress import ISO_TIMESTAMP, greatest, read_progress
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ErasurePlan:
+    """What an erasure will do.
+
+    Attributes:
+        tables: the tables of the source table.
+        keys: the keys, with those that key changes lead to.
+        columns: columns to set to NULL, as the log spells them; None = whole records.
+        up_to: change_seq up to which records are erased.
+        counts: rows with data to erase, by table, in the order of the work.
+        without_key: rejected records that do not say whose they are.
+        erasures: what `afterimage_erasures` will say.
+    """
+
+    tables: ErasableTables
+    keys: Keys
+    columns: tuple[str, ...] | None
+    up_to: str
+    counts: dict[str, int]
+    without_key: int
+    erasures: list[Erasure]
+
+
+def plan_erasure(
+    session: SparkSession, tables: ErasableTables, request: ErasureRequest
+) -> ErasurePlan:
+    """Find what an erasure concerns; nothing is written.
+
+    Args:
+        session: the live Spark session.
+        tables: the tables of the source table.
+        request: what to erase.
+
+    Raises:
+        ErasureError: it cannot be done as it was asked for.
+    """
+    if not tables.key:
+        raise ErasureError(
+            f"`erase`: source table {tables.source_table} declares no `key`, so no rows of it can "
+            "be told apart. Nothing was erased. Fix: declare the `key` in its `meta.afterimage`."
+        )
+    columns = None
+    if request.columns is not None:
+        columns = check_columns(
+            request.columns, tables.data_columns, tables.key, tables.source_table
+        )
+    present = _present_tables(session, tables)
+    for table in present:
+        session.sql(f"refresh table {table}")
+    _check_pinned_states(session, present, tables.table_format)
+    _check_up_to_date(session, tables)
+    keys = find_keys(session, tables, request)
+    up_to = _read_up_to(session, tables)
+    erasures = _erasures(session, tables, keys, columns, up_to)
+    counts = _counts(session, tables, keys, columns, erasures)
+    known = {each.key_hash for each in erasures_of(session, tables.erasures, tables.change_log)}
+    if not any(counts.values()) and not known.intersection(keys.hashes):
+        named = ", ".join(shown(tables.key, texts) for texts in keys.texts)
+        what = "rows" if columns is None else f"values in {', '.join(columns)}"
+        raise ErasureError(
+            f"`erase`: no table of {tables.source_table} has {what} of the key {named}. Nothing "
+            "was erased. Fix: correct --key, or run dbt build first if its records are not in the "
+            "change log yet."
+        )
+    return ErasurePlan(
+        tables, keys, columns, up_to, counts, rejected_without_key(session, tables), erasures
+    )
+
+
+def erase(session: SparkSession, plan: ErasurePlan, report: Report) -> None:
+    """Erase what a plan says; a call that was killed can be repeated.
+
+    Args:
+        session: the live Spark session.
+        plan: what to erase.
+        report: progress callback, called with one line of text.
+
+    Raises:
+        ConcurrentRunError: a run wrote to a table meanwhile.
+    """
+    tables, keys, columns = plan.tables, plan.keys, plan.columns
+    # first: from now on no run brings the data back
+    record_erasures(
+        session,
+        tables.erasures,
+        tables.table_format,
+        str(uuid4()),
+        getpass.getuser(),
+        plan.erasures,
+    )
+    for decoded in tables.decoded:
+        erase_from_decoded(
+            session, decoded, [each for each in plan.erasures if each.decoded_log == decoded.name]
+        )
+    erase_from_rejected(session, tables, keys, columns)
+    erase_from_log(session, tables, keys, columns)
+    if columns is None:
+        correct_load_markers(session, tables)
+    for mart in tables.marts:
+        rebuild_mart_rows(session, tables, mart, keys)
+    # after all rows: a mart that is rebuilt reads the tables before it
+    for table in _present_tables(session, tables):
+        with conflicts_explained(table):
+            report(f"{table}: {format_named(tables.table_format).purge(session, table)}")
+        session.sql(f"refresh table {table}")
+    left = _counts(session, tables, keys, columns, plan.erasures)
+    for table, count in left.items():
+        if count:
+            raise ConcurrentRunError.of(table)
+    complete_erasures(session, tables.erasures, tables.change_log)
+
+
+def _present_tables(session: SparkSession, tables: ErasableTables) -> list[str]:
+    names = [
+        *(decoded.table for decoded in tables.decoded),
+        tables.rejected,
+        tables.log,
+        *(mart.table for mart in tables.marts),
+    ]
+    return [name for name in names if session.catalog.tableExists(name)]
+
+
+def _check_pinned_states(session: SparkSession, present: Sequence[str], table_format: str) -> None:
+    for table in present:
+        pinned = format_named(table_format).pinned_states(session, table)
+        if pinned:
+            kind, name = pinned[0].split(" ", 1)
+            raise ErasureError(
+                f"`erase`: {table} has the {', '.join(pinned)}, whose old state would keep the "
+                "data. Nothing was erased. Fix: drop it, with afterimage spark-sql -e "
+                f'"alter table {table} drop {kind} `{name}`".'
+            )
+
+
+def _check_up_to_date(session: SparkSession, tables: ErasableTables) -> None:
+    """The rows of a key are rebuilt from the whole log, so a mart must have applied all of it."""
+    newest = session.table(tables.log).agg(F.date_format(F.max("recorded_at"), ISO_TIMESTAMP))
+    row = newest.first()
+    for mart in tables.marts:
+        applied = read_progress(session, tables.progress, mart.name).recorded_at
+        if row is not None and row[0] is not None and (applied is None or applied < row[0]):
+            raise ErasureError(
+                f"`erase`: {mart.table} has not applied all of {tables.log}: its last batch is "
+                f"{applied}, that of the change log {row[0]}. Nothing was erased. Fix: run "
+                f"dbt build --select {tables.change_log}+, then repeat."
+            )
+
+
+def _read_up_to(session: SparkSession, tables: ErasableTables) -> str:
+    """The greatest change_seq that the log has read, full loads included."""
+    last = session.table(tables.log).agg(F.max("change_seq")).first()
+    noted = read_progress(session, tables.progress, tables.change_log).change_seq
+    return greatest(noted, last[0] if last else None) or ""
+
+
+def _erasures(
+    session: SparkSession,
+    tables: ErasableTables,
+    keys: Keys,
+    columns: tuple[str, ...] | None,
+    up_to: str,
+) -> list[Erasure]:
+    """One erasure per key, and one per key and decoded log."""
+    found = []
+    for decoded in tables.decoded:
+        hashes = record_hashes(session, tables, decoded, keys, up_to)
+        found += [
+            Erasure(
+                tables.change_log,
+                key_hash,
+                columns,
+                up_to,
+                decoded.name,
+                tuple(sorted(hashes.get(key_hash, []))),
+            )
+            for key_hash in keys.hashes
+        ]
+    return found or [
+        Erasure(tables.change_log, key_hash, columns, up_to) for key_hash in keys.hashes
+    ]
+
+
+def _counts(
+    session: SparkSession,
+    tables: ErasableTables,
+    keys: Keys,
+    columns: tuple[str, ...] | None,
+    erasures: Sequence[Erasure],
+) -> dict[str, int]:
+    counts = {}
+    for decoded in tables.decoded:
+        own = [each for each in erasures if each.decoded_log == decoded.name]
+        counts[decoded.table] = decoded_rows(session, decoded, own, columns).count()
+    rejected = rejected_rows(session, tables, keys)
+    if rejected is not None:
+        counts[tables.rejected] = rejected.count()
+    counts[tables.log] = log_rows(session, tables, keys, columns).count()
+    for mart in tables.marts:
+        counts[mart.table] = mart_rows(session, tables, mart, keys, columns).count()
+    return counts

@@ -1,0 +1,99 @@
+"""The tables that hold data of one source table, as the macro `erasable_tables` hands them over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Mart:
+    """A mart of the source table.
+
+    Attributes:
+        kind: its materialization.
+        model: the model's alias.
+        name: its name in `afterimage_progress`.
+        table: the table.
+        history: the history that it is made from, None for a history itself.
+        select: the statement that yields all of its rows, None for a history.
+    """
+
+    kind: Literal["scd2_history", "current_state", "field_changes"]
+    model: str
+    name: str
+    table: str
+    history: str | None
+    select: str | None
+
+
+@dataclass(frozen=True)
+class DecodedLog:
+    """A table of decoded records, of several source tables, that a change log is read from.
+
+    Attributes:
+        name: its name in `afterimage_progress`.
+        table: the table.
+        staging: the staging view of the source table.
+    """
+
+    name: str
+    table: str
+    staging: str
+
+
+@dataclass(frozen=True)
+class ErasableTables:
+    """All tables of a source table.
+
+    Attributes:
+        change_log: name of the change log in `afterimage_progress`.
+        log: the change log.
+        rejected: the rejected records; the table may not exist.
+        progress: the table of progress.
+        erasures: the table of erasures; it may not exist.
+        table_format: `iceberg` or `delta`.
+        settings: validated settings of the source table.
+        data_columns: names of the log's data columns.
+        beginning_of_time: `valid_from` of a load without a time.
+        marts: the marts that were built; each after those that it is made from.
+        decoded: decoded logs upstream.
+        raw_tables: raw tables upstream, which are not erased.
+        downstream: models and snapshots of the project made from these, which are not erased.
+    """
+
+    change_log: str
+    log: str
+    rejected: str
+    progress: str
+    erasures: str
+    table_format: str
+    settings: Mapping[str, Any]
+    data_columns: Sequence[str]
+    beginning_of_time: str
+    marts: Sequence[Mart]
+    decoded: Sequence[DecodedLog]
+    raw_tables: Sequence[str]
+    downstream: Sequence[str]
+
+    @classmethod
+    def of(cls, handed_over: Mapping[str, Any]) -> ErasableTables:
+        """From what the macro has handed over."""
+        return cls(
+            **{
+                **handed_over,
+                "marts": [Mart(**mart) for mart in handed_over["marts"]],
+                "decoded": [DecodedLog(**log) for log in handed_over["decoded"]],
+            }
+        )
+
+    @property
+    def key(self) -> list[str]:
+        """The key columns."""
+        return list(self.settings["key"])
+
+    @property
+    def source_table(self) -> str:
+        """The source table, for messages."""
+        return str(self.settings["source_table"])
