@@ -84,3 +84,12 @@
     {%- endfor -%}
     {{ return(parts | join(' and ')) }}
 {% endmacro %}
+
+
+{# SQL: the hash of a staged record's key, if whole records of a change log were erased; '' if none were. #}
+{% macro _erased_key_hash(changes, staging, settings) %}
+    {%- if not settings.key or load_relation(afterimage._erasures_relation()) is none -%}
+        {{ return('') }}
+    {%- endif -%}
+    {{ return(adapter.afterimage.key_hash_sql(afterimage._progress_name(changes), settings.key, staging)) }}
+{% endmacro %}

@@ -11,6 +11,8 @@
     A record that was recorded with a value in a column that the source has no longer has other content now: only its
     change_seq is compared. So it is with a record whose hash is of an earlier form (decision 55).
 
+    Records that `afterimage erase --rows` removed are left out; those with erased columns are in the log with their hash.
+
     `what_is_wrong` names `backfill_from` where a record lies further back than the look-back: a raw table that is neither
     Iceberg nor Delta does not tell which rows are new, and runs do not read such a record otherwise.
 
@@ -40,6 +42,7 @@
     {%- set hashed_after = afterimage._hashed_after(model) -%}
     {%- set is_hashed = "recorded_at > timestamp '" ~ hashed_after ~ "'" if hashed_after else '' -%}
     {%- set is_known = [is_hashed, afterimage._are_null(lost)] | select | join(' and ') -%}
+    {%- set erased_key = afterimage._erased_key_hash(model, staging, settings) -%}
     {%- set is_before_known = [is_hashed, afterimage._are_null(lost, 'before.')] | select | join(' and ') -%}
 with
 
@@ -62,10 +65,26 @@ staged as (
         {%- else %}
         case when change_oper = 'L' then null else record_hash end as record_hash
         {%- endif %}
+        {%- if erased_key %},
+        {{ erased_key if has_feed_loads else "if(change_oper = 'L', null, " ~ erased_key ~ ")" }} as key_hash
+        {%- endif %}
     from {{ staging }}
     where change_oper is null or change_oper <> 'N'
 ),
 
+{% if erased_key -%}
+erased as (
+    select
+        key_hash,
+        max(up_to_change_seq) as up_to
+    from {{ afterimage._erasures_relation() }}
+    where
+        change_log = {{ afterimage._text(afterimage._progress_name(model)) }}
+        and erased_columns is null
+    group by key_hash
+),
+
+{% endif -%}
 logged as (
     select
         change_seq,
@@ -145,6 +164,12 @@ absent as (
                 and staged.change_oper <=> rejected.change_oper
             ))
             {%- endif %}
+    {%- if erased_key %}
+    left anti join erased
+        on
+            staged.key_hash = erased.key_hash
+            and staged.change_seq <= erased.up_to
+    {%- endif %}
     where staged.change_oper is null or staged.change_oper <> 'L'
     window by_seq as (partition by staged.change_seq)
 ),
@@ -187,7 +212,8 @@ loads as (
         load_id,
         count_if(load_rows is null) as loaded_rows,
         count_if(load_rows is not null) as markers,
-        max(load_rows) as announced_rows
+        max(load_rows) as announced_rows,
+        max(if(load_rows is not null, change_seq, null)) as position
     from logged
     where change_oper = 'L'
     group by load_id
@@ -220,6 +246,12 @@ lost_load_rows as (
             and staged.record_hash = logged.record_hash
     left anti join rejected
         on staged.record_hash = rejected.record_hash
+    {%- if erased_key %}
+    left anti join erased
+        on
+            staged.key_hash = erased.key_hash
+            and loads.position <= erased.up_to
+    {%- endif %}
     where staged.change_oper = 'L'
 ),
 {%- endif %}

@@ -20,6 +20,27 @@ def hand_over_erasable_tables(adapter: Any, tables: dict[str, Any]) -> None:
     _handed_over[:] = [tables]
 
 
+@macro_method(while_parsing="")
+def key_hash_sql(adapter: Any, change_log: str, key: list[str], staging: Any) -> str:
+    """SQL: the hash of a staged record's key, as `afterimage_erasures` has it.
+
+    Args:
+        adapter: dbt's adapter.
+        change_log: name of the change log in `afterimage_progress`.
+        key: the key columns.
+        staging: the staging view, for the types of the key.
+    """
+    from dbt_afterimage.change_log import key_hash
+    from dbt_afterimage.spark.session import current
+    from dbt_afterimage.storage.schema_evolution import column_types
+
+    types = column_types(current().table(str(staging)).schema)
+    spelt = {name.lower(): name for name in types}
+    return key_hash.key_hash_sql(
+        change_log, key, {name: types[spelt[name.lower()]] for name in key}
+    )
+
+
 def take_erasable_tables() -> dict[str, Any]:
     """What the macro has handed over in this process."""
     return _handed_over.pop()
