@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dbt_afterimage.cli import app
+from dbt_afterimage.erasure import run as erasure_run
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import HEADERS, seq
@@ -53,7 +54,6 @@ NAMES = """\
 {{ config(materialized='table', file_format='FORMAT') }}
 select name from {{ ref('people_current') }}
 """
-TABLES = ("changes", "changes_rejected", "history", "current", "field_changes")
 TESTS = {
     "people_history": [
         "neighbours_differ",
@@ -69,9 +69,13 @@ TESTS = {
 class Erased:
     """A project of one table, and the command."""
 
-    def __init__(self, dbt: DbtProject, spark: SparkSession, table_format: str) -> None:
+    def __init__(
+        self, dbt: DbtProject, spark: SparkSession, table_format: str, warehouse: Path
+    ) -> None:
         self.dbt, self.spark, self.table_format = dbt, spark, table_format
+        self.warehouse = warehouse
         self.raw = f"{dbt.schema}_raw"
+        self.erasures = f"{dbt.schema}.afterimage_erasures"
 
     def prepare(self) -> None:
         base = {"kind": "frozen", "loaded_at": "2026-03-01 07:00:00"}
@@ -96,11 +100,7 @@ class Erased:
         self.spark.sql(f"create schema if not exists {self.raw}")
         for name, columns in (("people__ct", COLUMNS), ("people", dict(list(COLUMNS.items())[2:]))):
             kinds = ", ".join(f"{column} {kind}" for column, kind in columns.items())
-            self.spark.sql(f"drop table if exists {self.raw}.{name}")
             self.spark.sql(f"create table {self.raw}.{name} ({kinds}) using {self.table_format}")
-        for table_name in (*(f"people_{name}" for name in TABLES), "names", "afterimage_erasures"):
-            self.spark.sql(f"drop table if exists {self.dbt.schema}.{table_name}")
-        self.spark.sql(f"drop table if exists {self.dbt.schema}.afterimage_progress")
         self.land(BASE, "people")
         # in two batches, so that there are old states
         self.land(RECORDS[:4])
@@ -126,40 +126,44 @@ class Erased:
 
     def rows(self, table: str, columns: str, order: str) -> list[tuple[Any, ...]]:
         name = f"{self.dbt.schema}.people_{table}"
-        self.spark.sql(f"refresh table {name.split()[0]}")
+        relation, _, _ = name.partition(" ")
+        self.spark.sql(f"refresh table {relation}")
         found = self.spark.sql(f"select {columns} from {name} order by {order}")
         return [tuple(row) for row in found.collect()]
 
     def versions(self, key: int) -> list[tuple[Any, ...]]:
         return self.rows(f"history where id = {key}", "name, city, is_current", "valid_from_seq")
 
+    def files_with(self, text: str) -> list[str]:
+        """Data files of our tables that hold a text, whichever state of a table they are of."""
+        found = []
+        for file in self.warehouse.rglob("*.parquet"):
+            where = file.relative_to(self.warehouse).as_posix()
+            if self.raw in where or "_delta_log" in where or "/names/" in where:
+                continue
+            if self.dbt.schema in where and text in repr(pq.read_table(file).to_pylist()):
+                found.append(where)
+        return found
+
 
 @pytest.fixture
 def erased(
+    request: pytest.FixtureRequest,
     make_dbt_project: Callable[..., DbtProject],
     spark: SparkSession,
     table_format: str,
+    warehouse: Path,
     tmp_path: Path,
 ) -> Erased:
-    project = Erased(make_dbt_project(tmp_path, schema="erased"), spark, table_format)
+    """In a schema of the test's own: Iceberg leaves files of dropped tables behind."""
+    schema = f"erased_{request.function.__name__[5:20]}"
+    project = Erased(make_dbt_project(tmp_path, schema=schema), spark, table_format, warehouse)
     project.prepare()
     return project
 
 
-def texts_in_files(warehouse: Path, text: str) -> list[str]:
-    """Data files of our tables that hold a text, whichever state of a table they belong to."""
-    found = []
-    for file in warehouse.rglob("*.parquet"):
-        where = file.relative_to(warehouse).as_posix()
-        if "erased_raw" in where or "_delta_log" in where or "names" in where:
-            continue
-        if "erased" in where and text in repr(pq.read_table(file).to_pylist()):
-            found.append(where)
-    return found
-
-
-def test_columns_are_erased(erased: Erased, warehouse: Path) -> None:
-    assert texts_in_files(warehouse, "Ann-")
+def test_columns_are_erased(erased: Erased) -> None:
+    assert erased.files_with("Ann-")
     assert [row[:2] for row in erased.versions(1)] == [
         ("Ann-load", "Oslo"),
         ("Ann-first", "Oslo"),
@@ -170,8 +174,8 @@ def test_columns_are_erased(erased: Erased, warehouse: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "people__ct" in result.output
     assert "names; rebuild them" in result.output
-    assert texts_in_files(warehouse, "Ann-") == []
-    assert texts_in_files(warehouse, "Bob-load")
+    assert erased.files_with("Ann-") == []
+    assert erased.files_with("Bob-load")
     # versions that the name alone told apart are one
     expected = [(None, "Oslo", False), (None, "Bergen", True)]
     assert erased.versions(1) == expected
@@ -183,5 +187,102 @@ def test_columns_are_erased(erased: Erased, warehouse: Path) -> None:
         erased.build("--full-refresh", "--vars", more)
         assert erased.versions(1) == expected
         assert erased.versions(2) == [("Bob-load", "Rome", True)]
-    assert texts_in_files(warehouse, "Ann-first") == []
-    assert texts_in_files(warehouse, "Ann-load") == []
+    assert erased.files_with("Ann-first") == []
+    assert erased.files_with("Ann-load") == []
+
+
+def test_records_are_erased_and_later_ones_are_kept(erased: Erased, spark: SparkSession) -> None:
+    refused = erased("--key", "3", "--key", "1", "--rows", "--yes")
+    assert refused.exit_code == 1
+    assert "had other keys, before or later: id=4." in refused.output
+    asked = ("--key", "3", "--key", "id=1", "--rows", "--follow-key-changes")
+    shown = erased(*asked, "--dry-run")
+    assert shown.exit_code == 0, shown.output
+    assert "id=4  (from a key change)" in shown.output
+    assert not spark.catalog.tableExists(erased.erasures)
+    assert erased.files_with("Ann-")
+
+    assert erased(*asked).exit_code == 2
+    result = erased(*asked, "--yes")
+    assert result.exit_code == 0, result.output
+    assert erased.files_with("Ann-") == erased.files_with("Cid-") == []
+    for table in ("changes", "history", "current", "field_changes"):
+        assert erased.rows(f"{table} where id in (1, 3, 4)", "id", "1") == []
+    assert erased.rows("changes_rejected", "record_key, raw_record", "1") == [(None, None)] * 2
+    assert erased.rows("changes where load_rows is not null", "load_rows", "1") == [(1,)]
+    erased.build()
+
+    # one comes too late, and is of the time before the erasure
+    erased.land(
+        [
+            (seq(4), "I", 1, "Ann-late", "Oslo", 1),
+            (seq(20), "I", 1, "Ann-later", "Paris", 1),
+            (seq(21), "B", 1, "Ann-later", "Paris", 1),
+            (seq(21), "U", 1, "Ann-latest", "Paris", 1),
+        ]
+    )
+    erased.build()
+    expected = [("Ann-later", "Paris", False), ("Ann-latest", "Paris", True)]
+    assert erased.versions(1) == expected
+    for more in ("{}", "{backfill_from: '2026-03-01'}", "{rebuild_changes: true}"):
+        erased.build("--full-refresh", "--vars", more)
+        assert erased.versions(1) == expected
+        assert erased.rows("changes where id in (3, 4)", "id", "1") == []
+    assert erased.files_with("Ann-l") != []
+    assert erased.files_with("Ann-first") == erased.files_with("Cid-") == []
+    assert erased("--key", "1", "--rows", "--yes").exit_code == 0
+    assert erased.versions(1) == []
+    assert erased.files_with("Ann-") == []
+
+
+def test_an_erasure_that_was_killed_is_repeated(
+    erased: Erased, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*given: Any) -> None:
+        raise MemoryError("killed")
+
+    asked = ("--key", "1", "--columns", "name,city", "--yes")
+    for name in ("erase_from_log", "rebuild_mart_rows", "_counts_left"):
+        with monkeypatch.context() as patch:
+            patch.setattr(erasure_run, name, killed)
+            with pytest.raises(MemoryError):
+                erased(*asked)
+        # whatever was done, a run can go on
+        erased.dbt("run")
+    completed = f"select count(*), count(completed_at) from {erased.erasures}"
+    assert tuple(spark.sql(completed).collect()[0]) == (3, 0)
+    result = erased(*asked)
+    assert result.exit_code == 0, result.output
+    spark.sql(f"refresh table {erased.erasures}")
+    assert tuple(spark.sql(completed).collect()[0]) == (4, 4)
+    assert erased.files_with("Ann-") == erased.files_with("Bergen") == []
+    erased.build()
+    assert erased.versions(1) == [(None, None, False), (None, None, True)]
+    record = spark.table(erased.erasures).drop("erased_by").collect()
+    assert "Ann" not in repr(record)
+
+
+def test_what_cannot_be_erased_is_refused(
+    erased: Erased, spark: SparkSession, table_format: str
+) -> None:
+    def refusal_of(*arguments: str) -> str:
+        result = erased(*arguments, "--yes")
+        assert result.exit_code == 1
+        assert "Nothing was erased" in result.output
+        assert "Fix:" in result.output
+        return result.output
+
+    assert "names `id`, a key column" in refusal_of("--key", "1", "--columns", "id")
+    assert "Did you mean `city`?" in refusal_of("--key", "1", "--columns", "citi")
+    assert "has 'x' for `id`" in refusal_of("--key", "x", "--rows")
+    assert "no table of" in refusal_of("--key", "77", "--rows")
+    if table_format == "iceberg":
+        spark.sql(f"alter table {erased.dbt.schema}.people_history create tag audit")
+        assert "has the tag audit" in refusal_of("--key", "1", "--rows")
+        spark.sql(f"alter table {erased.dbt.schema}.people_history drop tag audit")
+    erased.land([(seq(20), "I", 6, "Eve", "Pisa", 1)])
+    erased.dbt("run", "--select", "people_changes")
+    assert f"has not applied all of {erased.dbt.schema}.people_changes" in refusal_of(
+        "--key", "1", "--rows"
+    )
+    assert not spark.catalog.tableExists(erased.erasures)

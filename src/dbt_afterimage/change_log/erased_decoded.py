@@ -18,6 +18,7 @@ _TEXTS = ("raw_value", "undecoded_data", "reject_detail")
 _HASH = f"{PREFIX}erased_hash"
 _IS_WHOLE = f"{PREFIX}is_whole_record_erased"
 _NAMES = f"{PREFIX}erased_names"
+_UP_TO = f"{PREFIX}erased_up_to"
 
 
 def without_erased_data(
@@ -33,25 +34,41 @@ def without_erased_data(
     if not erasures:
         return rows
     listed = [
-        (record_hash, each.columns is None, [name.lower() for name in each.columns or ()])
+        (
+            record_hash,
+            each.columns is None,
+            [name.lower() for name in each.columns or ()],
+            each.up_to,
+        )
         for each in erasures
         for record_hash in each.record_hashes
     ]
+    given = f"{_HASH} bigint, {_IS_WHOLE} boolean, {_NAMES} array<string>, {_UP_TO} string"
     erased = (
-        local_rows(session, listed, f"{_HASH} bigint, {_IS_WHOLE} boolean, {_NAMES} array<string>")
+        local_rows(session, listed, given)
         .groupBy(_HASH)
         .agg(
             F.bool_or(_IS_WHOLE).alias(_IS_WHOLE),
             F.flatten(F.collect_set(_NAMES)).alias(_NAMES),
+            F.max(_UP_TO).alias(_UP_TO),
         )
     )
-    found = rows.join(F.broadcast(erased), F.col("record_hash") == F.col(_HASH), "left")
+    same = (F.col("record_hash") == F.col(_HASH)) & is_up_to(F.col(_UP_TO))
+    found = rows.join(F.broadcast(erased), same, "left")
     kept = found.filter(~F.coalesce(F.col(_IS_WHOLE), F.lit(False)))
     nulled = {
         name: F.when(F.col(_HASH).isNull(), F.col(name)).otherwise(value).alias(name)
         for name, value in erased_values(rows.schema, F.col(_NAMES)).items()
     }
     return kept.select(*[nulled.get(name, F.col(name)) for name in rows.columns])
+
+
+def is_up_to(up_to: Column) -> Column:
+    """True for a decoded record up to a change_seq, and for one that has none.
+
+    A row of a later full load may have the content, and so the hash, of an erased one.
+    """
+    return F.col("change_seq").isNull() | (F.col("change_seq") <= up_to)
 
 
 def erased_values(schema: StructType, names: Column) -> dict[str, Column]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.erased_decoded import erased_values, has_values
+from dbt_afterimage.change_log.erased_decoded import erased_values, has_values, is_up_to
 from dbt_afterimage.change_log.erasures import Erasure
 from dbt_afterimage.change_log.key_hash import key_hash_sql
 from dbt_afterimage.erasure.keys import Keys
@@ -32,7 +32,7 @@ def record_hashes(
     types = column_types(staged.schema)
     rows = (
         staged.join(F.broadcast(keys.rows), tables.key, "left_semi")
-        .filter(F.col("change_seq").isNull() | (F.col("change_seq") <= up_to))
+        .filter(is_up_to(F.lit(up_to)))
         .select(F.expr(key_hash_sql(tables.change_log, tables.key, types)), "record_hash")
         .distinct()
     )
@@ -88,10 +88,13 @@ def _of_hashes(session: SparkSession, log: DecodedLog, erasures: Sequence[Erasur
     hashes = {each for erasure in erasures for each in erasure.record_hashes}
     named = local_rows(session, [(each,) for each in sorted(hashes)], "record_hash bigint")
     session.sql(f"refresh table {log.table}")
-    return session.table(log.table).join(F.broadcast(named), "record_hash", "left_semi")
+    rows = session.table(log.table)
+    if erasures:
+        rows = rows.filter(is_up_to(F.lit(erasures[0].up_to)))
+    return rows.join(F.broadcast(named), "record_hash", "left_semi")
 
 
 def _place(rows: DataFrame) -> list[str]:
     """Columns that tell decoded records apart: their place at the source, and their content."""
-    places = ("topic", "partition", "offset", "kind", "log_address", "record_id", "record_hash")
+    places = ("topic", "partition", "offset", "load_id", "log_address", "record_hash")
     return [name for name in places if name in rows.columns]

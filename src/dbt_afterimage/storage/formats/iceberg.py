@@ -224,7 +224,8 @@ class Iceberg(TableFormat):
         # Iceberg refuses a shorter time: files of a run that is still writing are not in a snapshot
         orphans = session.sql(
             f"call system.remove_orphan_files(table => '{table}', "
-            f"older_than => timestamp '{now - _ABANDONED_AFTER * 2:%Y-%m-%d %H:%M:%S}')"
+            f"older_than => timestamp '{now - _ABANDONED_AFTER * 2:%Y-%m-%d %H:%M:%S}', "
+            "prefix_mismatch_mode => 'IGNORE')"
         ).count()
         removed = sum(expired.asDict().values()) + orphans
         return (
