@@ -35,10 +35,12 @@
         {%- if node.resource_type == 'source' -%}
             {%- do found.raw_tables.append(node.relation_name | replace('`', '')) -%}
         {%- elif node.config.materialized == 'staging_log' -%}
+            {%- set staging = graph.nodes[log_node.depends_on.nodes[0]] -%}
             {%- do found.decoded.append({
                 'name': afterimage._progress_name(afterimage._relation_of(node)),
                 'table': afterimage._relation_of(node) | string,
-                'staging': graph.nodes[log_node.depends_on.nodes[0]].relation_name,
+                'staging': staging.relation_name,
+                'records': afterimage._decoded_records_of(staging, settings),
             }) -%}
         {%- endif -%}
     {%- endfor -%}
@@ -85,6 +87,23 @@
         {%- endif -%}
     {%- endfor -%}
     {{ return(ids | unique | list) }}
+{% endmacro %}
+
+
+{# Condition for the decoded records of a table; records of solidDB are known by their address. #}
+{% macro _decoded_records_of(staging, settings) %}
+    {%- if settings.system != 'qlik_messages' -%}
+        {{ return('true') }}
+    {%- endif -%}
+    {%- set conditions = [] -%}
+    {%- for id in staging.depends_on.nodes if id in graph.sources and graph.sources[id].name == staging.sources[0][1] -%}
+        {%- set table = settings.message_table or graph.sources[id].identifier -%}
+        {%- do conditions.append('table_name = ' ~ afterimage._text(table)) -%}
+    {%- endfor -%}
+    {%- if settings.table_schema -%}
+        {%- do conditions.append('table_schema = ' ~ afterimage._text(settings.table_schema)) -%}
+    {%- endif -%}
+    {{ return(conditions | join(' and ')) }}
 {% endmacro %}
 
 

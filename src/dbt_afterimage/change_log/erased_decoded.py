@@ -53,7 +53,7 @@ def without_erased_data(
             F.max(_UP_TO).alias(_UP_TO),
         )
     )
-    same = (F.col("record_hash") == F.col(_HASH)) & is_up_to(F.col(_UP_TO))
+    same = (F.col("record_hash") == F.col(_HASH)) & is_of_erasure(rows.columns, F.col(_UP_TO))
     found = rows.join(F.broadcast(erased), same, "left")
     kept = found.filter(~F.coalesce(F.col(_IS_WHOLE), F.lit(False)))
     nulled = {
@@ -63,12 +63,21 @@ def without_erased_data(
     return kept.select(*[nulled.get(name, F.col(name)) for name in rows.columns])
 
 
-def is_up_to(up_to: Column) -> Column:
-    """True for a decoded record up to a change_seq, and for one that has none.
+def record_identity(columns: Sequence[str]) -> Column:
+    """The hash of a decoded record; that of a message does not tell tables apart by itself."""
+    if "table_name" not in columns:
+        return F.col("record_hash")
+    return F.xxhash64("record_hash", "table_schema", "table_name")
 
-    A row of a later full load may have the content, and so the hash, of an erased one.
+
+def is_of_erasure(columns: Sequence[str], up_to: Column) -> Column:
+    """True for a record that has the hash of an erased one, unless it is of a later full load.
+
+    A row of a later load may have the same content. All other records hold their own position.
     """
-    return F.col("change_seq").isNull() | (F.col("change_seq") <= up_to)
+    if "load_id" not in columns:
+        return F.lit(True)
+    return F.col("load_id").isNull() | (F.col("change_seq") <= up_to)
 
 
 def erased_values(schema: StructType, names: Column) -> dict[str, Column]:

@@ -24,7 +24,7 @@ _COLUMNS = (
     ("erased_columns", "array<string>", "columns that were set to NULL; NULL: whole records"),
     ("up_to_change_seq", "string", "records up to this change_seq are erased; later ones are kept"),
     ("decoded_log", "string", "the table of decoded records that the change log is read from"),
-    ("record_hashes", "array<bigint>", "record_hash of its records of this key"),
+    ("record_hashes", "array<bigint>", "hashes of its records of this key"),
     ("erased_by", "string", "login name of the user"),
     ("erased_at", "timestamp", "when the call began, UTC"),
     ("completed_at", "timestamp", "when nothing was left; NULL: the call was killed, repeat it"),
@@ -41,7 +41,7 @@ class Erasure:
         columns: columns that were set to NULL; None = whole records.
         up_to: change_seq up to which records are erased.
         decoded_log: name of the decoded log upstream, None where there is none.
-        record_hashes: those of its records that are erased.
+        record_hashes: identities of its records that are erased.
     """
 
     change_log: str

@@ -8,37 +8,50 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.erased_decoded import erased_values, has_values, is_up_to
+from dbt_afterimage.change_log.erased_decoded import (
+    erased_values,
+    has_values,
+    is_of_erasure,
+    record_identity,
+)
 from dbt_afterimage.change_log.erasures import Erasure
 from dbt_afterimage.change_log.key_hash import key_hash_sql
 from dbt_afterimage.erasure.keys import Keys
 from dbt_afterimage.erasure.tables import DecodedLog, ErasableTables
 from dbt_afterimage.errors import conflicts_explained
+from dbt_afterimage.internal_columns import PREFIX
 from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.schema_contract import quoted
 from dbt_afterimage.storage.schema_evolution import column_types
 from dbt_afterimage.storage.temp_view import temporary_view
 
+_IDENTITY = f"{PREFIX}identity"
+
 
 def record_hashes(
     session: SparkSession, tables: ErasableTables, log: DecodedLog, keys: Keys, up_to: str
 ) -> Mapping[str, list[int]]:
-    """`record_hash` of the decoded records of each key, by the hash of the key.
+    """The identity of the decoded records of each key, by the hash of the key.
 
     The staging view tells whose they are: it alone knows how a decoded record is read.
     """
     staged = session.table(log.staging)
     types = column_types(staged.schema)
-    rows = (
-        staged.join(F.broadcast(keys.rows), tables.key, "left_semi")
-        .filter(is_up_to(F.lit(up_to)))
-        .select(F.expr(key_hash_sql(tables.change_log, tables.key, types)), "record_hash")
-        .distinct()
-    )
+    of_keys = staged.join(F.broadcast(keys.rows), tables.key, "left_semi")
+    rows = of_keys.filter(F.col("change_seq").isNull() | (F.col("change_seq") <= up_to))
+    if session.catalog.tableExists(tables.rejected):
+        # these are erased wherever they claim to be
+        rejected = session.table(tables.rejected).select("record_hash")
+        rows = rows.unionByName(of_keys.join(rejected, "record_hash", "left_semi"))
+    key_hash = F.expr(key_hash_sql(tables.change_log, tables.key, types)).alias("key_hash")
+    hashes = rows.select(key_hash, "record_hash").distinct()
+    decoded = session.table(log.table).filter(log.records)
+    identity = record_identity(decoded.columns).alias("identity")
+    rows = decoded.join(F.broadcast(hashes), "record_hash").select("key_hash", identity).distinct()
     found: dict[str, list[int]] = defaultdict(list)
-    for key_hash, record_hash in rows.collect():
-        found[key_hash].append(record_hash)
+    for row in rows.collect():
+        found[row["key_hash"]].append(row["identity"])
     return found
 
 
@@ -86,15 +99,16 @@ def erase_from_decoded(session: SparkSession, log: DecodedLog, erasures: Sequenc
 
 def _of_hashes(session: SparkSession, log: DecodedLog, erasures: Sequence[Erasure]) -> DataFrame:
     hashes = {each for erasure in erasures for each in erasure.record_hashes}
-    named = local_rows(session, [(each,) for each in sorted(hashes)], "record_hash bigint")
+    named = local_rows(session, [(each,) for each in sorted(hashes)], f"{_IDENTITY} bigint")
     session.sql(f"refresh table {log.table}")
     rows = session.table(log.table)
     if erasures:
-        rows = rows.filter(is_up_to(F.lit(erasures[0].up_to)))
-    return rows.join(F.broadcast(named), "record_hash", "left_semi")
+        rows = rows.filter(is_of_erasure(rows.columns, F.lit(erasures[0].up_to)))
+    same = record_identity(rows.columns) == F.col(_IDENTITY)
+    return rows.join(F.broadcast(named), same, "left_semi")
 
 
 def _place(rows: DataFrame) -> list[str]:
     """Columns that tell decoded records apart: their place at the source, and their content."""
-    places = ("topic", "partition", "offset", "load_id", "log_address", "record_hash")
+    places = ("topic", "partition", "offset", "table_name", "load_id", "log_address", "record_hash")
     return [name for name in places if name in rows.columns]

@@ -74,7 +74,7 @@ def _history_batch(
         beginning_of_time=tables.beginning_of_time,
     )
     recorded_at = read_progress(session, tables.progress, mart.name).recorded_at
-    found = rebuilt_keys(log, session.table(mart.table), table, keys.rows, str(recorded_at))
+    found = rebuilt_keys(log, session.table(mart.table), table, keys.rows, recorded_at)
     return MartBatch(found.rows, found.identity, "", version)
 
 

@@ -30,8 +30,9 @@ from dbt_afterimage.erasure.marts import mart_rows, rebuild_mart_rows
 from dbt_afterimage.erasure.request import ErasureError, ErasureRequest, check_columns
 from dbt_afterimage.erasure.tables import ErasableTables
 from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
+from dbt_afterimage.storage.concurrency import is_newer
 from dbt_afterimage.storage.formats import format_named
-from dbt_afterimage.storage.progress import ISO_TIMESTAMP, greatest, read_progress
+from dbt_afterimage.storage.progress import greatest, read_progress
 
 Report = Callable[[str], None]
 
@@ -175,17 +176,20 @@ def _check_pinned_states(session: SparkSession, present: Sequence[str], table_fo
 
 
 def _check_up_to_date(session: SparkSession, tables: ErasableTables) -> None:
-    """The rows of a key are rebuilt from the whole log, so a mart must have applied all of it."""
-    newest = session.table(tables.log).agg(F.date_format(F.max("recorded_at"), ISO_TIMESTAMP))
-    row = newest.first()
+    """The rows of a key are rebuilt from all that a mart is made from, so it must have applied it.
+
+    A mart whose input has nothing new for it writes no progress.
+    """
     for mart in tables.marts:
+        made_from = tables.made_from(mart)
         applied = read_progress(session, tables.progress, mart.name).recorded_at
-        if row is not None and row[0] is not None and (applied is None or applied < row[0]):
-            raise ErasureError(
-                f"`erase`: {mart.table} has not applied all of {tables.log}: its last batch is "
-                f"{applied}, that of the change log {row[0]}. Nothing was erased. Fix: run "
-                f"dbt build --select {tables.change_log}+, then repeat."
-            )
+        if session.table(made_from).filter(is_newer(applied, "recorded_at")).isEmpty():
+            continue
+        raise ErasureError(
+            f"`erase`: {mart.table} has not applied all of {made_from}: it has applied batches up "
+            f"to {applied}. Nothing was erased. Fix: run dbt build --select {tables.change_log}+, "
+            "then repeat."
+        )
 
 
 def _read_up_to(session: SparkSession, tables: ErasableTables) -> str:

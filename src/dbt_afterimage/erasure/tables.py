@@ -36,11 +36,13 @@ class DecodedLog:
         name: its name in `afterimage_progress`.
         table: the table.
         staging: the staging view of the source table.
+        records: condition for the records of the source table.
     """
 
     name: str
     table: str
     staging: str
+    records: str
 
 
 @dataclass(frozen=True)
@@ -97,3 +99,8 @@ class ErasableTables:
     def source_table(self) -> str:
         """The source table, for messages."""
         return str(self.settings["source_table"])
+
+    def made_from(self, mart: Mart) -> str:
+        """The table whose new rows a mart applies: the log, or a history."""
+        is_by_images = mart.kind == "field_changes" and self.settings["before_images"]
+        return self.log if is_by_images or mart.history is None else mart.history

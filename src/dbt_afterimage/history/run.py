@@ -77,7 +77,11 @@ def whole_history(log: DataFrame, table: HistoryTable) -> HistoryRows:
 
 
 def rebuilt_keys(
-    log: DataFrame, history: DataFrame, table: HistoryTable, keys: DataFrame, recorded_at: str
+    log: DataFrame,
+    history: DataFrame,
+    table: HistoryTable,
+    keys: DataFrame,
+    recorded_at: str | None,
 ) -> HistoryRows:
     """The difference between the stored versions of some keys and those of the whole log.
 
