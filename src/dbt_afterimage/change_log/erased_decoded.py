@@ -53,7 +53,9 @@ def without_erased_data(
             F.max(_UP_TO).alias(_UP_TO),
         )
     )
-    same = (F.col("record_hash") == F.col(_HASH)) & is_of_erasure(rows.columns, F.col(_UP_TO))
+    same = (record_identity(rows.columns) == F.col(_HASH)) & is_of_erasure(
+        rows.columns, F.col(_UP_TO)
+    )
     found = rows.join(F.broadcast(erased), same, "left")
     kept = found.filter(~F.coalesce(F.col(_IS_WHOLE), F.lit(False)))
     nulled = {

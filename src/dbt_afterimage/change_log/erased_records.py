@@ -71,7 +71,7 @@ class ErasedKeys:
         key_hash = F.expr(key_hash_sql(self.change_log, key, types))
         found = records.join(F.broadcast(erased), key_hash == F.col(_KEY_HASH), "left")
         kept = found.filter(~F.coalesce(position <= F.col(_UP_TO), F.lit(False)))
-        names = {name for each in self.erasures for name in each.columns or ()}
+        names = {name.lower() for each in self.erasures for name in each.columns or ()}
         columns = [name for name in records.columns if name.lower() in names]
         if columns:
             # the raw text has the values, too
