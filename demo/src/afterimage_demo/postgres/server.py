@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+_INSTALLED = Path("/usr/lib/postgresql")
+"""Debian's folder of versions."""
 _START_SECONDS = 60
 _USER = "postgres"
 _OPTIONS = {
@@ -74,9 +76,7 @@ def program(name: str) -> str:
         PostgresError: it is not installed.
     """
     # the folders first: Debian's psql and pgbench in PATH choose a version by cluster
-    folders = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: float(folder.parent.name)
-    )
+    folders = sorted(_INSTALLED.glob("*/bin"), key=lambda folder: float(folder.parent.name))
     for folder in reversed(folders):
         if (folder / name).exists():
             return str(folder / name)
