@@ -110,7 +110,7 @@ def plan(table_format: str = "iceberg", **given: Any) -> ErasurePlan:
 
 def test_the_preview_names_keys_tables_and_what_is_not_reached() -> None:
     assert preview(plan()) == [
-        "Erase whole records up to change_seq 42 of 2 keys:",
+        "Erase whole records up to change_seq 42 of these keys:",
         "  id=13,region=EU",
         "  id=14,region=EU  (from a key change)",
         "lake.customers_changes        3 rows",
@@ -120,7 +120,7 @@ def test_the_preview_names_keys_tables_and_what_is_not_reached() -> None:
         "Not reached: mailing_list; rebuild them",
     ]
     lines = preview(plan("delta", columns=("name",), without_key=2))
-    assert lines[0] == "Erase columns name up to change_seq 42 of 2 keys:"
+    assert lines[0] == "Erase columns name up to change_seq 42 of these keys:"
     assert "Delta's transaction log" in lines[-2]
     assert lines[-1] == ("Not reached: 2 rejected records without a key; see afterimage rejects")
 

@@ -98,12 +98,16 @@ def preview(plan: ErasurePlan) -> list[str]:
 
     tables = plan.tables
     what = "whole records" if plan.columns is None else f"columns {', '.join(plan.columns)}"
-    lines = [f"Erase {what} up to change_seq {plan.up_to} of {len(plan.keys.texts):,} keys:"]
+    keys = "this key" if len(plan.keys.texts) == 1 else "these keys"
+    lines = [f"Erase {what} up to change_seq {plan.up_to} of {keys}:"]
     for texts in plan.keys.texts:
         more = "  (from a key change)" if texts in plan.keys.followed else ""
         lines.append(f"  {shown(tables.key, texts)}{more}")
     width = max(map(len, plan.counts))
-    lines += [f"{table.ljust(width)}  {count:>7,} rows" for table, count in plan.counts.items()]
+    lines += [
+        f"{table.ljust(width)}  {count:>7,} {'row' if count == 1 else 'rows'}"
+        for table, count in plan.counts.items()
+    ]
     lines.append("Old states and files of these tables are removed, too.")
     lines.append(f"Not reached: raw tables ({', '.join(tables.raw_tables)}), backups and copies")
     if tables.downstream:
