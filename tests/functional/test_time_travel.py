@@ -41,7 +41,7 @@ def statements() -> list[str]:
     """Changes of the table in a fixed random order, and one of a key."""
     chance = Random(20260302)
     found = [f"insert into {TABLE} values (1, 'a', 1), (2, 'b', null), (3, null, 3), (4, 'd', 4)"]
-    for number in range(5, 18):
+    for number in range(5, 52):
         some = f"id % 3 = {chance.randrange(3)}"
         found.append(
             chance.choice(
@@ -57,8 +57,8 @@ def statements() -> list[str]:
                 ]
             )
         )
-    found.append(f"insert into {TABLE} values (50, 'moves', 50)")
-    found.append(f"update {TABLE} set id = 100 where id = 50")
+    found.append(f"insert into {TABLE} values (500, 'moves', 50)")
+    found.append(f"update {TABLE} set id = 1000 where id = 500")
     found.append(f"insert overwrite {TABLE} select id, name, amount + 1 from {TABLE}")
     return found
 
