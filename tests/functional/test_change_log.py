@@ -173,6 +173,7 @@ class Table:
             ),
             _rejected_relation=lambda log: self.rejected,
             _lost_columns=lambda *arguments: [],
+            _erased_key_hash=lambda *arguments: "",
             _hashed_after=lambda log: "",
             _raw_columns=lambda relation: [{"name": name} for name in STAGED_COLUMNS],
         )
