@@ -213,7 +213,7 @@ loads as (
         count_if(load_rows is null) as loaded_rows,
         count_if(load_rows is not null) as markers,
         max(load_rows) as announced_rows,
-        max(if(load_rows is not null, change_seq, null)) as position
+        max(if(load_rows is not null, change_seq, null)) as load_position
     from logged
     where change_oper = 'L'
     group by load_id
@@ -250,7 +250,7 @@ lost_load_rows as (
     left anti join erased
         on
             staged.key_hash = erased.key_hash
-            and loads.position <= erased.up_to
+            and loads.load_position <= erased.up_to
     {%- endif %}
     where staged.change_oper = 'L'
 ),
