@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from afterimage_demo.ports import free_ports
 from dbt_afterimage.dbt_spark.jars import fetched, java
 
 KAFKA = ("org.apache.kafka", "kafka_2.13", "4.1.1")
@@ -80,7 +81,7 @@ def running_broker(folder: Path, partitions: int = 1) -> Iterator[Broker]:
         JarsError: its jars cannot be fetched.
     """
     classpath = os.pathsep.join(map(str, fetched([KAFKA], transitive=True)))
-    port, controller = _free_ports()
+    port, controller = free_ports(2)
     properties = folder / "server.properties"
     properties.write_text(
         _PROPERTIES.format(port=port, controller=controller, folder=folder, partitions=partitions),
@@ -115,14 +116,6 @@ def _java(classpath: str, program: str, arguments: list[str]) -> None:
     )
     if run.returncode:
         raise BrokerError(f"{program} failed:\n{(run.stdout + run.stderr)[-2000:]}")
-
-
-def _free_ports() -> tuple[int, int]:
-    # both are held until both are known, or they could be the same
-    with socket.socket() as first, socket.socket() as second:
-        first.bind(("127.0.0.1", 0))
-        second.bind(("127.0.0.1", 0))
-        return int(first.getsockname()[1]), int(second.getsockname()[1])
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

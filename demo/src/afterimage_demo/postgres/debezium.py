@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,18 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from afterimage_demo.broker import Broker
+from afterimage_demo.broker import KAFKA, Broker
+from afterimage_demo.ports import free_ports
 from afterimage_demo.postgres.server import Database, PostgresError
 from dbt_afterimage.dbt_spark.jars import fetched, java
 
 TOPICS = "bank"
 """The topic of a table is `bank.public.<table>`."""
 SIGNALS = "debezium_signals"
-"""The table by which a snapshot is asked for."""
+"""Debezium's signaling table: a row in it starts a snapshot."""
 
 _JARS = [
-    ("org.apache.kafka", "connect-runtime", "4.1.1"),
-    ("org.apache.kafka", "connect-json", "4.1.1"),
+    ("org.apache.kafka", "connect-runtime", KAFKA[2]),
+    ("org.apache.kafka", "connect-json", KAFKA[2]),
     ("io.debezium", "debezium-connector-postgres", "3.3.1.Final"),
     # Ivy would choose 1.7, which Connect's web server cannot log to
     ("org.slf4j", "slf4j-api", "2.0.17"),
@@ -116,9 +116,7 @@ def running_connector(folder: Path, database: Database, broker: Broker) -> Itera
         JarsError: its jars cannot be fetched.
     """
     classpath = os.pathsep.join(map(str, fetched(_JARS, transitive=True)))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    (port,) = free_ports(1)
     at = urlsplit(database.url)
     settings = {
         "worker.properties": _WORKER.format(brokers=broker.address, port=port, folder=folder),

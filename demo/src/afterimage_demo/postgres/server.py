@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from afterimage_demo.ports import free_ports
 
 _INSTALLED = Path("/usr/lib/postgresql")
 """Debian's folder of versions."""
@@ -130,9 +132,7 @@ def running_server(folder: Path) -> Iterator[Database]:
             shutil.chown(path, user)
     where = ["-D", str(data), "-U", _USER, "-A", "trust"]
     _run([program("initdb"), *where, "-E", "UTF8", "--locale", "C", "--no-sync"], user=user)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    (port,) = free_ports(1)
     options = [text for name, value in _OPTIONS.items() for text in ("-c", f"{name}={value}")]
     with log_file.open("wb") as log:
         process = subprocess.Popen(
@@ -148,8 +148,8 @@ def running_server(folder: Path) -> Iterator[Database]:
         server.script("create database bank;")
         yield Database(f"postgresql://{_USER}@127.0.0.1:{port}/bank")
     finally:
-        # SIGQUIT: at once, without waiting for clients
-        process.send_signal(3)
+        # at once, without waiting for clients
+        process.send_signal(signal.SIGQUIT)
         process.wait()
 
 

@@ -18,7 +18,7 @@ create table documents (
     edited timestamptz, read_at time, is_public boolean, cover bytea, reference uuid,
     properties jsonb, tags text[]
 );
--- the table by which Debezium is asked for snapshots
+-- Debezium's signaling table
 create table {SIGNALS} (id varchar(42) primary key, type varchar(32), data varchar(2048));
 insert into documents (id, title) values (1, 'In the first snapshot'), (2, 'Truncated later');
 """
