@@ -93,3 +93,14 @@
     {%- endif -%}
     {{ return(adapter.afterimage.key_hash_sql(afterimage._progress_name(changes), settings.key, staging)) }}
 {% endmacro %}
+
+
+{# Stops unless an argument of a test is a share; `example` ends the fix. #}
+{% macro _check_share(test, argument, value, example) %}
+    {%- if value is not number or value is boolean or not 0 <= value <= 1 -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ test ~ "` on " ~ afterimage._tested_node().name ~ ": `" ~ argument ~ "` is a number from 0 to 1, got "
+            ~ value ~ ". Fix: write " ~ argument ~ ": " ~ example ~ "."
+        ) }}
+    {%- endif -%}
+{% endmacro %}

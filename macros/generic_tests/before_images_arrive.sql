@@ -11,12 +11,7 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- if minimum_share is not number or minimum_share is boolean or not 0 <= minimum_share <= 1 -%}
-        {{ exceptions.raise_compiler_error(
-            "`before_images_arrive` on " ~ afterimage._tested_node().name ~ ": `minimum_share` is a number from 0 to 1, got "
-            ~ minimum_share ~ ". Fix: write minimum_share: 0.1 for one update in ten."
-        ) }}
-    {%- endif -%}
+    {%- do afterimage._check_share('before_images_arrive', 'minimum_share', minimum_share, '0.1 for one update in ten') -%}
     {%- set settings = afterimage._tested_settings() -%}
 with
 

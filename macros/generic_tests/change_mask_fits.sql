@@ -16,12 +16,7 @@
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}
-    {%- if tolerated_share is not number or tolerated_share is boolean or not 0 <= tolerated_share <= 1 -%}
-        {{ exceptions.raise_compiler_error(
-            "`change_mask_fits` on " ~ afterimage._tested_node().name ~ ": `tolerated_share` is a number from 0 to 1, got "
-            ~ tolerated_share ~ ". Fix: write tolerated_share: 0.01 for one mask in a hundred."
-        ) }}
-    {%- endif -%}
+    {%- do afterimage._check_share('change_mask_fits', 'tolerated_share', tolerated_share, '0.01 for one mask in a hundred') -%}
     {%- set node = afterimage._tested_node() -%}
     {%- if not node.sources -%}
         {{ exceptions.raise_compiler_error(
