@@ -65,7 +65,7 @@ LATE_CHANGE = Story(
 )
 
 BESIDE_POSTGRES = Story(
-    "PostgreSQL, asked by psql, and the marts, side by side:",
+    "PostgreSQL, queried with psql, compared with the marts:",
     " union all ".join(
         f"""
         select

@@ -195,8 +195,8 @@ def _check_up_to_date(session: SparkSession, tables: ErasableTables) -> None:
 def _read_up_to(session: SparkSession, tables: ErasableTables) -> str:
     """The greatest change_seq that the log has read, full loads included."""
     last = session.table(tables.log).agg(F.max("change_seq")).first()
-    noted = read_progress(session, tables.progress, tables.change_log).change_seq
-    return greatest(noted, last[0] if last else None) or ""
+    read = read_progress(session, tables.progress, tables.change_log).change_seq
+    return greatest(read, last[0] if last else None) or ""
 
 
 def _erasures(

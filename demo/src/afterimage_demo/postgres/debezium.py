@@ -151,7 +151,7 @@ def wait_until_captured(database: Database) -> None:
     _wait(database, f"select confirmed_flush_lsn >= '{place}' from pg_replication_slots", "t")
 
 
-def ask_for_snapshot(database: Database, table: str) -> None:
+def start_snapshot(database: Database, table: str) -> None:
     """Have a table read again, piece by piece among the changes; returns before that is done.
 
     Args:

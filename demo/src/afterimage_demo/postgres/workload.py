@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from afterimage_demo.postgres.debezium import SIGNALS, ask_for_snapshot
+from afterimage_demo.postgres.debezium import SIGNALS, start_snapshot
 from afterimage_demo.postgres.server import Database
 
 TRANSACTIONS = 300
@@ -73,7 +73,7 @@ def prepare(database: Database, scale: int) -> None:
 def work(database: Database, number: int, scale: int, seed: int) -> None:
     """Run what a delivery brings, the first or the second one."""
     if number == 2:
-        ask_for_snapshot(database, "documents")
+        start_snapshot(database, "documents")
     database.script({1: _FIRST, 2: _SECOND}[number])
     run_bank(database, TRANSACTIONS * scale, seed + number)
 
