@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,7 +39,13 @@ class Memory:
         found = {"lake": {"orders": TABLE, "Late Orders": VIEW}, "raw": {"orders": TABLE}}
         return found.get(schema, {})
 
-    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
+    def arrow(
+        self,
+        schema: str,
+        name: str,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
         self.read.append(f"{schema}.{name}")
         return CT if schema == "raw" else ORDERS
 

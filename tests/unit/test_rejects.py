@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -51,7 +52,13 @@ class Memory:
     def relations(self, schema: str) -> dict[str, str]:
         return dict.fromkeys([*TABLES, "parts_changes"], "table")
 
-    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
+    def arrow(
+        self,
+        schema: str,
+        name: str,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
         assert (where == f"change_seq = '{SEQ}'") is (name == "orders_changes")
         return TABLES[name]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from dbt_afterimage.cli import app, status
 from dbt_afterimage.cli.conditions import parse_conditions
 from dbt_afterimage.cli.frame import UsageProblem
+from dbt_afterimage.cli.runs import change_logs
 from dbt_afterimage.cli.table_status import MEASURES, last_results, read_status
 from dbt_afterimage.cli.warehouse import TableVersion, WarehouseError
 
@@ -83,7 +84,13 @@ class Memory:
     def relations(self, schema: str) -> dict[str, str]:
         return dict.fromkeys((*self.tables, *self.empty), "table") if schema == "lake" else {}
 
-    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
+    def arrow(
+        self,
+        schema: str,
+        name: str,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
         assert name in self.tables, f"{name} was scanned"
         return self.tables[name]
 
@@ -143,6 +150,35 @@ def test_results_of_the_last_run_that_built_models(tmp_path: Path) -> None:
     found = last_results(tmp_path)
     (orders,) = read_status(warehouse(), "lake", "change_activity", found, at(40))
     assert orders.failed == ["orders_history", "orders_field_changes"]
+
+
+def test_a_new_table_whose_first_run_failed(tmp_path: Path) -> None:
+    assert change_logs(tmp_path) == set()
+    models = {
+        "items_changes": "change_log",
+        "new_changes": "change_log",
+        "orders_changes": "change_log",
+        "price_changes": "table",
+    }
+    nodes = {
+        f"model.shop.{name}": {"name": name, "config": {"materialized": kind}}
+        for name, kind in models.items()
+    }
+    (tmp_path / "manifest.json").write_text(json.dumps({"nodes": nodes}), encoding="utf-8")
+    # new_changes was not in the last run, and price_changes is no change log
+    results = {
+        "items_changes": "error",
+        "items_history": "skipped",
+        "orders_changes": "success",
+        "price_changes": "error",
+    }
+    logs = change_logs(tmp_path)
+    items, orders = read_status(warehouse(), "lake", "change_activity", results, at(40), logs)
+    assert (items.table, orders.table) == ("items", "orders")
+    assert items.failed == ["items_changes", "items_history"]
+    assert (items.last_batch, items.lag, items.files) == (None, None, 0)
+    (condition,) = parse_conditions("failed > 0", MEASURES)
+    assert [condition.holds(each.measures()) for each in (items, orders)] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,19 @@ def last_runs(folder: Path) -> list[Run]:
     return sorted(map(_run, found.values()), key=lambda run: run.started_at, reverse=True)
 
 
+def change_logs(folder: Path) -> set[str]:
+    """Names of the project's models with the materialization `change_log`, from dbt's manifest.
+
+    Args:
+        folder: dbt's target folder; without a manifest, no model is known.
+    """
+    manifest = folder / "manifest.json"
+    if not manifest.exists():
+        return set()
+    nodes = json.loads(manifest.read_text(encoding="utf-8"))["nodes"].values()
+    return {node["name"] for node in nodes if node["config"].get("materialized") == "change_log"}
+
+
 def slowest_steps(runs: Iterable[Run], limit: int) -> list[StepTimes]:
     """The steps with the longest median time, the slowest first.
 

@@ -11,7 +11,7 @@ import typer
 
 from dbt_afterimage.cli.conditions import Condition, parse_conditions
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
-from dbt_afterimage.cli.runs import target_folder
+from dbt_afterimage.cli.runs import change_logs, target_folder
 from dbt_afterimage.cli.table_status import MEASURES, TableStatus, last_results, read_status
 from dbt_afterimage.cli.warehouse import project_warehouse
 
@@ -40,7 +40,9 @@ def status(
     conditions = parse_conditions(fail_if, MEASURES) if fail_if else []
     warehouse, schema = project_warehouse(target)
     results = last_results(target_folder())
-    tables = read_status(warehouse, schema, activity, results, datetime.now(timezone.utc))
+    now = datetime.now(timezone.utc)
+    logs = change_logs(target_folder())
+    tables = read_status(warehouse, schema, activity, results, now, logs)
     violations = violated(tables, conditions)
     if as_json:
         shown = {"tables": [asdict(each) for each in tables], "violations": violations}

@@ -5,7 +5,7 @@ No change log, history or other mart is scanned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +18,8 @@ from dbt_afterimage.storage.compaction import MANY_FILES
 
 PROGRESS = "afterimage_progress"
 CHANGES, REJECTED = "_changes", "_changes_rejected"
+# what status and report read of rejected records, which may be large themselves
+REJECTED_COLUMNS = ("reject_reason", "resolved_at")
 MARTS = ("_history", "_current", "_field_changes")
 
 _PROGRESS_SQL = f"""
@@ -99,6 +101,7 @@ def read_status(
     activity: str,
     results: Mapping[str, str],
     now: datetime,
+    change_logs: Collection[str] = (),
 ) -> list[TableStatus]:
     """The state of each table of a schema that has a change log.
 
@@ -108,6 +111,8 @@ def read_status(
         activity: name of a `change_activity` table there; it may be missing.
         results: dbt's status of each model of its last run, by name.
         now: the time, with its zone.
+        change_logs: names of the project's change logs. One that has recorded no batch is listed
+            if it failed in the last run.
 
     Raises:
         WarehouseError: the schema has no progress table, so nothing was built in it.
@@ -167,7 +172,12 @@ def read_status(
                 failed=_failed(table, results),
             )
         )
-    return found
+    listed = {each.table for each in found}
+    new = {log.removesuffix(CHANGES) for log in change_logs if log in results} - listed
+    for table in new:
+        if failed := _failed(table, results):
+            found.append(_never_built(table, failed))
+    return sorted(found, key=lambda each: each.table)
 
 
 def last_results(folder: Path) -> dict[str, str]:
@@ -196,8 +206,30 @@ def _rejects(
     name = f"{table}{REJECTED}"
     if name not in relations:
         return 0, 0
-    unresolved = warehouse.arrow(schema, name)["resolved_at"]
+    unresolved = warehouse.arrow(schema, name, columns=REJECTED_COLUMNS)["resolved_at"]
     return len(unresolved), unresolved.null_count
+
+
+def _never_built(table: str, failed: list[str]) -> TableStatus:
+    """A table whose change log has recorded no batch, because its first run failed."""
+    return TableStatus(
+        table=table,
+        last_batch=None,
+        age=None,
+        newest_change_seq=None,
+        newest_change=None,
+        path=None,
+        lag=None,
+        behind=None,
+        changes=None,
+        late_share=None,
+        rejected=0,
+        unresolved=0,
+        files=0,
+        bytes=0,
+        compaction_due=[],
+        failed=failed,
+    )
 
 
 def _failed(table: str, results: Mapping[str, str]) -> list[str] | None:

@@ -7,7 +7,7 @@ PyIceberg. Views, whose text is Spark's SQL, and all tables of other targets are
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
@@ -56,8 +56,17 @@ class Warehouse(Protocol):
     def schemas(self) -> list[str]:
         """Names of all schemas."""
 
-    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
-        """All rows of a relation that exists, or those of a condition; times are UTC."""
+    def arrow(
+        self,
+        schema: str,
+        name: str,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Rows of a relation that exists, all or those of a condition; times are UTC.
+
+        Only the given columns are read from the files.
+        """
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         """Number and bytes of the files of a table, from its metadata."""
@@ -92,10 +101,20 @@ class SparkWarehouse:
                     found[row[1]] = kind
         return found
 
-    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
-        """All rows of a relation that exists, or those of a condition; times are UTC."""
+    def arrow(
+        self,
+        schema: str,
+        name: str,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Rows of a relation that exists, all or those of a condition; times are UTC.
+
+        Only the given columns are read from the files.
+        """
         with working(f"Reading {schema}.{name} with Spark"):
-            return self._session.table(f"`{schema}`.`{name}`").filter(where or "true").toArrow()
+            rows = self._session.table(f"`{schema}`.`{name}`").filter(where or "true")
+            return (rows.select(*columns) if columns else rows).toArrow()
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         """Number and bytes of the files of a table, from its metadata."""
@@ -182,13 +201,23 @@ class IcebergWarehouse:
         """`TABLE` or `VIEW` by name; empty if there is no such schema."""
         return self._by_schema.get(schema, {})
 
-    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
-        """All rows of a relation that exists, or those of a condition; times are UTC."""
+    def arrow(
+        self,
+        schema: str,
+        name: str,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Rows of a relation that exists, all or those of a condition; times are UTC.
+
+        Only the given columns are read from the files.
+        """
         if self.relations(schema)[name] == VIEW:
-            return self._views.arrow(schema, name, where)
+            return self._views.arrow(schema, name, where, columns)
         with working(f"Reading {schema}.{name}"):
             table = self._catalog.load_table((schema, name))
-            return table.scan(row_filter=where or "true").to_arrow()
+            selected = tuple(columns or ("*",))
+            return table.scan(row_filter=where or "true", selected_fields=selected).to_arrow()
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         """Number and bytes of the files of a table, from its metadata."""

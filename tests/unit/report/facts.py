@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -147,7 +148,13 @@ class Memory:
         names = raw if schema == "raw" else {*self.tables, *self.commits} - raw
         return dict.fromkeys(sorted(names), "table") if schema in self.schemas() else {}
 
-    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
+    def arrow(
+        self,
+        schema: str,
+        name: str,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
         assert name in self.tables, f"{name} was scanned"
         self.read.append(name)
         return self.tables[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dbt_afterimage.cli.warehouse import TableVersion, Warehouse
@@ -15,7 +16,7 @@ class ReadOnce:
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._warehouse = warehouse
-        self._rows: dict[tuple[str, str, str | None], pa.Table] = {}
+        self._rows: dict[tuple[str, str, str | None, tuple[str, ...] | None], pa.Table] = {}
         self._relations: dict[str, dict[str, str]] = {}
         self._versions: dict[tuple[str, str], list[TableVersion]] = {}
 
@@ -29,11 +30,17 @@ class ReadOnce:
             self._relations[schema] = self._warehouse.relations(schema)
         return self._relations[schema]
 
-    def arrow(self, schema: str, name: str, where: str | None = None) -> pa.Table:
-        """All rows of a relation that exists, or those of a condition; times are UTC."""
-        key = (schema, name, where)
+    def arrow(
+        self,
+        schema: str,
+        name: str,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Rows of a relation that exists, all or those of a condition; times are UTC."""
+        key = (schema, name, where, tuple(columns) if columns else None)
         if key not in self._rows:
-            self._rows[key] = self._warehouse.arrow(schema, name, where)
+            self._rows[key] = self._warehouse.arrow(schema, name, where, columns)
         return self._rows[key]
 
     def files(self, schema: str, name: str) -> tuple[int, int]:

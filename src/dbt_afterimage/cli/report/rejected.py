@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dbt_afterimage.cli.table_status import REJECTED
+from dbt_afterimage.cli.table_status import REJECTED, REJECTED_COLUMNS
 from dbt_afterimage.cli.warehouse import Warehouse
 
 
@@ -42,7 +42,7 @@ def read_rejected(warehouse: Warehouse, schema: str, tables: Iterable[str]) -> l
         name = table + REJECTED
         if name not in relations:
             continue
-        rows = warehouse.arrow(schema, name)
+        rows = warehouse.arrow(schema, name, columns=REJECTED_COLUMNS)
         reasons = [str(reason) for reason in rows["reject_reason"].to_pylist()]
         is_open = rows["resolved_at"].is_null().to_pylist()
         for reason in reasons:
