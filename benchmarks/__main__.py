@@ -25,8 +25,11 @@ def main() -> None:
     parser.add_argument("--closed", type=int, default=0, help="closed versions per open version")
     parser.add_argument("--no-snapshot", action="store_true", help="do not measure `dbt snapshot`")
     parser.add_argument("--no-late", action="store_true", help="do not measure late changes")
+    parser.add_argument(
+        "--workers", type=int, default=0, help="workers of a standalone cluster; 0 = no cluster"
+    )
     options = parser.parse_args()
-    with running_bench(options.table_format, write_project) as bench:
+    with running_bench(options.table_format, write_project, workers=options.workers) as bench:
         session = bench.session
         session.conf.set("bench.scratch", str(bench.folder / "written"))
         workload = Workload(options.keys, options.columns, options.changes)

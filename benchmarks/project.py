@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +64,15 @@ def write_project(folder: Path, *, auto_compact: bool = True) -> None:
     write_files(folder / "snapshots", {"items_snapshot.sql": SNAPSHOT})
 
 
-def write_profiles(folder: Path, threads: int = 2) -> None:
-    """Write `profiles.yml.example` with the benchmark's schema and number of dbt threads."""
+def write_profiles(
+    folder: Path, threads: int = 2, settings: Mapping[str, str] | None = None
+) -> None:
+    """Write `profiles.yml.example` with the benchmark's schema, threads and Spark settings."""
     profile = _example_profile()
     for output in profile["afterimage"]["outputs"].values():
         output["schema"] = SCHEMA
         output["threads"] = threads
+        output["server_side_parameters"] |= settings or {}
     write_files(folder, {"profiles.yml": profile})
 
 

@@ -6,16 +6,26 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.project import SCHEMA, write_profiles
 from tests.functional.dbt_project import DbtProject
+from tests.functional.standalone import HOST, standalone_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_WORKER_MEMORY = "3g"
+_CLUSTER_SETTINGS = {
+    "spark.driver.host": HOST,
+    "spark.executor.memory": "2g",
+    "spark.executor.extraJavaOptions": "-XX:-DontCompileHugeMethods -XX:+UseParallelGC",
+}
+"""All processes are on this machine. The executors get the options that the driver has."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +40,7 @@ class Bench:
 
 @contextmanager
 def running_bench(
-    table_format: str, write_project: Callable[[Path], None], threads: int = 1
+    table_format: str, write_project: Callable[[Path], None], threads: int = 1, workers: int = 0
 ) -> Iterator[Bench]:
     """Start Spark with the settings of `profiles.yml.example`, and stop it at the end.
 
@@ -38,15 +48,24 @@ def running_bench(
         table_format: `iceberg` or `delta`.
         write_project: writes the dbt project to an empty folder.
         threads: dbt threads; with one thread, steps do not overlap.
+        workers: workers, of one core each, of a standalone cluster that is started for the
+            benchmark; 0 = Spark runs in this process alone.
     """
-    with tempfile.TemporaryDirectory(prefix="afterimage_bench_") as scratch:
-        folder = Path(scratch)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="afterimage_bench_")))
         os.environ["AFTERIMAGE_WAREHOUSE"] = str(folder / "warehouse")
         os.environ["PYSPARK_PYTHON"] = sys.executable
         (folder / "warehouse").mkdir()
         (folder / "project").mkdir()
         write_project(folder / "project")
-        write_profiles(folder / "profiles", threads)
+        settings = {}
+        if workers:
+            (folder / "cluster").mkdir()
+            cluster = stack.enter_context(
+                standalone_cluster(folder / "cluster", workers, memory=_WORKER_MEMORY)
+            )
+            settings = {"spark.master": cluster.master, **_CLUSTER_SETTINGS}
+        write_profiles(folder / "profiles", threads, settings)
         dbt = DbtProject(
             folder / "project", folder / "profiles", table_format, SCHEMA, folder / "dbt"
         )

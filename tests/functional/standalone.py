@@ -56,19 +56,21 @@ class Cluster:
         master: its address.
     """
 
-    def __init__(self, master: str, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, master: str, folder: Path, stack: ExitStack, memory: str) -> None:
         self.master = master
-        self._folder, self._stack = folder, stack
+        self._folder, self._stack, self._memory = folder, stack, memory
         self._workers: list[subprocess.Popen[bytes]] = []
         self._started = 0
 
     def start_worker(self) -> None:
-        """Start a worker of one core and 1 GiB."""
+        """Start a worker of one core."""
         self._started += 1
         work = str(self._folder / f"work{self._started}")
-        given = ["--cores", "1", "--memory", "1g", "--work-dir", work, self.master]
+        given = ["--cores", "1", "--memory", self._memory, "--work-dir", work]
         log = self._folder / f"worker{self._started}.log"
-        running = process_of([*_command("worker.Worker"), *given], log, "registered with")
+        running = process_of(
+            [*_command("worker.Worker"), *given, self.master], log, "registered with"
+        )
         process, _ = self._stack.enter_context(running)
         self._workers.append(process)
 
@@ -78,13 +80,13 @@ class Cluster:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, workers: int) -> Iterator[Cluster]:
-    """A master with workers, all on free ports."""
+def standalone_cluster(folder: Path, workers: int, memory: str = "1g") -> Iterator[Cluster]:
+    """A master with workers of so much memory, all on free ports."""
     with ExitStack() as stack:
         address = r"spark://127\.0\.0\.1:[1-9]\d*"
         log = folder / "master.log"
         _, master = stack.enter_context(process_of(_command("master.Master"), log, address))
-        cluster = Cluster(master, folder, stack)
+        cluster = Cluster(master, folder, stack, memory)
         for _ in range(workers):
             cluster.start_worker()
         yield cluster
