@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app, query
 from dbt_afterimage.cli.warehouse import (
     TABLE,
     VIEW,
+    IcebergWarehouse,
     SparkWarehouse,
     TableVersion,
     WarehouseError,
@@ -28,9 +32,9 @@ CT = pa.table({"id": [1, 1]})
 
 @dataclass
 class Memory:
-    """A warehouse in memory that remembers what was read."""
+    """A warehouse in memory that remembers which columns were read."""
 
-    read: list[str] = field(default_factory=list)
+    read: list[tuple[str, set[str]]] = field(default_factory=list)
 
     def schemas(self) -> list[str]:
         return ["lake", "raw"]
@@ -39,6 +43,13 @@ class Memory:
         found = {"lake": {"orders": TABLE, "Late Orders": VIEW}, "raw": {"orders": TABLE}}
         return found.get(schema, {})
 
+    def arrow_schema(self, schema: str, name: str) -> pa.Schema:
+        return self._rows(schema).schema
+
+    def batches(self, schema: str, name: str, columns: Sequence[str]) -> pa.RecordBatchReader:
+        self.read.append((f"{schema}.{name}", set(columns)))
+        return self._rows(schema).select(list(columns)).to_reader()
+
     def arrow(
         self,
         schema: str,
@@ -46,7 +57,10 @@ class Memory:
         where: str | None = None,
         columns: Sequence[str] | None = None,
     ) -> pa.Table:
-        self.read.append(f"{schema}.{name}")
+        raise AssertionError("a query reads in batches")
+
+    @staticmethod
+    def _rows(schema: str) -> pa.Table:
         return CT if schema == "raw" else ORDERS
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
@@ -86,16 +100,66 @@ def test_json_is_a_list_of_objects(memory: Memory) -> None:
     assert found[0]["t"] == "2026-03-01 08:00:00+00:00"
 
 
-def test_a_table_is_read_once_and_others_are_not(memory: Memory) -> None:
+def test_only_columns_of_the_query_are_read(memory: Memory) -> None:
     sql = "select count(*) from orders a join orders b using (id)"
     assert output("--csv", sql).splitlines()[1] == "3"
-    assert memory.read == ["lake.orders"]
+    assert memory.read == [("lake.orders", {"id"})] * 2
+
+
+@pytest.mark.parametrize(
+    ("condition", "ids"),
+    [
+        ("status = 'open'", ["1"]),
+        ("status is null and id > 1", ["3"]),
+        ("status in ('open', 'paid, late')", ["1", "2"]),
+        ("upper(status) = 'OPEN'", ["1"]),
+    ],
+)
+def test_a_column_of_the_condition_alone_is_read_too(
+    memory: Memory, condition: str, ids: list[str]
+) -> None:
+    assert output("--csv", f"select id from orders where {condition} order by id").split() == [
+        "id",
+        *ids,
+    ]
+    assert memory.read == [("lake.orders", {"id", "status"})]
+
+
+def test_the_columns_of_a_table_are_enough_to_count_its_rows(memory: Memory) -> None:
+    assert output("--csv", "select count(*) from orders").split() == ["count_star()", "3"]
 
 
 def test_a_name_with_a_schema_and_a_view_with_a_space(memory: Memory) -> None:
     sql = 'select (select count(*) from raw.orders), (select count(*) from "late orders")'
     assert output("--csv", sql).splitlines()[1] == "2,3"
-    assert "raw.orders" in memory.read and "lake.Late Orders" in memory.read
+    assert {name for name, _ in memory.read} == {"raw.orders", "lake.Late Orders"}
+
+
+def test_an_iceberg_table_is_read_with_its_own_names_and_types(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "Order ID": pa.array([1, 2], pa.int64()),
+            "total.net": pa.array(["1.50", None]),
+            "paid_at": pa.array([datetime(2026, 3, 1, tzinfo=timezone.utc), None]),
+        }
+    )
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    catalog = SqlCatalog("lake", uri=uri, warehouse=str(tmp_path))
+    catalog.create_namespace("mart")
+    catalog.create_table("mart.orders", schema=rows.schema).append(rows)
+    warehouse = IcebergWarehouse("lake", tmp_path / "catalog.db", str(tmp_path), SparkWarehouse())
+    connection = query.connect()
+
+    def found(sql: str) -> list[tuple[Any, ...]]:
+        relation = query.run(connection, warehouse, "mart", sql, query.in_batches(warehouse))
+        assert relation is not None
+        return relation.fetchall()
+
+    assert found("select * from orders where \"total.net\" = '1.50'") == [
+        (1, "1.50", datetime(2026, 3, 1, tzinfo=timezone.utc))
+    ]
+    assert found('select "Order ID" from orders where paid_at is null') == [(2,)]
+    assert found("select count(*) from orders") == [(2,)]
 
 
 def test_without_a_query_all_relations_are_listed(memory: Memory) -> None:

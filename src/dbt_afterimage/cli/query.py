@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,6 +23,8 @@ from dbt_afterimage.cli.warehouse import (
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+    from dbt_afterimage.cli.warehouse import QueryableWarehouse
 
 _MISSING = re.compile(r'Table with name "?(.+?)"? does not exist')
 _PIPED_WIDTH = 200
@@ -46,16 +49,27 @@ def query(
 
     Names without a schema are those of the target's schema. Iceberg tables of the embedded target
     are read without Java, also while dbt writes to them; for views and other targets Spark starts.
-    Each table that the query names is read into memory as a whole.
+    Only the columns that the query needs are read, of tables file by file.
     """
     if as_csv and as_json:
         raise UsageProblem("`query`: got --csv and --json. Fix: give one of the two.")
     warehouse, schema = project_warehouse(target)
     connection = connect()
-    rows = _list(connection, warehouse) if sql is None else run(connection, warehouse, schema, sql)
+    rows: DuckDBPyRelation | None
+    if sql is None:
+        rows = _list(connection, warehouse)
+    else:
+        rows = run(connection, warehouse, schema, sql, in_batches(warehouse))
     if rows is None:
         return
     _print(rows, "csv" if as_csv else "json" if as_json else "table")
+
+
+def in_batches(warehouse: QueryableWarehouse) -> Callable[[str, str], Any]:
+    """What makes DuckDB read only the columns that a query needs, batch by batch."""
+    from dbt_afterimage.cli.lazy_table import LazyTable
+
+    return lambda place, name: LazyTable(warehouse, place, name)
 
 
 def _print(rows: DuckDBPyRelation, form: str) -> None:
@@ -94,7 +108,11 @@ def connect() -> DuckDBPyConnection:
 
 
 def run(
-    connection: DuckDBPyConnection, warehouse: Warehouse, schema: str, sql: str
+    connection: DuckDBPyConnection,
+    warehouse: Warehouse,
+    schema: str,
+    sql: str,
+    read: Callable[[str, str], Any] | None = None,
 ) -> DuckDBPyRelation | None:
     """Run a statement; the relations that it names are read when DuckDB first misses them.
 
@@ -103,6 +121,7 @@ def run(
         warehouse: what holds the relations.
         schema: the schema of names without one.
         sql: one statement in DuckDB's SQL.
+        read: what DuckDB reads for a schema and a relation there; by default all its rows at once.
 
     Returns:
         The rows; None if the statement has none.
@@ -112,11 +131,12 @@ def run(
     """
     import duckdb
 
+    read = read or warehouse.arrow
     schemas = {schema, *warehouse.schemas()}
     for name in schemas:
         connection.execute(f"create schema if not exists {_quoted(name)}")
     connection.execute(f"set search_path = '{schema}'")
-    read: set[tuple[str, str]] = set()
+    found: set[tuple[str, str]] = set()
     while True:
         try:
             return connection.sql(sql)
@@ -130,19 +150,19 @@ def run(
                 if place == schema or re.search(rf"\b{re.escape(place)}\b", sql, re.IGNORECASE)
                 for name in warehouse.relations(place)
                 if name.lower() == missing[1].lower()
-            } - read
+            } - found
             if not places:
                 raise _missing(warehouse, schema, missing[1], sql) from error
         except duckdb.Error as error:
             raise QueryError(_of_duckdb(error)) from error
         for place, name in sorted(places):
             rows = f"rows of {place}.{name}"
-            connection.register(rows, warehouse.arrow(place, name))
+            connection.register(rows, read(place, name))
             connection.execute(
                 f"create view {_quoted(place)}.{_quoted(name)} as "
                 f"select * from temp.main.{_quoted(rows)}"
             )
-        read |= places
+        found |= places
 
 
 def _missing(warehouse: Warehouse, schema: str, name: str, sql: str) -> QueryError:

@@ -75,6 +75,16 @@ class Warehouse(Protocol):
         """Commits that a table's metadata still has, the oldest first; empty where it has none."""
 
 
+class QueryableWarehouse(Warehouse, Protocol):
+    """Reads relations in batches too."""
+
+    def arrow_schema(self, schema: str, name: str) -> pa.Schema:
+        """The columns of a relation that exists."""
+
+    def batches(self, schema: str, name: str, columns: Sequence[str]) -> pa.RecordBatchReader:
+        """All rows of a relation that exists, with some columns, in batches; times are UTC."""
+
+
 class SparkWarehouse:
     """What the project's Spark session reaches; it starts when something is first asked for."""
 
@@ -115,6 +125,15 @@ class SparkWarehouse:
         with working(f"Reading {schema}.{name} with Spark"):
             rows = self._session.table(f"`{schema}`.`{name}`").filter(where or "true")
             return (rows.select(*columns) if columns else rows).toArrow()
+
+    def arrow_schema(self, schema: str, name: str) -> pa.Schema:
+        """The columns of a relation that exists."""
+        return self._session.table(f"`{schema}`.`{name}`").limit(0).toArrow().schema
+
+    def batches(self, schema: str, name: str, columns: Sequence[str]) -> pa.RecordBatchReader:
+        """All rows of a relation that exists, with some columns; Spark sends them at once."""
+        quoted = [f"`{column.replace('`', '``')}`" for column in columns]
+        return self.arrow(schema, name, columns=quoted).to_reader()
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         """Number and bytes of the files of a table, from its metadata."""
@@ -164,7 +183,7 @@ class IcebergWarehouse:
         WarehouseError: the file does not exist, or PyIceberg is not installed.
     """
 
-    def __init__(self, name: str, file: Path, folder: str, views: Warehouse) -> None:
+    def __init__(self, name: str, file: Path, folder: str, views: QueryableWarehouse) -> None:
         if not file.exists():
             raise WarehouseError(
                 f"There is no warehouse in {file.parent}: {file.name} does not exist there. Fix: "
@@ -219,6 +238,19 @@ class IcebergWarehouse:
             selected = tuple(columns or ("*",))
             return table.scan(row_filter=where or "true", selected_fields=selected).to_arrow()
 
+    def arrow_schema(self, schema: str, name: str) -> pa.Schema:
+        """The columns of a relation that exists."""
+        if self.relations(schema)[name] == VIEW:
+            return self._views.arrow_schema(schema, name)
+        return self._catalog.load_table((schema, name)).schema().as_arrow()
+
+    def batches(self, schema: str, name: str, columns: Sequence[str]) -> pa.RecordBatchReader:
+        """All rows of a relation that exists, with some columns; a table is read file by file."""
+        if self.relations(schema)[name] == VIEW:
+            return self._views.batches(schema, name, columns)
+        table = self._catalog.load_table((schema, name))
+        return table.scan(selected_fields=tuple(columns)).to_arrow_batch_reader()
+
     def files(self, schema: str, name: str) -> tuple[int, int]:
         """Number and bytes of the files of a table, from its metadata."""
         snapshot = self._catalog.load_table((schema, name)).current_snapshot()
@@ -243,7 +275,7 @@ class IcebergWarehouse:
         return found[::-1]
 
 
-def project_warehouse(target: str | None = None) -> tuple[Warehouse, str]:
+def project_warehouse(target: str | None = None) -> tuple[QueryableWarehouse, str]:
     """The warehouse of the project in the working folder, and the schema of its target.
 
     Args:
@@ -259,7 +291,9 @@ def project_warehouse(target: str | None = None) -> tuple[Warehouse, str]:
     return sqlite_warehouse(parameters, spark) or spark, str(credentials.schema)
 
 
-def sqlite_warehouse(parameters: Mapping[str, Any], views: Warehouse) -> IcebergWarehouse | None:
+def sqlite_warehouse(
+    parameters: Mapping[str, Any], views: QueryableWarehouse
+) -> IcebergWarehouse | None:
     """The Iceberg warehouse that a profile's `server_side_parameters` describe.
 
     Returns:
