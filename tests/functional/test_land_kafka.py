@@ -72,6 +72,26 @@ def remove(spark: SparkSession, broker: Broker, topic: str, partition: int, befo
         client.deleteRecords({kafka.common.TopicPartition(topic, partition): until}).all().get()
 
 
+def abort(spark: SparkSession, broker: Broker, topic: str, count: int) -> None:
+    """Send messages to partition 0 in a transaction that is aborted: `count` + 1 offsets."""
+    jvm: Any = spark.sparkContext._jvm
+    kafka = jvm.org.apache.kafka
+    properties = jvm.java.util.Properties()
+    properties.setProperty("bootstrap.servers", broker.address)
+    properties.setProperty("transactional.id", topic)
+    text = kafka.common.serialization.StringSerializer
+    producer = kafka.clients.producer.KafkaProducer(properties, text(), text())
+    try:
+        producer.initTransactions()
+        producer.beginTransaction()
+        for number in range(count):
+            message = kafka.clients.producer.ProducerRecord(topic, 0, f"{number}", "aborted")
+            producer.send(message).get()
+        producer.abortTransaction()
+    finally:
+        producer.close()
+
+
 @pytest.fixture(scope="module")
 def project(
     make_dbt_project: Callable[..., DbtProject],
@@ -134,7 +154,7 @@ def test_each_message_is_landed_once_as_it_is(
     assert landed(spark, "shop.visits") == [(900, 900, 900, 1)]
     assert spark.sql(notes).collect() == before
 
-    # so many at most; then the rest, and a topic more
+    # up to 100 messages; then the rest, and another topic
     produce(spark, broker, "shop.visits", 900, 300)
     land(project, broker, topics=["shop.visits"], max_messages=100)
     [(rows_so_far, *_)] = landed(spark, "shop.visits")
@@ -209,6 +229,27 @@ def test_an_accepted_gap_is_accepted_once(
     produce(spark, broker, topic, 60, 3)
     land(project, broker, topics=[topic])
     assert numbers(spark, topic) == [*wanted, 60, 61, 62]
+
+
+def test_offsets_without_messages_are_read_once(
+    project: DbtProject, spark: SparkSession, broker: Broker
+) -> None:
+    """Aborted transactions: a range of them is empty, and the last offset has no message."""
+    topic = "shop.drafts"
+    committed = {"topics": [topic], "options": {"isolation.level": "read_committed"}}
+    abort(spark, broker, topic, 6)
+    produce(spark, broker, topic, 0, 3, partition="0")
+    abort(spark, broker, topic, 2)
+    # offsets 0 to 6 are aborted, 7 to 9 are messages, 10 to 12 are aborted
+    land(project, broker, max_messages=2, **committed)
+    assert numbers(spark, topic) == [0]
+    land(project, broker, **committed)
+    assert numbers(spark, topic) == [0, 1, 2]
+    # Kafka removes all of them: no message is lost
+    remove(spark, broker, topic, partition=0, before=-1)
+    produce(spark, broker, topic, 3, 1, partition="0")
+    land(project, broker, **committed)
+    assert numbers(spark, topic) == [0, 1, 2, 3]
 
 
 def test_a_topic_that_was_recreated_is_refused(

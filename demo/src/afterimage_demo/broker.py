@@ -36,6 +36,7 @@ log.dirs={folder}/data
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
 group.initial.rebalance.delay.ms=0
 num.partitions={partitions}
 log.retention.ms=-1

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dbt_afterimage.ingest.kafka.batches import in_order
+from dbt_afterimage.ingest.kafka.batches import in_order, shares
 from dbt_afterimage.ingest.kafka.client_options import OptionError, client_options
 from dbt_afterimage.ingest.kafka.land import (
     Ends,
     KafkaLandingError,
     Request,
-    begun_offsets,
     check_topics,
+    initial_offsets,
     starting_offsets,
 )
 from dbt_afterimage.ingest.kafka.landed import Landed
@@ -46,15 +46,15 @@ def test_a_partition_that_a_topic_gains_begins_at_its_first_message() -> None:
     assert start[("carts", 1)] == -2
 
 
-def test_a_partition_that_was_empty_is_noted_too() -> None:
+def test_a_partition_that_was_empty_is_recorded_too() -> None:
     """What comes to it and is removed before the next landing is noticed then."""
     ends = Ends({("carts", 0): 100, ("carts", 1): 0}, {("carts", 0): 200, ("carts", 1): 0})
     start = starting_offsets(REQUEST, ends, {}, "raw.messages")
-    noted = begun_offsets(ends, start)
-    assert noted == {("carts", 0): 99, ("carts", 1): -1}
+    recorded = initial_offsets(ends, start)
+    assert recorded == {("carts", 0): 99, ("carts", 1): -1}
     later = Ends({("carts", 0): 100, ("carts", 1): 40}, {("carts", 0): 200, ("carts", 1): 50})
     with pytest.raises(KafkaLandingError, match="it has removed 40 messages"):
-        starting_offsets(REQUEST, later, noted, "raw.messages")
+        starting_offsets(REQUEST, later, recorded, "raw.messages")
 
 
 def test_messages_that_kafka_has_removed_stop_the_landing() -> None:
@@ -89,7 +89,7 @@ def test_a_topic_with_another_id_is_refused() -> None:
 
 
 def test_topics_with_few_messages_are_landed_first() -> None:
-    """Spark would give each partition a share of a batch by its size."""
+    """Otherwise each partition has a share of a batch by its size."""
     start = {("data", 0): 7, ("data", 1): -2, ("metadata", 0): 3}
     counts = {("data", 0): 10, ("data", 1): 90, ("metadata", 0): 30}
     # each topic may have half of a batch
@@ -107,6 +107,29 @@ def test_topics_with_few_messages_are_landed_first() -> None:
     # one batch holds them all
     assert in_order(start, counts, 130) == [start]
     assert in_order(start, counts, 129) == in_order(start, counts, 60)
+
+
+def test_each_partition_has_its_share_of_a_batch() -> None:
+    counts = {("data", 0): 10, ("data", 1): 90, ("data", 2): 0}
+    assert shares(counts, 20) == {("data", 0): 2, ("data", 1): 18}
+    assert shares(counts, 100) == {("data", 0): 10, ("data", 1): 90}
+    assert shares(counts, 0) == {}
+    # a batch smaller than the number of partitions comes further, too
+    even = {("data", number): 4 for number in range(3)}
+    assert shares(even, 1) == {("data", 0): 1}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 50, 1000])
+def test_batches_land_each_offset_once(size: int) -> None:
+    left = {("data", 0): 1, ("data", 1): 83, ("data", 2): 0, ("metadata", 0): 12}
+    total, batches = sum(left.values()), 0
+    while share := shares(left, size):
+        assert sum(share.values()) == min(size, sum(left.values()))
+        left = {key: count - share.get(key, 0) for key, count in left.items()}
+        assert min(left.values()) >= 0
+        batches += 1
+    assert not any(left.values())
+    assert batches == -(-total // size)
 
 
 def test_options_of_the_command_line_go_before_those_of_the_file(tmp_path: Path) -> None:

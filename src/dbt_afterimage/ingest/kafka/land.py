@@ -1,22 +1,21 @@
 """Copies messages of a Kafka cluster into a raw table, as they are, each of them once.
 
-The raw table is its own checkpoint: up to where it was landed stands in the table of progress, and
-what a killed run did not note there is read from the rows themselves. A batch is one commit, so a
-message is in the table, or it is still to be landed. The checkpoint of Spark's query is thrown
-away: it cannot say anything that the table does not know better.
+The raw table is its own checkpoint: the progress table stores the landed offsets of each partition,
+and those that a killed run did not record are read from the rows themselves. Each batch is a Spark
+batch query over a range of offsets, and one commit: a message is in the table, or still to be
+landed. Nothing runs in a callback of Spark's driver, so the query works on a cluster too.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from dbt_afterimage.ingest.kafka.batches import in_order
+from dbt_afterimage.ingest.kafka.batches import in_order, shares
 from dbt_afterimage.ingest.kafka.landed import Landed, Topics, read_landed, record_landed
 from dbt_afterimage.sources.qlik_messages import offsets
 from dbt_afterimage.sources.qlik_messages.message_columns import RAW_COLUMNS
@@ -58,7 +57,7 @@ class Request:
         pattern: a regular expression for the whole name of a topic; None with `topics`.
         starting: `earliest` or `latest`: where to begin in a topic that was never landed.
         options: further options of the client, by Kafka's own names.
-        max_messages: land so many at most; None for all that are there.
+        max_messages: land up to this many; None for all messages that are there.
         accept_gap: go on where Kafka has removed messages that were not landed, or where a topic
             has another id.
     """
@@ -103,7 +102,7 @@ def land(
         table: name of the raw table.
         progress: name of the table of progress.
         table_format: `iceberg` or `delta`.
-        report: is told how far it is, in a line of text.
+        report: progress callback, called with one line of text.
 
     Returns:
         The number of messages.
@@ -120,38 +119,49 @@ def land(
             "without `spark.remote` on the same catalog, then build over Connect."
         )
     _create(session, table, table_format)
-    noted = read_progress(session, progress, table)
+    recorded = read_progress(session, progress, table)
     stored = session.table(table)
-    done = recover_progress(stored, noted, mark=_MARK)
-    known = read_landed(session, progress, table, noted.recorded_at)
+    done = recover_progress(stored, recorded, mark=_MARK)
+    known = read_landed(session, progress, table, recorded.recorded_at)
     landed = known.offsets
-    if done != noted:
+    if done != recorded:
         landed = offsets.merged(
-            landed, offsets.last_offsets(rows_after_progress(stored, noted, _MARK))
+            landed, offsets.last_offsets(rows_after_progress(stored, recorded, _MARK))
         )
     ends = _ends(session, request)
     check_topics(request, ends, Landed(landed, known.topics), table)
     start = starting_offsets(request, ends, landed, table)
-    begun = Landed(offsets.merged(landed, begun_offsets(ends, start)), known.topics | ends.topics)
-    if begun != Landed(landed, known.topics):
-        record_landed(session, progress, table, done.recorded_at, begun)
-    counts = {
-        place: ends.latest[place] - (ends.earliest[place] if at == _EARLIEST else at)
-        for place, at in start.items()
-    }
+    first = Landed(offsets.merged(landed, initial_offsets(ends, start)), known.topics | ends.topics)
+    if first != Landed(landed, known.topics):
+        record_landed(session, progress, table, done.recorded_at, first)
+    position = {key: offset + 1 for key, offset in initial_offsets(ends, start).items()}
+    counts = {key: ends.latest[key] - offset for key, offset in position.items()}
     wanted = sum(counts.values())
     if request.max_messages is not None:
         wanted = min(wanted, request.max_messages)
     if not wanted:
         report(f"Nothing new for {table}")
         return 0
-    writer = _Writer(session, table, progress, table_format, done.recorded_at, begun)
-    *few, rest = in_order(start, counts, min(BATCH, request.max_messages or BATCH))
-    for part in few:
-        _run(session, request, part, None, writer, wanted, report)
-    most = None if request.max_messages is None else request.max_messages - writer.count
-    if most is None or most > 0:
-        _run(session, request, rest, most, writer, wanted, report)
+    writer = _Writer(session, table, progress, table_format, done.recorded_at, first)
+    left = wanted
+    for part in in_order(start, counts, min(BATCH, wanted)):
+        while True:
+            unread = {key: ends.latest[key] - position[key] for key in part}
+            share = shares(unread, min(BATCH, left))
+            if not share:
+                break
+            begin = {
+                key: _EARLIEST if part[key] == _EARLIEST and at == ends.earliest[key] else at
+                for key, at in position.items()
+                if key in share
+            }
+            end = {key: position[key] + count for key, count in share.items()}
+            has_messages = writer.append(_read(session, request, begin, end), end)
+            position.update(end)
+            report(f"{writer.count:,} of {wanted:,} messages landed")
+            if has_messages:
+                left -= sum(share.values())
+    writer.record_rest()
     return writer.count
 
 
@@ -160,46 +170,45 @@ def starting_offsets(
 ) -> dict[tuple[str, int], int]:
     """The first offset to land of each partition; -2 is its earliest one.
 
-    A partition that a topic gains begins there whatever was asked: what it has came since.
+    A partition added to a landed topic begins there whatever `starting` says: all its messages are
+    newer than the first landing.
 
     Raises:
         KafkaLandingError: Kafka lacks messages behind those that were landed.
     """
     start = {}
-    begun = {topic for topic, _ in landed}
-    for place, earliest in ends.earliest.items():
-        name = f"{place[0]}-{place[1]}"
-        if place not in landed:
-            is_from_end = request.starting == "latest" and place[0] not in begun
-            start[place] = ends.latest[place] if is_from_end else _EARLIEST
+    landed_topics = {topic for topic, _ in landed}
+    for key, earliest in ends.earliest.items():
+        name = f"{key[0]}-{key[1]}"
+        if key not in landed:
+            is_from_end = request.starting == "latest" and key[0] not in landed_topics
+            start[key] = ends.latest[key] if is_from_end else _EARLIEST
             continue
-        start[place] = landed[place] + 1
-        if start[place] > ends.latest[place]:
+        start[key] = landed[key] + 1
+        if start[key] > ends.latest[key]:
             raise KafkaLandingError(
-                f"`land kafka`: {table} has {name} up to offset {landed[place]}, and Kafka's last "
-                f"one is {ends.latest[place] - 1}. The topic was recreated, or it is another "
+                f"`land kafka`: {table} has {name} up to offset {landed[key]}, and Kafka's last "
+                f"one is {ends.latest[key] - 1}. The topic was recreated, or it is another "
                 "cluster's. Nothing was landed. Fix: land it into another table."
             )
-        if start[place] < earliest:
+        if start[key] < earliest:
             if not request.accept_gap:
                 raise KafkaLandingError(
-                    f"`land kafka`: {table} has {name} up to offset {landed[place]}, and Kafka "
-                    f"begins at {earliest}: it has removed {earliest - start[place]:,} messages "
+                    f"`land kafka`: {table} has {name} up to offset {landed[key]}, and Kafka "
+                    f"begins at {earliest}: it has removed {earliest - start[key]:,} messages "
                     "that were not landed. Nothing was landed. Fix: land them from a copy of the "
                     "topic, or go on without them: --accept-gap."
                 )
-            start[place] = earliest
+            start[key] = earliest
     return start
 
 
-def begun_offsets(ends: Ends, start: Offsets) -> Offsets:
-    """What counts as landed where nothing is: all that is in front of the first offset to land.
+def initial_offsets(ends: Ends, start: Offsets) -> Offsets:
+    """The last offset before the first one to land, for each partition; it counts as landed.
 
-    It is noted of a partition that has nothing yet, too: what comes may be removed unlanded.
+    An empty partition has one too: its messages may be removed before they are landed.
     """
-    return {
-        place: (ends.earliest[place] if at == _EARLIEST else at) - 1 for place, at in start.items()
-    }
+    return {key: (ends.earliest[key] if at == _EARLIEST else at) - 1 for key, at in start.items()}
 
 
 def check_topics(request: Request, ends: Ends, landed: Landed, table: str) -> None:
@@ -213,7 +222,7 @@ def check_topics(request: Request, ends: Ends, landed: Landed, table: str) -> No
     known = {topic for topic, _ in landed.topics}
     for topic, number in sorted(ends.topics - landed.topics):
         if topic in known and not request.accept_gap:
-            last = max((at for place, at in landed.offsets.items() if place[0] == topic), default=0)
+            last = max((at for key, at in landed.offsets.items() if key[0] == topic), default=0)
             raise KafkaLandingError(
                 f"`land kafka`: the topic {topic} is not the one that {table} has up to offset "
                 f"{last}: its id is {number}. It was recreated, or it is another cluster's. "
@@ -223,7 +232,7 @@ def check_topics(request: Request, ends: Ends, landed: Landed, table: str) -> No
 
 
 class _Writer:
-    """Appends batches, and notes up to where it has come."""
+    """Appends batches, and records the landed offsets."""
 
     def __init__(
         self,
@@ -236,13 +245,21 @@ class _Writer:
     ) -> None:
         self._session, self._table, self._progress = session, table, progress
         self._format, self._recorded_at, self._landed = table_format, recorded_at, landed
+        self._is_recorded = True
         self.count = 0
-        self.batches = 0
 
-    def append(self, rows: DataFrame) -> None:
-        """Append one batch, in one commit."""
+    def append(self, rows: DataFrame, end: Offsets) -> bool:
+        """Append the messages before `end`, in one commit; False if there are none.
+
+        Offsets are not messages: compaction removes some, and those of transactions' markers and of
+        aborted transactions are never read. So the table's last offset may be smaller than the
+        last one that was read, which is what is recorded.
+        """
+        reached = {key: until - 1 for key, until in end.items()}
+        self._landed = replace(self._landed, offsets=offsets.merged(self._landed.offsets, reached))
+        self._is_recorded = False
         if rows.isEmpty():
-            return
+            return False
         at = next_recorded_at(Progress(self._recorded_at))
         marked = rows.withColumns(
             {"landed_at": F.lit(at).cast("timestamp"), "landing_batch": F.lit(at)}
@@ -250,76 +267,41 @@ class _Writer:
         append_once(
             self._session, self._table, marked, self._format, self._recorded_at, batch_column=_MARK
         )
-        found = self._session.table(self._table).filter(F.col(_MARK) == F.lit(at).cast("timestamp"))
-        last = (
-            found.groupBy("topic", "partition")
-            .agg(F.max("offset").alias("offset"), F.count(F.lit(1)).alias("messages"))
-            .collect()
-        )
-        reached = offsets.merged(self._landed.offsets, offsets.of_rows(last))
-        self._landed, self._recorded_at = replace(self._landed, offsets=reached), at
-        record_landed(self._session, self._progress, self._table, at, self._landed)
-        self.count += sum(row["messages"] for row in last)
-        self.batches += 1
+        self._recorded_at = at
+        self.record_rest()
+        landed_at = F.lit(at).cast("timestamp")
+        self.count += self._session.table(self._table).filter(F.col(_MARK) == landed_at).count()
+        return True
+
+    def record_rest(self) -> None:
+        """Record the offsets of ranges without messages that no batch came after."""
+        if not self._is_recorded:
+            record_landed(
+                self._session, self._progress, self._table, self._recorded_at, self._landed
+            )
+            self._is_recorded = True
 
 
-def _run(
-    session: SparkSession,
-    request: Request,
-    start: Offsets,
-    most: int | None,
-    writer: _Writer,
-    wanted: int,
-    report: Callable[[str], None],
-) -> None:
-    size = min(BATCH, most or BATCH)
-    batches = None if most is None else writer.batches + most // size
+def _read(session: SparkSession, request: Request, begin: Offsets, end: Offsets) -> DataFrame:
+    """The messages from `begin` on and before `end`.
+
+    Spark stops if Kafka has removed some of them meanwhile (`failOnDataLoss`), except before the
+    first batch of a partition, which begins at the earliest offset at the time of its reading.
+    """
     assigned: dict[str, list[int]] = {}
-    for topic, partition in start:
+    for topic, partition in begin:
         assigned.setdefault(topic, []).append(partition)
-    stream = (
-        session.readStream.format("kafka")
+    return (
+        session.read.format("kafka")
         .option("kafka.bootstrap.servers", request.brokers)
         .options(**{f"kafka.{name}": value for name, value in request.options.items()})
         .option("assign", json.dumps(assigned))
-        .option("startingOffsets", offsets.to_text(start))
+        .option("startingOffsets", offsets.to_text(begin))
+        .option("endingOffsets", offsets.to_text(end))
         .option("includeHeaders", "true")
-        .option("maxOffsetsPerTrigger", str(size))
         .load()
         .select(*[name for name in RAW_COLUMNS if name not in ("landed_at", "landing_batch")])
     )
-    failures: list[BaseException] = []
-    is_enough = False
-
-    def append(rows: DataFrame, _: int) -> None:
-        nonlocal is_enough
-        if is_enough:
-            return
-        try:
-            writer.append(rows)
-        except BaseException as error:
-            failures.append(error)
-            raise
-        report(f"{writer.count:,} of {wanted:,} messages landed")
-        is_enough = batches is not None and writer.batches >= batches
-
-    with tempfile.TemporaryDirectory(prefix="afterimage_land_") as checkpoint:
-        query = (
-            stream.writeStream.foreachBatch(append)
-            .option("checkpointLocation", f"file://{checkpoint}")
-            .trigger(availableNow=True)
-            .start()
-        )
-        try:
-            while not query.awaitTermination(1):
-                if is_enough:
-                    query.stop()
-        except Exception:
-            if failures:
-                raise failures[0] from None
-            raise
-        finally:
-            query.stop()
 
 
 def _create(session: SparkSession, table: str, table_format: str) -> None:
@@ -328,7 +310,7 @@ def _create(session: SparkSession, table: str, table_format: str) -> None:
 
 
 def _ends(session: SparkSession, request: Request) -> Ends:
-    """Ask the cluster which partitions there are, and what they hold."""
+    """Query the cluster for the partitions and their offsets."""
     jvm = java(session)
     kafka = jvm.org.apache.kafka
     properties = jvm.java.util.Properties()
@@ -354,27 +336,30 @@ def _ends(session: SparkSession, request: Request) -> Ends:
                 f"{request.pattern!r}. Nothing was landed. Fix: correct the pattern."
             )
         described = admin.describeTopics(topics).allTopicNames().get()
-        places = [
+        partitions = [
             (topic, partition.partition())
             for topic in topics
             for partition in described.get(topic).partitions()
         ]
 
-        def ask(spec: Any) -> dict[tuple[str, int], int]:
+        def offsets_at(spec: Any) -> dict[tuple[str, int], int]:
             wanted = jvm.java.util.HashMap()
-            for topic, partition in places:
+            for topic, partition in partitions:
                 wanted.put(kafka.common.TopicPartition(topic, partition), spec)
-            answer = admin.listOffsets(wanted).all().get()
+            answer = admin.listOffsets(wanted, options).all().get()
             return {
                 (topic, partition): answer.get(
                     kafka.common.TopicPartition(topic, partition)
                 ).offset()
-                for topic, partition in places
+                for topic, partition in partitions
             }
 
+        # the end for a reader of committed messages lies before the first open transaction
+        level = request.options.get("isolation.level", "read_uncommitted").upper()
+        options = kafka.clients.admin.ListOffsetsOptions(kafka.common.IsolationLevel.valueOf(level))
         spec = kafka.clients.admin.OffsetSpec
         ids = {(topic, described.get(topic).topicId().toString()) for topic in topics}
         known = frozenset(pair for pair in ids if pair[1] != _NO_ID)
-        return Ends(ask(spec.earliest()), ask(spec.latest()), known)
+        return Ends(offsets_at(spec.earliest()), offsets_at(spec.latest()), known)
     finally:
         admin.close()
