@@ -23,5 +23,5 @@ compile() {
         --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' "$@"
 }
 
-compile --output-file requirements.txt --extra read --extra connect --extra dev pyproject.toml "$@"
+compile --output-file requirements.txt --extra read --extra connect --extra kafka --extra dev pyproject.toml "$@"
 compile --output-file requirements-build.txt --group build "$@"

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from afterimage_demo.broker import Broker, producer_options
+from dbt_afterimage.ingest.kafka import java_ends, python_ends
+from dbt_afterimage.ingest.kafka.request import Request
 from tests.functional.dbt_project import DbtProject
 from tests.functional.killed_landing import SCHEMA, arguments
 from tests.functional.messages_project import write_project
@@ -250,6 +252,22 @@ def test_offsets_without_messages_are_read_once(
     produce(spark, broker, topic, 3, 1, partition="0")
     land(project, broker, **committed)
     assert numbers(spark, topic) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_the_python_client_reads_what_kafkas_own_client_reads(
+    spark: SparkSession, broker: Broker, level: str
+) -> None:
+    """Offsets and ids of topics: a landing may go on over Spark Connect."""
+    topic = f"hall.{level}"
+    abort(spark, broker, topic, 2)
+    produce(spark, broker, topic, 0, 9)
+    remove(spark, broker, topic, partition=1, before=2)
+    request = Request(broker.address, pattern=rf"hall\.{level}", options={"isolation.level": level})
+    found = python_ends.ends(request)
+    assert found == java_ends.ends(spark, request)
+    assert found.earliest == {(topic, 0): 0, (topic, 1): 2, (topic, 2): 0}
+    assert [name for name, _ in found.topics] == [topic]
 
 
 def test_a_topic_that_was_recreated_is_refused(

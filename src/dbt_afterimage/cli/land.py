@@ -79,7 +79,7 @@ def land_kafka(
         ),
     ] = None,
     max_messages: Annotated[
-        int | None, typer.Option(help="Land so many at most in this run.", min=1)
+        int | None, typer.Option(help="Land up to this many in this run.", min=1)
     ] = None,
     accept_gap: Annotated[
         bool,
@@ -94,6 +94,7 @@ def land_kafka(
     It lands what is there when it begins, and ends. A run that was killed is repeated. Put secrets
     into the file of --properties, not on the command line.
     """
+    from dbt_afterimage.cli.session import is_remote_target
     from dbt_afterimage.dbt_spark.jars import JarsError, give_to_spark, kafka_jars
     from dbt_afterimage.ingest.kafka.client_options import OptionError, client_options
 
@@ -105,7 +106,9 @@ def land_kafka(
         if starting not in ("earliest", "latest"):
             raise OptionError(f"--starting is {starting!r}. Allowed: earliest, latest.")
         options = client_options(option or [], properties)
-        give_to_spark(kafka_jars())
+        # a Connect server brings its own jars, and its client needs no Java
+        if not is_remote_target(target):
+            give_to_spark(kafka_jars())
     except (OptionError, JarsError) as error:
         raise UsageProblem(f"`land kafka`: {error}") from error
     # in the environment: dbt writes the arguments of an operation to its log

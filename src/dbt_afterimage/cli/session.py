@@ -36,6 +36,21 @@ def project_folder() -> Path:
     return folder
 
 
+def is_remote_target(target: str | None = None) -> bool:
+    """Whether a target connects to a Spark Connect server.
+
+    Args:
+        target: a target of the profile; by default DBT_TARGET, else the profile's own.
+
+    Raises:
+        ProfileError: as `load_profile`.
+    """
+    from dbt_afterimage.spark.session import server_address
+
+    credentials = load_profile(target).credentials
+    return server_address(credentials.server_side_parameters or {}) is not None
+
+
 def load_profile(target: str | None = None) -> Any:
     """The project's profile, as dbt reads it; Spark is not started.
 

@@ -9,15 +9,9 @@ import pytest
 
 from dbt_afterimage.ingest.kafka.batches import in_order, shares
 from dbt_afterimage.ingest.kafka.client_options import OptionError, client_options
-from dbt_afterimage.ingest.kafka.land import (
-    Ends,
-    KafkaLandingError,
-    Request,
-    check_topics,
-    initial_offsets,
-    starting_offsets,
-)
+from dbt_afterimage.ingest.kafka.land import check_topics, initial_offsets, starting_offsets
 from dbt_afterimage.ingest.kafka.landed import Landed
+from dbt_afterimage.ingest.kafka.request import Ends, KafkaLandingError, Request
 
 REQUEST = Request("localhost:9092", ["carts"], None, "earliest", {}, None, False)
 ENDS = Ends({("carts", 0): 100, ("carts", 1): 0}, {("carts", 0): 200, ("carts", 1): 50})

@@ -51,14 +51,15 @@ def land_kafka(adapter: Any, request: dict[str, Any], table: str, progress: str)
 
     Args:
         adapter: dbt's adapter.
-        request: fields of `ingest.kafka.land.Request`, by name.
+        request: fields of `ingest.kafka.request.Request`, by name.
         table: the raw table.
         progress: the table of progress.
 
     Raises:
         DbtRuntimeError: the cluster cannot be read, or lacks what was not landed yet.
     """
-    from dbt_afterimage.ingest.kafka.land import KafkaLandingError, Request, land
+    from dbt_afterimage.ingest.kafka.land import land
+    from dbt_afterimage.ingest.kafka.request import KafkaLandingError, Request
 
     session = current()
     options = {**request.get("options", {}), **json.loads(os.environ.get(KAFKA_OPTIONS, "{}"))}

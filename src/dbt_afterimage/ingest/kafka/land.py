@@ -9,18 +9,20 @@ landed. Nothing runs in a callback of Spark's driver, so the query works on a cl
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dbt_afterimage.ingest.kafka import java_ends, python_ends
 from dbt_afterimage.ingest.kafka.batches import in_order, shares
-from dbt_afterimage.ingest.kafka.landed import Landed, Topics, read_landed, record_landed
+from dbt_afterimage.ingest.kafka.landed import Landed, read_landed, record_landed
+from dbt_afterimage.ingest.kafka.request import PACKAGE, Ends, KafkaLandingError, Request
 from dbt_afterimage.sources.qlik_messages import offsets
 from dbt_afterimage.sources.qlik_messages.message_columns import RAW_COLUMNS
 from dbt_afterimage.sources.qlik_messages.offsets import Offsets
-from dbt_afterimage.spark.session import is_remote, java
+from dbt_afterimage.spark.session import is_remote
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.create import table_options
 from dbt_afterimage.storage.progress import (
@@ -34,56 +36,10 @@ from dbt_afterimage.storage.progress import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 BATCH = 1_000_000
 _MARK = "landed_at"
-# What Kafka gives for the id of a topic where it has none.
-_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 # Kafka's and Spark's own name for the first offset that a partition has.
 _EARLIEST = -2
-
-
-class KafkaLandingError(ValueError):
-    """Messages cannot be landed as asked; the text is meant for the user."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to land.
-
-    Attributes:
-        brokers: `bootstrap.servers`, such as `localhost:9092`.
-        topics: names of topics; empty where `pattern` is given.
-        pattern: a regular expression for the whole name of a topic; None with `topics`.
-        starting: `earliest` or `latest`: where to begin in a topic that was never landed.
-        options: further options of the client, by Kafka's own names.
-        max_messages: land up to this many; None for all messages that are there.
-        accept_gap: go on where Kafka has removed messages that were not landed, or where a topic
-            has another id.
-    """
-
-    brokers: str
-    topics: Sequence[str] = ()
-    pattern: str | None = None
-    starting: str = "earliest"
-    options: Mapping[str, str] = field(default_factory=dict)
-    max_messages: int | None = None
-    accept_gap: bool = False
-
-
-@dataclass(frozen=True)
-class Ends:
-    """What the cluster has.
-
-    Attributes:
-        earliest: the first offset of each partition.
-        latest: the next one to be written to it.
-        topics: names and ids; empty where the cluster is so old that it gives none.
-    """
-
-    earliest: Offsets
-    latest: Offsets
-    topics: Topics = frozenset()
 
 
 def land(
@@ -97,7 +53,7 @@ def land(
     """Append what was not landed yet, up to what is there now; the table is made when missing.
 
     Args:
-        session: the live Spark session, with Spark's Kafka package.
+        session: the live Spark session, with Spark's Kafka package; classic or Spark Connect.
         request: what to land.
         table: name of the raw table.
         progress: name of the table of progress.
@@ -108,16 +64,11 @@ def land(
         The number of messages.
 
     Raises:
-        KafkaLandingError: the topics are not there, Kafka lacks what was not landed yet, or the
-            session is one of Spark Connect.
+        KafkaLandingError: the topics are not there, Kafka lacks what was not landed yet, or Spark
+            lacks its Kafka package.
         ConcurrentRunError: another run landed into the same table meanwhile.
     """
-    if is_remote(session):
-        raise KafkaLandingError(
-            "`land kafka`: the session is one of Spark Connect (`spark.remote`), and a landing "
-            "needs Spark's driver in this process. Nothing was landed. Fix: land with a target "
-            "without `spark.remote` on the same catalog, then build over Connect."
-        )
+    check_source(session)
     _create(session, table, table_format)
     recorded = read_progress(session, progress, table)
     stored = session.table(table)
@@ -128,7 +79,7 @@ def land(
         landed = offsets.merged(
             landed, offsets.last_offsets(rows_after_progress(stored, recorded, _MARK))
         )
-    ends = _ends(session, request)
+    ends = python_ends.ends(request) if is_remote(session) else java_ends.ends(session, request)
     check_topics(request, ends, Landed(landed, known.topics), table)
     start = starting_offsets(request, ends, landed, table)
     first = Landed(offsets.merged(landed, initial_offsets(ends, start)), known.topics | ends.topics)
@@ -163,6 +114,26 @@ def land(
                 left -= sum(share.values())
     writer.record_rest()
     return writer.count
+
+
+def check_source(session: SparkSession) -> None:
+    """Stop if Spark has no data source for Kafka.
+
+    Raises:
+        KafkaLandingError: names the package, and where to add it.
+    """
+    source = session.read.format("kafka").options(subscribe="none")
+    try:
+        # reads no broker: the columns of the source are always the same
+        _ = source.option("kafka.bootstrap.servers", "localhost:9092").load().columns
+    except Exception as error:
+        if "data source: kafka" not in str(error):
+            raise
+        where = "of the server's target" if is_remote(session) else "of the target"
+        raise KafkaLandingError(
+            "`land kafka`: Spark's Kafka package is not there. Nothing was landed. Fix: add "
+            f"{PACKAGE}:{session.version} to `spark.jars.packages` {where} in profiles.yml."
+        ) from error
 
 
 def starting_offsets(
@@ -307,59 +278,3 @@ def _read(session: SparkSession, request: Request, begin: Offsets, end: Offsets)
 def _create(session: SparkSession, table: str, table_format: str) -> None:
     columns = ", ".join(f"`{name}` {kind}" for name, kind in RAW_COLUMNS.items())
     session.sql(f"create table if not exists {table} ({columns}) {table_options(table_format)}")
-
-
-def _ends(session: SparkSession, request: Request) -> Ends:
-    """Query the cluster for the partitions and their offsets."""
-    jvm = java(session)
-    kafka = jvm.org.apache.kafka
-    properties = jvm.java.util.Properties()
-    for name, value in {**request.options, "bootstrap.servers": request.brokers}.items():
-        properties.setProperty(name, value)
-    try:
-        admin = kafka.clients.admin.Admin.create(properties)
-    except TypeError as error:  # Py4J takes an unknown class for a package
-        raise KafkaLandingError(
-            "`land kafka`: Spark's Kafka package is not there. Fix: run `afterimage land kafka`, "
-            f"which fetches it, or add {PACKAGE}:{session.version} to `spark.jars.packages` in "
-            "profiles.yml."
-        ) from error
-    try:
-        topics = list(request.topics)
-        if request.pattern is not None:
-            pattern = jvm.java.util.regex.Pattern.compile(request.pattern)
-            names = admin.listTopics().names().get()
-            topics = sorted(name for name in names if pattern.matcher(name).matches())
-        if not topics:
-            raise KafkaLandingError(
-                f"`land kafka`: no topic of {request.brokers} matches the pattern "
-                f"{request.pattern!r}. Nothing was landed. Fix: correct the pattern."
-            )
-        described = admin.describeTopics(topics).allTopicNames().get()
-        partitions = [
-            (topic, partition.partition())
-            for topic in topics
-            for partition in described.get(topic).partitions()
-        ]
-
-        def offsets_at(spec: Any) -> dict[tuple[str, int], int]:
-            wanted = jvm.java.util.HashMap()
-            for topic, partition in partitions:
-                wanted.put(kafka.common.TopicPartition(topic, partition), spec)
-            answer = admin.listOffsets(wanted, options).all().get()
-            return {
-                (topic, partition): answer.get(
-                    kafka.common.TopicPartition(topic, partition)
-                ).offset()
-                for topic, partition in partitions
-            }
-
-        # the end for a reader of committed messages lies before the first open transaction
-        level = request.options.get("isolation.level", "read_uncommitted").upper()
-        options = kafka.clients.admin.ListOffsetsOptions(kafka.common.IsolationLevel.valueOf(level))
-        spec = kafka.clients.admin.OffsetSpec
-        ids = {(topic, described.get(topic).topicId().toString()) for topic in topics}
-        known = frozenset(pair for pair in ids if pair[1] != _NO_ID)
-        return Ends(offsets_at(spec.earliest()), offsets_at(spec.latest()), known)
-    finally:
-        admin.close()

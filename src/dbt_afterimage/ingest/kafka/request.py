@@ -1,0 +1,68 @@
+"""What to land from a Kafka cluster, and what the cluster has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dbt_afterimage.ingest.kafka.landed import Topics
+from dbt_afterimage.sources.qlik_messages.offsets import Offsets
+
+PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+"""Spark's data source for Kafka; its version is Spark's."""
+
+
+class KafkaLandingError(ValueError):
+    """Messages cannot be landed as requested; the text is meant for the user."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to land.
+
+    Attributes:
+        brokers: `bootstrap.servers`, such as `localhost:9092`.
+        topics: names of topics; empty where `pattern` is given.
+        pattern: a regular expression for the whole name of a topic; None with `topics`.
+        starting: `earliest` or `latest`: where to begin in a topic that was never landed.
+        options: further options of the client, by Kafka's own names.
+        max_messages: land up to this many; None for all messages that are there.
+        accept_gap: go on where Kafka has removed messages that were not landed, or where a topic
+            has another id.
+    """
+
+    brokers: str
+    topics: Sequence[str] = ()
+    pattern: str | None = None
+    starting: str = "earliest"
+    options: Mapping[str, str] = field(default_factory=dict)
+    max_messages: int | None = None
+    accept_gap: bool = False
+
+    @property
+    def reads_committed(self) -> bool:
+        """Whether only messages of committed transactions are read; Kafka's default is all."""
+        return self.options.get("isolation.level", "").lower() == "read_committed"
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What the cluster has.
+
+    Attributes:
+        earliest: the first offset of each partition.
+        latest: the offset after the last one that can be read.
+        topics: names and ids; empty where the cluster is so old that it gives none.
+    """
+
+    earliest: Offsets
+    latest: Offsets
+    topics: Topics = frozenset()
+
+
+def no_topic_matches(request: Request) -> KafkaLandingError:
+    """The error for a pattern without topics."""
+    return KafkaLandingError(
+        f"`land kafka`: no topic of {request.brokers} matches the pattern "
+        f"{request.pattern!r}. Nothing was landed. Fix: correct the pattern."
+    )
