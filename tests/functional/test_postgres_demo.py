@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from afterimage_demo.postgres import workload
 from afterimage_demo.postgres.tables import TABLES
 from afterimage_demo.postgres.workload import CLIENTS, TRANSACTIONS
 from tests.functional.dbt_project import DbtProject
@@ -23,8 +24,13 @@ OF_BOTH_DELIVERIES = 2 * CLIENTS * TRANSACTIONS
 
 @pytest.fixture(scope="module")
 def demo(build_demo: Callable[[str], DbtProject]) -> DbtProject:
-    """The demo after two deliveries, with a build after each."""
-    return build_demo("postgres")
+    """The demo after two deliveries, with a build after each, and a small bank.
+
+    Each table's views read the messages of all tables, so most of 100,000 accounts' time is JSON.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workload, "ACCOUNTS", 2_000)
+        return build_demo("postgres")
 
 
 def test_every_update_of_the_bank_is_in_the_log_once(spark: SparkSession, demo: DbtProject) -> None:

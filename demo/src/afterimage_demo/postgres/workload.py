@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from tempfile import NamedTemporaryFile
+
 from afterimage_demo.postgres.debezium import SIGNALS, start_snapshot
 from afterimage_demo.postgres.server import Database
 
 TRANSACTIONS = 300
 """Of pgbench, for each of its clients, in a delivery of scale 1."""
 CLIENTS = 4
+ACCOUNTS = 100_000
+"""Of the bank for each unit of scale: pgbench's own number, or fewer."""
+
+# pgbench's built-in transaction (TPC-B), with the number of accounts as a variable
+_TRANSACTION = """\
+\\set aid random(1, :accounts * :scale)
+\\set bid random(1, :scale)
+\\set tid random(1, 10 * :scale)
+\\set delta random(-5000, 5000)
+begin;
+update pgbench_accounts set abalance = abalance + :delta where aid = :aid;
+select abalance from pgbench_accounts where aid = :aid;
+update pgbench_tellers set tbalance = tbalance + :delta where tid = :tid;
+update pgbench_branches set bbalance = bbalance + :delta where bid = :bid;
+insert into pgbench_history (tid, bid, aid, delta, mtime)
+values (:tid, :bid, :aid, :delta, current_timestamp);
+end;
+"""
 
 _TABLES = f"""
 -- pgbench's log of transactions has no key
@@ -65,8 +85,9 @@ update documents set note = 'the column is new' where id between 8 and 12;
 
 
 def prepare(database: Database, scale: int) -> None:
-    """Create the tables: pgbench's at a scale, 100,000 accounts each, and those of the demo."""
+    """Create the tables: pgbench's at a scale, `ACCOUNTS` accounts each, and those of the demo."""
     database.pgbench("--initialize", "--quiet", "--scale", str(scale))
+    database.script(f"delete from pgbench_accounts where aid > {ACCOUNTS * scale};")
     database.script(_TABLES)
 
 
@@ -86,7 +107,12 @@ def run_bank(database: Database, transactions: int, seed: int) -> None:
         transactions: for each of four clients.
         seed: of pgbench's random numbers.
     """
-    database.pgbench(
-        *("--no-vacuum", "--client", str(CLIENTS), "--transactions", str(transactions)),
-        *("--random-seed", str(seed)),
-    )
+    (scale,) = database.query("select count(*) from pgbench_branches")
+    with NamedTemporaryFile("w", suffix=".sql", encoding="utf-8") as transaction:
+        transaction.write(_TRANSACTION)
+        transaction.flush()
+        database.pgbench(
+            *("--no-vacuum", "--client", str(CLIENTS), "--transactions", str(transactions)),
+            *("--random-seed", str(seed), "--file", transaction.name),
+            *("--define", f"accounts={ACCOUNTS}", "--define", f"scale={scale}"),
+        )
