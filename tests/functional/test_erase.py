@@ -29,8 +29,6 @@ from tests.functional.project_files import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.both_formats
-
 COLUMNS = {**HEADERS, "id": "int", "name": "string", "city": "string", "score": "int"}
 BASE = [(1, "Ann-load", "Oslo", 1), (2, "Bob-load", "Rome", 1)]
 RECORDS = [
@@ -163,6 +161,7 @@ def erased(
     return project
 
 
+@pytest.mark.both_formats
 def test_columns_are_erased(erased: Erased) -> None:
     # a batch that changes no version, which current writes no progress for
     erased.land([(seq(7), "B", 2, *BASE[1][1:]), (seq(7), "U", 2, *BASE[1][1:])])
@@ -195,6 +194,7 @@ def test_columns_are_erased(erased: Erased) -> None:
     assert erased.files_with("Ann-load") == []
 
 
+@pytest.mark.both_formats
 def test_records_are_erased_and_later_ones_are_kept(erased: Erased, spark: SparkSession) -> None:
     refused = erased("--key", "3", "--key", "1", "--rows", "--yes")
     assert refused.exit_code == 1
