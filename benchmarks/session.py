@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.project import SCHEMA, write_profiles
+from benchmarks.project import SCHEMA, spark_settings, write_profiles
 from tests.functional.dbt_project import DbtProject
 from tests.functional.standalone import HOST, standalone_cluster
 
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 
 _WORKER_MEMORY = "3g"
-_CLUSTER_SETTINGS = {
-    "spark.driver.host": HOST,
-    "spark.executor.memory": "2g",
-    "spark.executor.extraJavaOptions": "-XX:-DontCompileHugeMethods -XX:+UseParallelGC",
-}
-"""All processes are on this machine. The executors get the options that the driver has."""
+_EXECUTOR_MEMORY = "2g"
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,13 @@ def running_bench(
             cluster = stack.enter_context(
                 standalone_cluster(folder / "cluster", workers, memory=_WORKER_MEMORY)
             )
-            settings = {"spark.master": cluster.master, **_CLUSTER_SETTINGS}
+            java = spark_settings(table_format)["spark.driver.extraJavaOptions"]
+            settings = {
+                "spark.master": cluster.master,
+                "spark.driver.host": HOST,
+                "spark.executor.memory": _EXECUTOR_MEMORY,
+                "spark.executor.extraJavaOptions": java,
+            }
         write_profiles(folder / "profiles", threads, settings)
         dbt = DbtProject(
             folder / "project", folder / "profiles", table_format, SCHEMA, folder / "dbt"

@@ -66,11 +66,9 @@ class Cluster:
         """Start a worker of one core."""
         self._started += 1
         work = str(self._folder / f"work{self._started}")
-        given = ["--cores", "1", "--memory", self._memory, "--work-dir", work]
+        given = ["--cores", "1", "--memory", self._memory, "--work-dir", work, self.master]
         log = self._folder / f"worker{self._started}.log"
-        running = process_of(
-            [*_command("worker.Worker"), *given, self.master], log, "registered with"
-        )
+        running = process_of([*_command("worker.Worker"), *given], log, "registered with")
         process, _ = self._stack.enter_context(running)
         self._workers.append(process)
 

@@ -122,9 +122,11 @@ class SparkWarehouse:
 
         Only the given columns are read from the files.
         """
+        from dbt_afterimage.storage.schema_contract import quoted
+
         with working(f"Reading {schema}.{name} with Spark"):
             rows = self._session.table(f"`{schema}`.`{name}`").filter(where or "true")
-            return (rows.select(*columns) if columns else rows).toArrow()
+            return rows.select(*map(quoted, columns or rows.columns)).toArrow()
 
     def arrow_schema(self, schema: str, name: str) -> pa.Schema:
         """The columns of a relation that exists."""
@@ -132,8 +134,7 @@ class SparkWarehouse:
 
     def batches(self, schema: str, name: str, columns: Sequence[str]) -> pa.RecordBatchReader:
         """All rows of a relation that exists, with some columns; Spark sends them at once."""
-        quoted = [f"`{column.replace('`', '``')}`" for column in columns]
-        return self.arrow(schema, name, columns=quoted).to_reader()
+        return self.arrow(schema, name, columns=columns).to_reader()
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         """Number and bytes of the files of a table, from its metadata."""
