@@ -22,7 +22,8 @@ WORKERS ?= 2
 FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka demo-postgres test lint lint-code lint-sql \
-	check test-unit test-kernel test-dbt test-functional test-iceberg test-delta test-properties test-mutations \
+	check test-unit test-kernel test-dbt test-functional test-iceberg test-delta test-nightly test-properties \
+	test-mutations \
 	bench bench-sweeps bench-compaction bench-soliddb bench-kafka docs dist lock clean
 
 help: ## list all commands
@@ -54,7 +55,7 @@ demo-postgres: setup ## the demo with a real PostgreSQL, which Debezium reads; i
 
 check: lint-code test-unit test-kernel ## lint without SQL, unit tests and kernel tests: a few minutes
 
-test: lint-code test-unit test-kernel test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: up to 85 minutes on two cores
+test: lint-code test-unit test-kernel test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: up to 50 minutes on two cores
 
 lint: lint-code lint-sql ## lint Python, YAML, shell and SQL, and check that everything has a description
 
@@ -81,8 +82,8 @@ test-kernel: $(SETUP_DONE) ## test transforms of rows in a plain Spark session, 
 
 # The second `dbt build` of each demo runs dbt's unit tests and data tests.
 $(DEMO_DONE): $(SETUP_DONE) $(DEMO_SOURCES)
-	$(SCRATCH) pytest $(addprefix tests/functional/test_,demo.py openedge_demo.py soliddb_demo.py kafka_demo.py postgres_demo.py) \
-		--table-format iceberg --demos-in $(DEMO)
+	$(SCRATCH) pytest $(addprefix tests/functional/test_,demo.py openedge_demo.py soliddb_demo.py) \
+		-m "not nightly" --table-format iceberg --demos-in $(DEMO)
 	@touch $(DEMO_DONE)
 
 test-dbt: $(DEMO_DONE) ## build the demos, run their dbt unit and data tests, check the values in their marts
@@ -91,19 +92,26 @@ test-functional: test-iceberg test-delta ## run dbt on Iceberg, then on Delta, a
 
 # These tests build the demos, so `make lint-sql` need not build them again.
 test-iceberg: $(SETUP_DONE)
-	$(FUNCTIONAL) tests/functional --ignore tests/functional/nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(DEMO))
+	$(FUNCTIONAL) tests/functional -m "not nightly" --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(DEMO))
 	@$(if $(PYTEST_ARGS),,touch $(DEMO_DONE))
 
 test-delta: $(SETUP_DONE)
-	$(FUNCTIONAL) tests/functional -m both_formats --table-format delta $(PYTEST_ARGS)
+	$(FUNCTIONAL) tests/functional -m "both_formats and not nightly" --table-format delta $(PYTEST_ARGS)
+
+# The demos through Kafka and PostgreSQL are in this run, so their SQL is linted here.
+NIGHTLY_DEMO := .scratch/nightly_demo
+test-nightly: $(SETUP_DONE) ## run the functional tests that `make test` leaves out, on Iceberg and Delta, and lint their SQL
+	$(FUNCTIONAL) tests/functional -m nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(NIGHTLY_DEMO))
+	$(if $(PYTEST_ARGS),,scripts/with_env.sh --scratch-in $(NIGHTLY_DEMO) scripts/check_sql.sh)
+	$(FUNCTIONAL) tests/functional -m "both_formats and nightly" --table-format delta $(PYTEST_ARGS)
 
 # The first command runs 43 shapes of 510 streams, 21,930 in all. FORMAT=delta runs it on Delta.
 FORMAT ?= iceberg
 test-properties: $(SETUP_DONE) ## 21,930 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
 	$(SCRATCH) pytest tests/functional/properties --table-format $(FORMAT) --all-shapes --streams 510 $(PYTEST_ARGS)
-	$(SCRATCH) pytest tests/functional/test_kills.py --table-format $(FORMAT) --kills 50 $(PYTEST_ARGS)
+	$(SCRATCH) pytest tests/functional/nightly/test_kills.py --table-format $(FORMAT) --kills 50 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_land_kafka.py --table-format iceberg --landing-kills 20 $(PYTEST_ARGS)
-	$(SCRATCH) pytest tests/functional/nightly --table-format iceberg --transactions 100000 $(PYTEST_ARGS)
+	$(SCRATCH) pytest $(addprefix tests/functional/nightly/test_,lost_worker.py postgres.py two_runs.py) --table-format iceberg --transactions 100000 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_files_stay.py --table-format $(FORMAT) --versions 1000000 $(PYTEST_ARGS)
 
 test-mutations: $(SETUP_DONE) ## break each rule of history on purpose: the tests must notice

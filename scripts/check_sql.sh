@@ -9,7 +9,12 @@ set -eu
 
 cd -- "$(dirname -- "$0")/.."
 
-AFTERIMAGE_DEMOS=$(python -m afterimage_demo.systems)
+folder_of_demos=$(dirname -- "$DBT_TARGET_PATH")
+if [ ! -s "$folder_of_demos/demos" ]; then
+    echo "No SQL to lint in $folder_of_demos: no demo is built. Fix: run \`make lint-sql\`, which builds them." >&2
+    exit 1
+fi
+AFTERIMAGE_DEMOS=$(cat "$folder_of_demos/demos")
 export AFTERIMAGE_DEMOS
 
 status=0
@@ -38,10 +43,6 @@ while read -r file; do
         printf '%s\n' "$file"
     fi
 done <"$folder/all" >"$folder/filled"
-if [ ! -s "$folder/filled" ]; then
-    echo "No SQL to lint in $DBT_TARGET_PATH: the demos are not built. Fix: run \`make lint-sql\`, which builds them." >&2
-    exit 1
-fi
 # shellcheck disable=SC2046 # one argument per line: dbt's file names contain no whitespace
 sqlfluff lint --disable-progress-bar --processes 2 --disregard-sqlfluffignores \
     --config .sqlfluff_rendered $(cat "$folder/filled") || status=1

@@ -37,7 +37,8 @@ from tests.functional.scheduling import LONGEST, FileScheduling
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).parents[2]
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[1]
 TABLE_FORMATS = ("iceberg", "delta")
 
 
@@ -51,7 +52,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--streams", type=int, default=20, help="random streams of each shape in properties/"
     )
-    parser.addoption("--kills", type=int, default=2, help="how many runs test_kills.py kills")
+    parser.addoption(
+        "--kills", type=int, default=2, help="how many runs nightly/test_kills.py kills"
+    )
     parser.addoption(
         "--landing-kills", type=int, default=1, help="how often test_land_kafka.py kills a landing"
     )
@@ -88,8 +91,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduli
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if FOLDER in item.path.parents:
             item.add_marker("functional")
+        if FOLDER / "nightly" in item.path.parents:
+            item.add_marker("nightly")
     items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
@@ -207,6 +212,9 @@ def build_demo(
         kept: Path | None = request.config.getoption("--demos-in")
         if kept is not None:
             shutil.copytree(project.scratch / "target", kept / "target", dirs_exist_ok=True)
+            built = kept / "demos"
+            before = built.read_text(encoding="utf-8").split(",") if built.exists() else []
+            built.write_text(",".join([*before, system]), encoding="utf-8")
             if not (kept / "warehouse").exists():
                 (kept / "warehouse").symlink_to(warehouse)
         return project

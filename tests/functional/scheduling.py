@@ -9,7 +9,7 @@ from xdist.scheduler import LoadScopeScheduling
 DEMOS = tuple(
     f"test_{name}demo.py" for name in ("", "kafka_", "openedge_", "postgres_", "soliddb_")
 )
-LONGEST = (*DEMOS, "test_kills.py", "test_batches.py")
+LONGEST = (*DEMOS, "test_kills.py", "test_postgres.py", "test_batches.py")
 """What takes minutes is begun first, or one worker would be at it when the others are done."""
 
 

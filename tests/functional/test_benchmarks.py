@@ -10,12 +10,27 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.both_formats
-
 ROOT = Path(__file__).parents[2]
 
 
 def test_a_tiny_benchmark_measures_each_step(table_format: str, tmp_path: Path) -> None:
+    text = benchmark(table_format, tmp_path, "--no-late", "--no-snapshot")
+    for step in ("staging", "items_changes", "items_history", "items_current"):
+        assert f"| {step} |" in text, text
+
+
+@pytest.mark.nightly
+@pytest.mark.both_formats
+def test_late_changes_and_a_dbt_snapshot_are_measured_too(
+    table_format: str, tmp_path: Path
+) -> None:
+    text = benchmark(table_format, tmp_path)
+    assert "| items_history, late changes |" in text, text
+    assert "snapshot" in text, text
+
+
+def benchmark(table_format: str, folder: Path, *options: str) -> str:
+    """The report of a benchmark with a few rows."""
     sizes = [
         "--keys",
         "300",
@@ -26,9 +41,9 @@ def test_a_tiny_benchmark_measures_each_step(table_format: str, tmp_path: Path) 
         "--repeats",
         "1",
     ]
-    options = ["--table-format", table_format, *sizes, "--no-snapshot", "--results", str(tmp_path)]
+    given = ["--table-format", table_format, *sizes, *options, "--results", str(folder)]
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *options],
+        [sys.executable, "-m", "benchmarks", *given],
         cwd=ROOT,
         # most of a tiny run is code that runs a few times
         env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},
@@ -37,7 +52,5 @@ def test_a_tiny_benchmark_measures_each_step(table_format: str, tmp_path: Path) 
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    text = (tmp_path / f"{table_format}.md").read_text(encoding="utf-8")
-    for step in ("staging", "items_changes", "items_history", "items_current"):
-        assert f"| {step} |" in text, text
-    assert json.loads((tmp_path / f"{table_format}.json").read_text(encoding="utf-8"))
+    assert json.loads((folder / f"{table_format}.json").read_text(encoding="utf-8"))
+    return (folder / f"{table_format}.md").read_text(encoding="utf-8")

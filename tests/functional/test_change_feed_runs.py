@@ -100,6 +100,7 @@ def write_project(
     write_files(folder, {"models/sources.yml": {"version": 2, "sources": [raw]}})
 
 
+@pytest.mark.nightly
 def test_history_of_a_feed_with_before_images(spark: SparkSession, feeds: str) -> None:
     found = spark.sql(
         f"select id, name, is_current, opened_by, closed_by from {feeds}.items_history "

@@ -285,6 +285,7 @@ def test_a_record_waits_for_its_partner_over_any_number_of_marks(make_table: Mak
     assert table.changes()[0] == "1200 U 1 Bob <- 1 Ann"
 
 
+@pytest.mark.nightly
 def test_a_mark_without_anything_new_is_noted_once(make_table: MakeTable) -> None:
     table = make_table("copies")
     table.land("m1 1200 I 1 Ann")
@@ -300,6 +301,7 @@ def test_a_mark_without_anything_new_is_noted_once(make_table: MakeTable) -> Non
     assert table.batch({"arrival_look_back": 0}).counts.accepted == 1
 
 
+@pytest.mark.nightly
 def test_a_backfill_does_not_pass_over_a_late_mark(make_table: MakeTable) -> None:
     table = make_table("backfill")
     table.land("m1 0900 I 1 Ann", "m2 1200 I 2 Bob", "m3 1210 I 3 Cid")
@@ -327,6 +329,7 @@ def test_a_backfill_does_not_pass_over_a_late_mark(make_table: MakeTable) -> Non
 # --- gaps
 
 
+@pytest.mark.nightly
 def test_a_backfill_from_the_lowest_position_reads_everything(make_table: MakeTable) -> None:
     table = make_table("backfill_all")
     table.land("- 0900 I 1 Ann")
@@ -338,6 +341,7 @@ def test_a_backfill_from_the_lowest_position_reads_everything(make_table: MakeTa
     assert table.changes() == ["0800 I 2 Bob", "0900 I 1 Ann"]
 
 
+@pytest.mark.nightly
 def test_a_change_of_the_year_1_is_recorded_once(make_table: MakeTable) -> None:
     first = "0001010100000000".ljust(34, "0") + "1"
     table = make_table("year_1")
@@ -485,6 +489,7 @@ def test_a_full_load_closes_a_gap(make_table: MakeTable) -> None:
 # --- full loads
 
 
+@pytest.mark.nightly
 def test_the_position_of_a_load_hides_no_change_before_it(make_table: MakeTable) -> None:
     """The load may be newer than the changes that have landed."""
     table = make_table("declared")
@@ -518,6 +523,7 @@ def test_a_change_at_the_position_that_a_load_took_is_read(make_table: MakeTable
     assert "0900 I 2 Bob" in table.changes()
 
 
+@pytest.mark.nightly
 def test_an_empty_load_has_the_time_that_is_declared(make_table: MakeTable) -> None:
     table = make_table("emptied")
     table.land("- first L 1 Ann")
@@ -619,6 +625,7 @@ def test_a_run_counts_a_rejected_record_once(
     ]
 
 
+@pytest.mark.nightly
 def test_a_rejected_record_is_kept_as_it_was_read(make_table: MakeTable) -> None:
     """Its text is looked for among the records that the run reads, not in the whole raw table."""
     table = make_table("text")
@@ -716,6 +723,7 @@ def test_an_orphan_is_rejected_and_its_update_accepted_when_the_look_back_has_pa
     assert table.rejects() == ["- 0900 B 1 Ann: orphan_before_image"]
 
 
+@pytest.mark.nightly
 def test_a_copy_of_a_rejected_record_ends_no_waiting(make_table: MakeTable) -> None:
     """Its position is no measure of how far the source has come, however often it is delivered."""
     table = make_table("copies")
@@ -910,6 +918,7 @@ def test_a_first_run_that_was_killed_has_recorded_its_load(
     assert loads == [[("first", position or "0" * 35), ("second", after)]] * 2
 
 
+@pytest.mark.nightly
 def test_a_first_run_that_was_killed_passes_over_no_mark(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

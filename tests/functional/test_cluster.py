@@ -68,6 +68,7 @@ def own_profiles(profiles: Path, warehouse: Path, master: str, tmp_path: Path) -
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m",
         "spark.executor.memory": "900m",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.sql.shuffle.partitions": "2",
     }
     remote = {"spark.remote": f"sc://{HOST}:{free_port()}"}
@@ -161,6 +162,7 @@ def test_a_history_begun_here_goes_on_over_connect_and_on_the_cluster(
         assert_equal(table, by_stream(rows, *left_out), by_stream(expected))
 
 
+@pytest.mark.nightly
 def test_executors_have_the_jars_of_the_profile_and_those_that_a_command_fetches(
     master: str, tmp_path: Path
 ) -> None:

@@ -117,6 +117,7 @@ def test_a_data_column_may_have_any_name_that_the_sql_uses_itself(
     assert {row[0]: row[1] for row in counts} == {"id": 1, **dict.fromkeys(names, 3)}
 
 
+@pytest.mark.nightly
 def test_a_data_column_may_have_a_name_that_sql_must_quote(
     new_people: Callable[[str], People],
 ) -> None:

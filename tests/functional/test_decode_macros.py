@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DDL_DETAILS = Path(__file__).parents[1] / "data/qlik_ddl_history/details.json"
-ORDERS = ("msb_first", "lsb_first")
 TYPES = ("string", "binary")
 
 
@@ -71,8 +70,17 @@ def ansi_mode(spark: SparkSession, value: str) -> Iterator[None]:
         spark.conf.set("spark.sql.ansi.enabled", before or "true")
 
 
-@pytest.mark.parametrize("mask_type", TYPES)
-@pytest.mark.parametrize("byte_order", ORDERS)
+@pytest.mark.parametrize(
+    ("byte_order", "mask_type"),
+    [
+        ("msb_first", "string"),
+        ("lsb_first", "binary"),
+        *(
+            pytest.param(*combination, marks=pytest.mark.nightly)
+            for combination in (("msb_first", "binary"), ("lsb_first", "string"))
+        ),
+    ],
+)
 def test_every_width_from_1_to_130(
     spark: SparkSession, render: MacroRenderer, byte_order: str, mask_type: str
 ) -> None:

@@ -149,6 +149,7 @@ def test_a_build_without_new_data_commits_nothing(
     assert commits(spark, demo, table_format) == before
 
 
+@pytest.mark.nightly
 def test_full_refresh_rebuilds_the_marts_and_leaves_the_log_alone(
     spark: SparkSession, demo: DbtProject, table_format: str
 ) -> None:
@@ -176,6 +177,7 @@ def test_full_refresh_rebuilds_the_marts_and_leaves_the_log_alone(
     assert after[history] != before[history]
 
 
+@pytest.mark.nightly
 def test_rebuilt_changes_give_the_same_log_and_marts(
     spark: SparkSession, demo: DbtProject, table_format: str
 ) -> None:

@@ -194,6 +194,7 @@ def test_columns_are_erased(erased: Erased) -> None:
     assert erased.files_with("Ann-load") == []
 
 
+@pytest.mark.nightly
 @pytest.mark.both_formats
 def test_records_are_erased_and_later_ones_are_kept(erased: Erased, spark: SparkSession) -> None:
     refused = erased("--key", "3", "--key", "1", "--rows", "--yes")
@@ -239,6 +240,7 @@ def test_records_are_erased_and_later_ones_are_kept(erased: Erased, spark: Spark
     assert erased.files_with("Ann-") == []
 
 
+@pytest.mark.nightly
 def test_an_erasure_that_was_killed_is_repeated(
     erased: Erased, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

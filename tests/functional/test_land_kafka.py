@@ -311,6 +311,7 @@ def test_a_topic_that_is_not_there_is_named(project: DbtProject, broker: Broker)
     assert "no topic of" in message and "'none.*'" in message
 
 
+@pytest.mark.nightly
 def test_a_killed_landing_is_repeated(
     project: DbtProject,
     spark: SparkSession,

@@ -253,6 +253,7 @@ def test_a_view_over_two_tables(raw: Raw, spark: SparkSession, table_format: str
 # --- runs
 
 
+@pytest.mark.nightly
 def test_a_late_record_of_any_age_is_recorded(
     make_dbt_project: Callable[..., DbtProject],
     spark: SparkSession,

@@ -27,7 +27,13 @@ BATCHES = (
 )
 
 
-@pytest.mark.parametrize(("schema", "options"), [("moving", []), ("rebuilt", ["--full-refresh"])])
+@pytest.mark.parametrize(
+    ("schema", "options"),
+    [
+        ("moving", []),
+        pytest.param("rebuilt", ["--full-refresh"], marks=pytest.mark.nightly),
+    ],
+)
 def test_what_is_appended_meanwhile_comes_with_the_next_run(
     make_dbt_project: Callable[..., DbtProject],
     spark: SparkSession,

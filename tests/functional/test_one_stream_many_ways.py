@@ -31,6 +31,7 @@ from dbt_afterimage.settings import OPTIONAL_COLUMNS, parse_settings
 from tests.change_feed_staging import settings_of as settings_of_feed
 from tests.change_feed_staging import staging_sql as staging_sql_of_feed
 from tests.functional.log_reader import read_rows
+from tests.functional.tiers import nightly
 from tests.history_versions import versions_of
 from tests.macro_renderer import MacroRenderer
 from tests.messages_staging import metadata
@@ -493,7 +494,7 @@ def test_without_headers_key_changes_of_debezium_are_deletes_and_inserts(
     assert found == expected(as_two)
 
 
-@pytest.mark.parametrize("form", ["json", "envelope", "registry"])
+@pytest.mark.parametrize("form", ["json", *nightly("envelope", "registry")])
 def test_messages_of_every_form_are_the_same(
     spark: SparkSession, with_key_changes: list[LogRow], form: str, tmp_path: Path
 ) -> None:
@@ -508,7 +509,7 @@ def test_messages_of_every_form_are_the_same(
     assert len(found) == len(log)
 
 
-@pytest.mark.parametrize("form", ["json", "header", "envelope", "registry"])
+@pytest.mark.parametrize("form", ["json", *nightly("header", "envelope", "registry")])
 def test_messages_that_do_not_say_all_are_what_they_say(
     spark: SparkSession, with_key_changes: list[LogRow], form: str, tmp_path: Path
 ) -> None:

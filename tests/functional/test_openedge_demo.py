@@ -169,6 +169,7 @@ def track(
     )
 
 
+@pytest.mark.nightly
 def test_a_partition_ends_with_its_rows_and_no_others(
     spark: SparkSession, demo: DbtProject
 ) -> None:

@@ -21,7 +21,13 @@ def server(spark: SparkSession, table_format: str) -> Server:
     return Server(spark, table_format, "snapshots")
 
 
-@pytest.mark.parametrize("landed", [3, 5], ids=["without_the_alter", "without_its_commit"])
+@pytest.mark.parametrize(
+    "landed",
+    [
+        pytest.param(3, id="without_the_alter"),
+        pytest.param(5, id="without_its_commit", marks=pytest.mark.nightly),
+    ],
+)
 def test_rows_from_before_an_alter_keep_their_columns(server: Server, landed: int) -> None:
     server.snapshot(BEFORE)
     server.commit((BEFORE, 1, 10))

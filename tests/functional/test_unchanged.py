@@ -18,6 +18,7 @@ from dbt_afterimage.storage.progress_cache import (
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import LATER, MODELS, PEOPLE, PEOPLE_LATER, People, seq, start
 from tests.functional.project_files import write_files
+from tests.functional.tiers import nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,7 +80,7 @@ def test_tables_without_a_row_are_left_as_they_are(
     assert nobody.rows("current", "id, name", "id") == [(2, "Bob")]
 
 
-@pytest.mark.parametrize("kind", ["view", "parquet"])
+@pytest.mark.parametrize("kind", ["parquet", *nightly("view")])
 def test_raw_tables_without_versions_are_read_in_each_run(
     make_dbt_project: Callable[..., DbtProject],
     spark: SparkSession,

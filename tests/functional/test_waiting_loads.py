@@ -95,6 +95,7 @@ def metadata_of(table: str, schema_id: str, columns: dict[str, str]) -> bytes:
     return json_envelope(message, "MD")
 
 
+@pytest.mark.nightly
 def test_a_key_may_be_spelled_otherwise_in_messages(waiting: Waiting) -> None:
     """Rows without a key are no copies of each other: each of them is to be rejected."""
     columns = {"ID": "int", "NAME": "string"}
@@ -141,6 +142,7 @@ def test_a_load_waits_for_rows_whose_schema_is_not_there(waiting: Waiting) -> No
     assert waiting.found("held", "rejected") == []
 
 
+@pytest.mark.nightly
 def test_loads_that_follow_a_forced_one_are_recorded(waiting: Waiting) -> None:
     """`complete_load` speaks of what is there, not of what comes behind it."""
     for table in ("forced", "grown"):
@@ -218,6 +220,7 @@ def test_a_load_of_which_messages_are_purged_stops_the_run(waiting: Waiting) -> 
     assert "lacks 1 messages that were decoded from it, of the full load of strict" in message
 
 
+@pytest.mark.nightly
 def test_complete_load_speaks_of_tables_of_all_sources(waiting: Waiting) -> None:
     """Of whatever schema, where none is set; and models of other sources go on."""
     waiting.land("carts", [metadata_of("carts", "S2", COLUMNS)])

@@ -34,6 +34,15 @@ WIDTH = 35
 
 RAW_SHAPES = (
     Shape(
+        "raw_frozen",
+        base="frozen",
+        events=((3, "truncate"),),
+        ignores=("b",),
+        good_clocks=True,
+        cuts_transactions=True,
+        reads_loads_late=True,
+    ),
+    Shape(
         "raw_plain",
         events=((3, "truncate"),),
         keep_deleted=True,
@@ -42,15 +51,6 @@ RAW_SHAPES = (
         drops=("b",),
         moves=False,
         good_clocks=True,
-    ),
-    Shape(
-        "raw_frozen",
-        base="frozen",
-        events=((3, "truncate"),),
-        ignores=("b",),
-        good_clocks=True,
-        cuts_transactions=True,
-        reads_loads_late=True,
     ),
     Shape(
         "raw_live",

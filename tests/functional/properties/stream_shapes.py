@@ -181,6 +181,13 @@ FEW = (
 )
 """Shapes of the small suite: one of each kind. dbt takes half a minute for each."""
 
+IN_EACH_RUN = (
+    "late_and_plain",
+    "live_track_loads_kept_lobs_sent_late_events_cut_no_ids_scoped",
+)
+"""Those of `FEW` that dbt builds in `make test`, the others nightly. The first one of `RAW_SHAPES`,
+which has a frozen base, is in `make test` too."""
+
 LARGE_SUITE = (
     "unknown",
     "unknown_in_order",

@@ -17,7 +17,7 @@ from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import read_rows
 from tests.functional.properties.comparison import assert_equal, by_stream
-from tests.functional.properties.conftest import chosen_shapes
+from tests.functional.properties.conftest import chosen_shapes, shapes_of_selected_tests
 from tests.functional.properties.stream_project import write_stream_project
 from tests.functional.properties.stream_shapes import SHAPES, Shape
 from tests.functional.properties.stream_tables import BATCHES, COLUMNS, LOG_SCHEMA, StreamTable
@@ -31,9 +31,11 @@ SCHEMA = "streams"
 @pytest.fixture(scope="module")
 def tables(request: pytest.FixtureRequest) -> dict[str, StreamTable]:
     count = int(request.config.getoption("--streams"))
+    selected = shapes_of_selected_tests(request, "shape")
     return {
         shape.name: StreamTable(shape, count, SHAPES.index(shape) + 1)
         for shape in chosen_shapes(request.config, few=True)
+        if not selected or shape.name in selected
     }
 
 

@@ -22,9 +22,11 @@ from tests.functional.project_files import (
     write_settings,
 )
 from tests.functional.properties.comparison import assert_equal, by_stream
+from tests.functional.properties.conftest import shapes_of_selected_tests
 from tests.functional.properties.raw_streams import RAW_SHAPES, RECORD, RawStreams
 from tests.functional.properties.stream_project import table_settings
 from tests.functional.properties.stream_tables import BATCHES, COLUMNS
+from tests.functional.tiers import nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,9 +39,11 @@ NAMES = [shape.name for shape in RAW_SHAPES]
 @pytest.fixture(scope="module")
 def tables(request: pytest.FixtureRequest) -> dict[str, RawStreams]:
     count = int(request.config.getoption("--streams"))
+    selected = shapes_of_selected_tests(request, "table")
     return {
         shape.name: RawStreams(shape, count, number)
         for number, shape in enumerate(RAW_SHAPES, start=1001)
+        if not selected or shape.name in selected
     }
 
 
@@ -102,7 +106,7 @@ def deliver(
     rows.writeTo(name).using(table_format).createOrReplace()
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=[NAMES[0], *nightly(*NAMES[1:])])
 def table(
     request: pytest.FixtureRequest, tables: dict[str, RawStreams], project: DbtProject
 ) -> RawStreams:

@@ -1,0 +1,12 @@
+"""Parameters of a test that only the nightly run takes, because another one shows the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def nightly(*values: Any) -> list[Any]:
+    """Parameters: `[17, *nightly(22, 73)]`."""
+    return [pytest.param(value, marks=pytest.mark.nightly) for value in values]
