@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
 
+from afterimage_demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
+from afterimage_demo.soliddb.tables import BankColumn, BankTable
 from dbt_afterimage.cli import app
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.messages_project import change
 from tests.functional.project_files import write_settings
+from tests.functional.soliddb_project import SYS_COLUMNS, SYS_LOG, SYS_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 RAW = "add_table_raw"
 LOADED_AT = "2026-03-01 07:00:00"
+CAPTURED = Path(__file__).parents[1] / "data/feeds/debezium.replica_identity_full.json"
 
 
 def change_seq(time: str, number: int) -> str:
@@ -142,6 +148,81 @@ def land_messages(spark: SparkSession) -> None:
     spark.sql(f"insert into {RAW}.messages values {rows}")
 
 
+def land_soliddb(spark: SparkSession) -> None:
+    """A loan is inserted and changed, another one inserted and deleted, in two transactions."""
+    loans = BankTable(
+        "LOANS",
+        500,
+        "LOAN_NO",
+        (BankColumn("LOAN_NO", 1, "INTEGER"), BankColumn("STATE", 7, "NCHAR")),
+    )
+    first, second = {"LOAN_NO": 1, "STATE": "open"}, {"LOAN_NO": 2, "STATE": "open"}
+    log = SysLog()
+    log.begin(datetime(2026, 3, 2, 9))
+    log.insert(loans, first)
+    log.insert(loans, second)
+    log.commit()
+    log.begin(datetime(2026, 3, 2, 10))
+    log.update(loans, first, {**first, "STATE": "paid"})
+    log.delete(loans, second)
+    log.commit()
+    for name, kind, landed in (
+        ("sys_log", SYS_LOG, log.rows),
+        ("sys_tables", SYS_TABLES, tables_snapshot([loans], None)),
+        ("sys_columns", SYS_COLUMNS, columns_snapshot([loans], None)),
+    ):
+        local_rows(spark, landed, kind).writeTo(f"{RAW}.{name}").create()
+
+
+def land_feeds(spark: SparkSession) -> None:
+    """Parcels as a change data feed of Delta, prices as two extracts, customers of Debezium."""
+    spark.sql(
+        f"create table {RAW}.parcels_changes (parcel_id bigint, place string, _change_type string, "
+        "_commit_version bigint, _commit_timestamp timestamp)"
+    )
+    spark.sql(
+        f"""
+        insert into {RAW}.parcels_changes values
+        (1, 'depot', 'insert', 1, timestamp '2026-03-02 08:00:00'),
+        (2, 'depot', 'insert', 1, timestamp '2026-03-02 08:00:00'),
+        (1, 'depot', 'update_preimage', 2, timestamp '2026-03-02 09:00:00'),
+        (1, 'door', 'update_postimage', 2, timestamp '2026-03-02 09:00:00'),
+        (2, 'depot', 'delete', 3, timestamp '2026-03-02 10:00:00')
+        """
+    )
+    spark.sql(f"create table {RAW}.prices_extracts (item string, price int, load_date timestamp)")
+    spark.sql(
+        f"""
+        insert into {RAW}.prices_extracts values
+        ('pen', 1, timestamp '2026-03-01 00:00:00'), ('ink', 1, timestamp '2026-03-01 00:00:00'),
+        ('pen', 2, timestamp '2026-03-02 00:00:00'), ('nib', 2, timestamp '2026-03-02 00:00:00')
+        """
+    )
+    page = json.loads(CAPTURED.read_text(encoding="utf-8"))
+    names = list(page["columns"])
+    events = [
+        (
+            "bank.public.customers",
+            offset,
+            b'{"id":0}',
+            event["value"].encode(),
+            [(key, value.encode()) for key, value in event["headers"]],
+            datetime.fromisoformat(event["landing_batch"]),
+            event["landing_batch"],
+        )
+        for offset, row in enumerate(page["rows"])
+        if (event := dict(zip(names, row, strict=True)))["value"] is not None
+    ]
+    kinds = (
+        "topic string, offset bigint, key binary, value binary, "
+        "headers array<struct<key:string,value:binary>>, timestamp timestamp, landing_batch string"
+    )
+    messages = local_rows(spark, events, kinds).selectExpr(
+        "topic", "0 as partition", "offset", "key", "value", "headers", "timestamp", "landing_batch"
+    )
+    messages.writeTo(f"{RAW}.bank_messages").create()
+
+
 def add_table(project: DbtProject, *arguments: str) -> str:
     """What `afterimage add-table` prints in a project; it must succeed."""
     with project.environment():
@@ -162,7 +243,7 @@ def project(
     make_dbt_project: Callable[..., DbtProject], spark: SparkSession, folder: Path
 ) -> DbtProject:
     """An empty project to which all tables of the raw schema were added; built."""
-    for landed in (land, land_openedge, land_messages):
+    for landed in (land, land_openedge, land_messages, land_soliddb, land_feeds):
         landed(spark)
     project = make_dbt_project(folder, schema="add_table")
     # OpenEdge's tables do not tell their keys
@@ -173,6 +254,13 @@ def project(
     assert "key: invoice_id (unique in the base table)" in printed
     assert "table_number: 101 (3 of 3 sampled change rows)" in printed
     assert "key: order_id (deletes have these columns only)" in printed
+    assert "key: loan_no (unique in 2 sampled inserts)" in printed
+    assert "framing: length_prefixed, which fits the sampled records of the log" in printed
+    assert "key: parcel_id (unique in the inserts)" in printed
+    assert "key: id (the key of its messages)" in printed
+    # a column load_date alone does not make a feed of a table
+    assert "prices_extracts" not in printed
+    assert "key: item (unique in each extract)" in add_table(project, f"{RAW}.prices_extracts")
     project("build")
     return project
 
@@ -250,6 +338,35 @@ def test_tables_of_messages(spark: SparkSession, project: DbtProject) -> None:
         (2, "new", "2026-04-01", "I", "D"),
         (3, "new", "2026-04-01", "I", "D"),
     ]
+
+
+def test_tables_of_a_soliddb_log(spark: SparkSession, project: DbtProject) -> None:
+    assert rows(
+        spark,
+        "select loan_no, state, opened_by, closed_by "
+        f"from {project.schema}.loans_history order by loan_no, valid_from_seq",
+    ) == [(1, "open", "I", "U"), (1, "paid", "U", None), (2, "open", "I", "D")]
+
+
+def test_tables_of_change_feeds(spark: SparkSession, project: DbtProject) -> None:
+    assert rows(
+        spark,
+        "select parcel_id, place, cast(valid_from as string), opened_by, closed_by "
+        f"from {project.schema}.parcels_history order by parcel_id, valid_from_seq",
+    ) == [
+        (1, "depot", "2026-03-02 08:00:00", "I", "U"),
+        (1, "door", "2026-03-02 09:00:00", "U", None),
+        (2, "depot", "2026-03-02 08:00:00", "I", "D"),
+    ]
+    assert rows(
+        spark, f"select item, price from {project.schema}.prices_current order by item"
+    ) == [("nib", 2), ("pen", 2)]
+    # the file says: insert 1 and 2, update 1, move 2 to 3, delete 3, truncate
+    assert rows(spark, f"select id from {project.schema}.customers_current") == []
+    assert rows(
+        spark,
+        f"select distinct id, name from {project.schema}.customers_history order by 1, 2",
+    ) == [(1, "Ann"), (1, "Anna"), (2, "Bob"), (3, "Bob")]
 
 
 def test_a_second_call_changes_nothing_and_an_edited_file_stays(

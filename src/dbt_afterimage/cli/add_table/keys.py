@@ -50,6 +50,8 @@ def propose_key(
     delete_masks: Iterable[Collection[str]] = (),
     deletes: Sequence[ChangeRecord] = (),
     unique: Collection[tuple[str, ...]] = (),
+    where: str = "in the base table",
+    declared_by: str = "the base table",
 ) -> KeyProposal:
     """The key of a table.
 
@@ -59,13 +61,15 @@ def propose_key(
         base: the base table, with the key that it declares.
         delete_masks: per sampled delete, the columns whose bits its mask sets.
         deletes: sampled deletes; some sources fill in the key only.
-        unique: sets of columns that have no value twice in the base table.
+        unique: sets of columns that have no value twice.
+        where: in which rows, for the user.
+        declared_by: what `base` is, for the user.
     """
     by_name = {name.lower(): name for name in columns}
     declared = [by_name.get(name.lower()) for name in base.declared_key] if base else []
     if declared and None not in declared:
         found = tuple(name for name in declared if name is not None)
-        return KeyProposal(found, "the base table declares it", is_sure=True)
+        return KeyProposal(found, f"{declared_by} declares it", is_sure=True)
 
     masked = _agreed(delete_masks, columns)
     if masked:
@@ -86,9 +90,9 @@ def propose_key(
     singles = [key for key in candidates if len(key) == 1]
     others = [key for key in candidates[1:] if len(key) == 1 or not singles]
     if not others:
-        return KeyProposal(candidates[0], "unique in the base table", is_sure=True)
+        return KeyProposal(candidates[0], f"unique {where}", is_sure=True)
     also = ", ".join(" + ".join(key) for key in others)
-    return KeyProposal(candidates[0], f"unique in the base table, as is {also}", is_sure=False)
+    return KeyProposal(candidates[0], f"unique {where}, as is {also}", is_sure=False)
 
 
 def _agreed(sets: Iterable[Collection[str]], columns: Sequence[str]) -> tuple[str, ...]:

@@ -94,17 +94,8 @@ def table_name(table: RawTable) -> str:
 
 def base_table(table: RawTable, schema: RawSchema) -> RawTable | None:
     """A landed table of the source table's name, with its columns."""
-    names = {column.name.lower() for column in data_columns(table)}
-    for other in schema.tables.values():
-        shared = names & {name.lower() for name in other.names()}
-        if (
-            other is not table
-            and model_name(other.name).removesuffix("_base") == table_name(table)
-            and not is_change_table(other)
-            and len(shared) * 2 > len(names)
-        ):
-            return other
-    return None
+    found = schema.full_load(table_name(table), [column.name for column in data_columns(table)])
+    return None if found is None or found is table or is_change_table(found) else found
 
 
 def propose(

@@ -37,6 +37,7 @@ class MessageTable:
         messages: the raw table.
         name: what a message says of its table: its topic, or the table in metadata messages.
         data: sampled values of its data messages, as text.
+        keys: sampled keys of its messages, as text.
         metadata: the `message` of its newest metadata message, None where there is none.
     """
 
@@ -44,6 +45,7 @@ class MessageTable:
     name: str
     data: tuple[str, ...] = ()
     metadata: Mapping[str, Any] | None = None
+    keys: tuple[str, ...] = ()
 
 
 def is_messages(table: RawTable) -> bool:

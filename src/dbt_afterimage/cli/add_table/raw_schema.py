@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dbt_afterimage.cli.add_table.proposal import model_name
+
+_FULL_LOADS = ("base", "at_start", "full_load")
+
 
 @dataclass(frozen=True)
 class Column:
@@ -52,6 +56,17 @@ class RawSchema:
     def find(self, name: str) -> RawTable | None:
         """The table of this name, in any case."""
         return self.tables.get(name.lower())
+
+    def full_load(self, stem: str, columns: Iterable[str]) -> RawTable | None:
+        """A landed table of this name in model names that has more than half of the columns."""
+        names = {name.lower() for name in columns}
+        for table in self.tables.values():
+            shared = names & {name.lower() for name in table.names()}
+            named = model_name(table.name)
+            is_named = named in (stem, *(f"{stem}_{suffix}" for suffix in _FULL_LOADS))
+            if is_named and len(shared) * 2 > len(names):
+                return table
+        return None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dbt_afterimage.cli.add_table import openedge, qlik, qlik_messages
+from dbt_afterimage.cli.add_table import openedge, qlik
 from dbt_afterimage.cli.add_table.keys import key_candidates
 from dbt_afterimage.cli.add_table.raw_schema import (
     ChangeRecord,
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 _THREADS = 8
 _RECORDS = {"'U', 'B', 'D'": 450, "'I'": 100}
 _BASE_ROWS = 500
-_MESSAGES = 300
-_METADATA = 2000
 _ROWS_FOR_UNIQUENESS = 1_000_000
 _KEY_PROPERTY = re.compile(
     r"\b(?:identifier-fields|primary[-_.]?key)=\[?([^\],]+(?:,[^\]=,]+)*)\]?(?=[,\]])",
@@ -195,40 +193,6 @@ def read_openedge_sample(
     )
 
 
-def read_message_tables(
-    session: SparkSession, schema: RawSchema, table: RawTable
-) -> list[qlik_messages.MessageTable]:
-    """The tables whose changes are in landed messages: by metadata messages, else by topic."""
-    relation = f"{quoted(schema.name)}.`{table.name}`"
-    text = "decode(value, 'utf-8')" if _types(table).get("value") == "binary" else "value"
-    rows = session.sql(
-        f"select {text} as value from {relation} "
-        f"where {text} like '%\"tableStructure\"%' order by offset desc limit {_METADATA}"
-    ).collect()
-    metadata = qlik_messages.newest_metadata(row["value"] for row in rows)
-    if metadata:
-        return [
-            qlik_messages.MessageTable(table, name, (), message)
-            for (_, name), message in sorted(metadata.items())
-        ]
-    topics = [row[0] for row in session.sql(f"select distinct topic from {relation}").collect()]
-
-    def sampled(topic: str) -> qlik_messages.MessageTable:
-        values = (
-            session.table(relation)
-            .where(F.col("topic") == topic)
-            .where("value is not null")
-            .selectExpr(f"{text} as value")
-            .limit(_MESSAGES)
-            .collect()
-        )
-        return qlik_messages.MessageTable(table, topic, tuple(row["value"] for row in values))
-
-    from pyspark.sql import functions as F
-
-    return in_parallel(sampled, sorted(topics))
-
-
 def _own(table: RawTable, name: str) -> str:
     column = openedge.own_column(table, name)
     assert column is not None
@@ -273,7 +237,8 @@ def _hash(column: str) -> str:
     return f"if(`{column}` is null, null, xxhash64(cast(`{column}` as string)))"
 
 
-def _hashes(columns: Sequence[str], types: dict[str, str]) -> str:
+def hashes(columns: Sequence[str], types: dict[str, str]) -> str:
+    """SQL: an array with a hash of each column, NULL for one that the table lacks."""
     parts = []
     for column in columns:
         kind = types.get(column.lower())
@@ -286,7 +251,8 @@ def _hashes(columns: Sequence[str], types: dict[str, str]) -> str:
     return f"array({', '.join(parts)})"
 
 
-def _types(table: RawTable) -> dict[str, str]:
+def types_of(table: RawTable) -> dict[str, str]:
+    """Column in lower case -> Spark type."""
     return {column.name.lower(): column.data_type for column in table.columns}
 
 
@@ -302,7 +268,7 @@ def _records(
         shown = f"hex(`{mask.name}`)" if mask.data_type == "binary" else f"`{mask.name}`"
     selected = (
         f"select upper(trim(`{oper.name}`)) as o, cast(`{seq.name}` as string) as s, {shown} as m, "
-        f"{_hashes(data, _types(table))} as h from {quoted(schema.name)}.`{table.name}`"
+        f"{hashes(data, types_of(table))} as h from {quoted(schema.name)}.`{table.name}`"
     )
     query = " union all ".join(
         f"(select * from ({selected}) where o in ({operations}) limit {limit})"
@@ -315,13 +281,24 @@ def _records(
 
 
 def unique_keys(
-    session: SparkSession, relation: str, candidates: Sequence[tuple[str, ...]]
+    session: SparkSession,
+    relation: str,
+    candidates: Sequence[tuple[str, ...]],
+    within: Sequence[str] = (),
 ) -> list[tuple[str, ...]]:
-    """The candidates without a value twice, and without NULL."""
+    """The candidates without a value twice, and without NULL.
+
+    Args:
+        session: the Spark session.
+        relation: SQL: a table, or a query in parentheses.
+        candidates: sets of columns.
+        within: columns of the groups in each of which a value may be once.
+    """
     if not candidates:
         return []
     counted = ", ".join(
-        f"count(distinct {', '.join(f'`{name}`' for name in key)})" for key in candidates
+        f"count(distinct {', '.join(f'`{name}`' for name in (*within, *key))})"
+        for key in candidates
     )
     row: Any = session.sql(
         f"select count(*), {counted} from (select * from {relation} limit {_ROWS_FOR_UNIQUENESS})"
@@ -338,7 +315,7 @@ def _base_rows(
     records: Sequence[ChangeRecord],
 ) -> list[tuple[int | None, ...]]:
     """Rows of the base table that share their first key-like value with a sampled update."""
-    types = _types(base)
+    types = types_of(base)
     first = next((name for name in data if name.lower() in types), None)
     updates = [record for record in records if record.operation == "U"]
     if first is None or not updates:
@@ -351,7 +328,7 @@ def _base_rows(
     if not values:
         return []
     rows = session.sql(
-        f"select {_hashes(data, types)} as h from {quoted(schema.name)}.`{base.name}` "
+        f"select {hashes(data, types)} as h from {quoted(schema.name)}.`{base.name}` "
         f"where {_hash(name)} in ({', '.join(sorted(values))}) limit {_BASE_ROWS}"
     ).collect()
     return [tuple(row["h"]) for row in rows]

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.cli.add_table import openedge, qlik, qlik_messages, read
+from dbt_afterimage.cli.add_table import (
+    change_feed,
+    debezium,
+    openedge,
+    qlik,
+    qlik_messages,
+    read,
+    soliddb,
+)
 from dbt_afterimage.cli.add_table.proposal import Proposal, model_name
 from dbt_afterimage.cli.add_table.raw_schema import RawSchema
+from dbt_afterimage.cli.add_table.read_feeds import read_feed_sample
+from dbt_afterimage.cli.add_table.read_messages import read_message_tables
+from dbt_afterimage.cli.add_table.read_soliddb import read_logged_tables, read_unique
 from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.settings import did_you_mean
 
@@ -25,36 +36,27 @@ class Found:
     """A table of a source system whose changes a raw schema holds.
 
     Attributes:
+        system: the system's name in settings.
         name: as the user may name it: the raw change table, or the table at the source.
         table: its name in model names, and another name that the user may use.
         detail: what the system's proposer needs to know about it.
-    """
-
-    name: str
-    table: str
-    detail: Any
-
-
-@dataclass(frozen=True)
-class Proposer:
-    """What `add-table` knows of a system.
-
-    Attributes:
-        system: the system's name in settings.
-        find: the tables of the system in a raw schema; looks at columns, and reads data only
-            where tables are named there.
-        propose: reads a sample of a found table and proposes its files; takes the name of the dbt
-            source and a prefix of model names.
+        is_certain: no other table has such columns. False: it must be named, `--all` leaves it out.
     """
 
     system: str
-    find: Callable[[SparkSession, RawSchema], list[Found]]
-    propose: Callable[[SparkSession, RawSchema, Found, str, str], Proposal]
+    name: str
+    table: str
+    detail: Any
+    is_certain: bool = True
+
+
+DEFAULT_SYSTEM = "qlik_change_table"
+"""In a schema with tables of several systems, the source of the others names the system, too."""
 
 
 def _find_qlik(session: SparkSession, schema: RawSchema) -> list[Found]:
     return [
-        Found(table.name, qlik.table_name(table, schema), table)
+        Found(DEFAULT_SYSTEM, table.name, qlik.table_name(table, schema), table)
         for table in schema.tables.values()
         if qlik.is_change_table(table)
     ]
@@ -69,7 +71,7 @@ def _propose_qlik(
 
 def _find_openedge(session: SparkSession, schema: RawSchema) -> list[Found]:
     return [
-        Found(table.name, openedge.table_name(table), table)
+        Found("openedge", table.name, openedge.table_name(table), table)
         for table in schema.tables.values()
         if openedge.is_change_table(table)
         and (openedge.has_own_tracking(table) or openedge.tracking_table(schema))
@@ -84,12 +86,22 @@ def _propose_openedge(
 
 
 def _find_messages(session: SparkSession, schema: RawSchema) -> list[Found]:
+    """Tables in messages of Qlik, and in those of Debezium, which a change feed reads."""
     found = []
-    for table in schema.tables.values():
-        if qlik_messages.is_messages(table):
-            with read.readable(f"{schema.name}.{table.name}"):
-                tables = read.read_message_tables(session, schema, table)
-            found += [Found(one.name, qlik_messages.table_name(one.name), one) for one in tables]
+    for raw in schema.tables.values():
+        if not qlik_messages.is_messages(raw):
+            continue
+        with read.readable(f"{schema.name}.{raw.name}"):
+            tables = read_message_tables(session, schema, raw)
+        for table in tables:
+            if debezium.is_of_debezium_itself(table.name):
+                continue
+            if any(debezium.is_event(value) for value in table.data):
+                name = debezium.table_name(table)
+                found.append(Found("change_feed", table.name, name, table))
+            else:
+                name = qlik_messages.table_name(table.name)
+                found.append(Found("qlik_messages", table.name, name, table))
     return found
 
 
@@ -99,17 +111,60 @@ def _propose_messages(
     return qlik_messages.propose(found.detail, source, schema.name, prefix)
 
 
-DEFAULT_SYSTEM = "qlik_change_table"
-"""In a schema with tables of several systems, the source of the others names the system, too."""
+def _find_soliddb(session: SparkSession, schema: RawSchema) -> list[Found]:
+    landed = soliddb.landed_tables(schema)
+    if landed is None:
+        return []
+    with read.readable(f"{schema.name}.{landed.log.name}"):
+        tables = read_logged_tables(session, schema, landed)
+    return [Found("soliddb", table.name, soliddb.table_name(table), table) for table in tables]
 
-PROPOSERS: dict[str, Proposer] = {
-    proposer.system: proposer
-    for proposer in (
-        Proposer(DEFAULT_SYSTEM, _find_qlik, _propose_qlik),
-        Proposer("qlik_messages", _find_messages, _propose_messages),
-        Proposer("openedge", _find_openedge, _propose_openedge),
-    )
+
+def _propose_soliddb(
+    session: SparkSession, schema: RawSchema, found: Found, source: str, prefix: str
+) -> Proposal:
+    unique = read_unique(session, schema, found.detail)
+    return soliddb.propose(replace(found.detail, unique=unique), schema, source, prefix)
+
+
+def _find_feeds(session: SparkSession, schema: RawSchema) -> list[Found]:
+    return [
+        Found("change_feed", table.name, change_feed.table_name(table), table, feed.is_telling)
+        for table in schema.tables.values()
+        if (feed := change_feed.feed_of(table)) is not None
+    ]
+
+
+def _propose_feed(
+    session: SparkSession, schema: RawSchema, found: Found, source: str, prefix: str
+) -> Proposal:
+    if isinstance(found.detail, qlik_messages.MessageTable):
+        return debezium.propose(found.detail, source, schema.name, prefix)
+    feed = change_feed.feed_of(found.detail)
+    assert feed is not None
+    sample = read_feed_sample(session, schema, found.detail, feed)
+    return change_feed.propose(found.detail, schema, feed, source, sample, prefix)
+
+
+FINDERS: tuple[Callable[[SparkSession, RawSchema], list[Found]], ...] = (
+    _find_qlik,
+    _find_messages,
+    _find_openedge,
+    _find_soliddb,
+    _find_feeds,
+)
+"""Each finds the tables of a system in a raw schema: by columns, and by data where tables are named
+there."""
+
+PROPOSERS: dict[str, Callable[[SparkSession, RawSchema, Found, str, str], Proposal]] = {
+    DEFAULT_SYSTEM: _propose_qlik,
+    "qlik_messages": _propose_messages,
+    "openedge": _propose_openedge,
+    "soliddb": _propose_soliddb,
+    "change_feed": _propose_feed,
 }
+"""System -> reads a sample of a found table and proposes its files; takes the name of the dbt
+source and a prefix of model names."""
 
 
 def propose_all(
@@ -144,14 +199,11 @@ def propose_all(
     for schema_name, names in wanted.items():
         report(f"Reading the schema {schema_name}")
         schema = read.read_schema(session, schema_name)
-        found = [
-            (proposer, table)
-            for proposer in PROPOSERS.values()
-            for table in proposer.find(session, schema)
-        ]
+        found = [table for find in FINDERS for table in find(session, schema)]
+        certain = [table for table in found if table.is_certain]
         # the model that decodes messages takes all tables of its source for tables of messages
-        is_mixed = len({proposer.system for proposer, _ in found}) > 1
-        chosen = [_named(name, schema, found) for name in names] or found
+        is_mixed = len({table.system for table in found}) > 1
+        chosen = [_named(name, schema, found) for name in names] or certain
         if not chosen:
             raise UnknownTableError(
                 f"Schema {schema_name} has no change table: none of its {len(schema.tables)} "
@@ -162,17 +214,17 @@ def propose_all(
         done = iter(range(1, len(chosen) + 1))
 
         def proposed(
-            item: tuple[Proposer, Found],
+            item: Found,
             schema: RawSchema = schema,
             named: str = named,
             is_mixed: bool = is_mixed,
             done: Iterator[int] = done,
         ) -> Proposal | AfterimageError:
             try:
-                with read.readable(f"{schema.name}.{item[1].name}"):
-                    is_apart = is_mixed and item[0].system != DEFAULT_SYSTEM
-                    own = f"{named}_{item[0].system}" if is_apart else named
-                    proposal = item[0].propose(session, schema, item[1], own, prefix)
+                with read.readable(f"{schema.name}.{item.name}"):
+                    is_apart = is_mixed and item.system != DEFAULT_SYSTEM
+                    own = f"{named}_{item.system}" if is_apart else named
+                    proposal = PROPOSERS[item.system](session, schema, item, own, prefix)
             except AfterimageError as error:
                 return error
             report(f"Read {next(done, 0)} tables of {schema.name}")
@@ -189,13 +241,11 @@ def propose_all(
     return proposals, failures
 
 
-def _named(
-    name: str, schema: RawSchema, found: Sequence[tuple[Proposer, Found]]
-) -> tuple[Proposer, Found]:
+def _named(name: str, schema: RawSchema, found: Sequence[Found]) -> Found:
     for item in found:
-        if name.lower() in (item[1].name.lower(), item[1].table.lower()):
+        if name.lower() in (item.name.lower(), item.table.lower()):
             return item
-    known = [table.name for _, table in found]
+    known = [table.name for table in found]
     other = schema.find(name)
     what = (
         f"it has the columns {', '.join(other.names()[:8])}, and no change table belongs to it"

@@ -1,0 +1,65 @@
+"""Reads samples of change feeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbt_afterimage.cli.add_table import change_feed
+from dbt_afterimage.cli.add_table.change_feed import Feed, FeedSample
+from dbt_afterimage.cli.add_table.keys import key_candidates
+from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, RawSchema, RawTable
+from dbt_afterimage.cli.add_table.read import hashes, quoted, types_of, unique_keys
+from dbt_afterimage.settings.change_feed import ChangeFeedSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DELETES = 300
+
+
+def read_feed_sample(
+    session: SparkSession, schema: RawSchema, table: RawTable, feed: Feed
+) -> FeedSample:
+    """Sampled deletes of a feed, and what is unique in its inserts or in its full load."""
+    settings = change_feed.settings_of(feed.preset)
+    relation = f"{quoted(schema.name)}.`{table.name}`"
+    data = [column.name for column in change_feed.data_columns(table, feed)]
+    base = change_feed.base_table(table, schema, feed)
+    has = {name.lower() for name in base.names()} if base else {name.lower() for name in data}
+    candidates = [
+        key
+        for key in key_candidates(change_feed.table_name(table), data)
+        if all(name.lower() in has for name in key)
+    ]
+    if (base or table).declared_key:
+        return FeedSample()
+    if base:
+        whole = f"{quoted(schema.name)}.`{base.name}`"
+        return FeedSample(unique=tuple(unique_keys(session, whole, candidates)))
+    within = ["load_date"] if settings.load_id else []
+    inserts = f"(select * from {relation} where {_is_one_of(settings, 'I', 'L')})"
+    return FeedSample(
+        _deletes(session, relation, table, data, settings),
+        tuple(unique_keys(session, inserts, candidates, within)),
+    )
+
+
+def _is_one_of(settings: ChangeFeedSettings, *letters: str) -> str:
+    """SQL: the record has one of these operations of the contract."""
+    values = [value for value, letter in settings.operations.items() if letter in letters]
+    listed = ", ".join(f"'{value}'" for value in values) or "null"
+    return f"cast({settings.operation} as string) in ({listed})"
+
+
+def _deletes(
+    session: SparkSession,
+    relation: str,
+    table: RawTable,
+    data: list[str],
+    settings: ChangeFeedSettings,
+) -> tuple[ChangeRecord, ...]:
+    rows = session.sql(
+        f"select {hashes(data, types_of(table))} as h from {relation} "
+        f"where {_is_one_of(settings, 'D')} limit {_DELETES}"
+    ).collect()
+    return tuple(ChangeRecord("D", "", None, tuple(row["h"])) for row in rows)

@@ -1,0 +1,137 @@
+"""What is proposed for tables in messages of Debezium; messages as captured (tests/data)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt_afterimage.cli.add_table import debezium
+from dbt_afterimage.cli.add_table.debezium import UnreadableEventsError, is_event, propose
+from dbt_afterimage.cli.add_table.qlik_messages import MessageTable
+from dbt_afterimage.cli.add_table.raw_schema import Column, RawTable
+from dbt_afterimage.settings.change_feed import ChangeFeedSettings
+
+FEEDS = Path(__file__).parents[2] / "data" / "feeds"
+RAW = RawTable(
+    "shop_messages",
+    tuple(Column(n, "string") for n in ("topic", "partition", "offset", "value", "timestamp")),
+)
+KEYS = ('{"id": 1}',)
+
+
+def captured(name: str) -> tuple[str, ...]:
+    page = json.loads((FEEDS / f"debezium.{name}.json").read_text(encoding="utf-8"))
+    place = list(page["columns"]).index("value")
+    return tuple(row[place] for row in page["rows"] if row[place] is not None)
+
+
+def table(*values: str, keys: tuple[str, ...] = KEYS) -> MessageTable:
+    return MessageTable(RAW, "shop.public.Customers", values, keys=keys)
+
+
+def with_schema(*fields: dict[str, Any]) -> str:
+    return json.dumps(
+        {
+            "schema": {"type": "struct", "fields": [{"field": "after", "fields": list(fields)}]},
+            "payload": {"op": "c", "after": {}, "source": {"connector": "postgresql"}},
+        }
+    )
+
+
+def test_messages_are_told_apart() -> None:
+    assert all(is_event(value) for value in captured("replica_identity_full"))
+    assert is_event(with_schema())
+    qlik = '{"data": {"id": 1}, "beforeData": null, "headers": {"operation": "INSERT"}}'
+    assert not any(is_event(value) for value in (qlik, "no json", "[]", '{"op": "c"}'))
+    assert debezium.is_of_debezium_itself("shop.transaction")
+    assert not debezium.is_of_debezium_itself("shop.public.transactions")
+
+
+def test_whole_rows_before_updates_are_before_images() -> None:
+    found = propose(table(*captured("replica_identity_full")), "shop", "landed")
+    (entry,) = found.tables
+    assert (entry.name, entry.identifier) == ("customers", "shop_messages")
+    assert entry.settings == {"preset": "debezium", "filter": "topic = 'shop.public.Customers'"}
+    assert [(column.name, column.data_type) for column in entry.columns] == [
+        ("id", "bigint"),
+        ("name", "string"),
+        ("biography", "string"),
+    ]
+    assert (found.key.columns, found.key.is_sure) == (("id",), True)
+    assert found.staging_arguments == ("'shop'", "'customers'")
+    assert found.has_before_images
+    assert any("JSON does not tell dates" in note for note in found.notes)
+
+
+def test_rows_with_the_key_alone_are_none() -> None:
+    found = propose(table(*captured("replica_identity_default")), "shop", "landed")
+    assert not found.has_before_images
+    assert found.tables[0].settings["before_images"] is False
+
+
+def test_a_schema_tells_types_and_encodings() -> None:
+    """The names of types are those of Debezium's page on the PostgreSQL connector."""
+    decimal = "org.apache.kafka.connect.data.Decimal"
+    value = with_schema(
+        {"field": "id", "type": "int32"},
+        {"field": "born", "type": "int32", "name": "io.debezium.time.Date"},
+        {"field": "at", "type": "int64", "name": "io.debezium.time.MicroTimestamp"},
+        {"field": "short", "type": "int64", "name": "io.debezium.time.Timestamp"},
+        {"field": "zoned", "type": "string", "name": "io.debezium.time.ZonedTimestamp"},
+        {"field": "noon", "type": "int64", "name": "io.debezium.time.MicroTime"},
+        {
+            "field": "credit",
+            "type": "bytes",
+            "name": decimal,
+            "parameters": {"scale": "2", "connect.decimal.precision": "10"},
+        },
+        {"field": "photo", "type": "bytes"},
+        {"field": "tags", "type": "array"},
+        {"field": "any", "type": "struct", "name": "io.debezium.data.VariableScaleDecimal"},
+    )
+    (entry,) = propose(table(value), "shop", "landed").tables
+    assert [(column.name, column.data_type) for column in entry.columns] == [
+        ("id", "int"),
+        ("born", "date"),
+        ("at", "timestamp_ntz"),
+        ("short", "timestamp_ntz"),
+        ("zoned", "timestamp"),
+        ("noon", "string"),
+        ("credit", "decimal(10,2)"),
+        ("photo", "binary"),
+        ("tags", "string"),
+        ("any", "decimal(38,10)"),
+    ]
+    assert entry.settings["encodings"] == {
+        "short": "milliseconds",
+        "noon": "time_microseconds",
+        "any": "scaled_base64",
+    }
+    ChangeFeedSettings.model_validate({"system": "change_feed", **entry.settings, "key": ["id"]})
+
+
+@pytest.mark.parametrize("key", ['{"id": 7}', '{"schema": {}, "payload": {"id": 7}}'])
+def test_the_key_of_a_message_is_the_tables(key: str) -> None:
+    values = captured("replica_identity_full")
+    found = propose(table(*values, keys=("no json", key)), "shop", "landed")
+    assert (found.key.columns, found.key.is_sure) == (("id",), True)
+
+
+def test_without_a_key_the_user_is_asked() -> None:
+    found = propose(table(*captured("replica_identity_full"), keys=()), "shop", "landed")
+    assert (found.key.reason, found.key.is_sure) == ("its messages have no key", False)
+
+
+def test_another_connector_is_refused() -> None:
+    value = '{"op": "c", "after": {"id": 1}, "source": {"connector": "mysql"}}'
+    with pytest.raises(UnreadableEventsError, match=r"landed\.shop_messages.*mysql.*Fix:"):
+        propose(table(value), "shop", "landed")
+
+
+def test_events_without_a_row_are_refused() -> None:
+    value = '{"op": "t", "after": null, "source": {"connector": "postgresql"}}'
+    with pytest.raises(UnreadableEventsError, match=r"none of 1 sampled events.*Fix:"):
+        propose(table(value), "shop", "landed")
