@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.local_relation import local_rows
-from dbt_afterimage.storage.schema_contract import quoted
 from tests.functional.comparing import last_commits
 from tests.functional.dbt_project import DbtProject
 from tests.functional.project_files import (

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from afterimage_demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
-from afterimage_demo.soliddb.tables import BankColumn, BankTable
+from afterimage_demo.soliddb.tables import BankColumn, BankTable, Row
 from dbt_afterimage.cli import app
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
@@ -156,7 +156,8 @@ def land_soliddb(spark: SparkSession) -> None:
         "LOAN_NO",
         (BankColumn("LOAN_NO", 1, "INTEGER"), BankColumn("STATE", 7, "NCHAR")),
     )
-    first, second = {"LOAN_NO": 1, "STATE": "open"}, {"LOAN_NO": 2, "STATE": "open"}
+    first: Row = {"LOAN_NO": 1, "STATE": "open"}
+    second: Row = {"LOAN_NO": 2, "STATE": "open"}
     log = SysLog()
     log.begin(datetime(2026, 3, 2, 9))
     log.insert(loans, first)
@@ -260,7 +261,7 @@ def project(
     assert "key: id (the key of its messages)" in printed
     # a column load_date alone does not make a feed of a table
     assert "prices_extracts" not in printed
-    assert "key: item (unique in each extract)" in add_table(project, f"{RAW}.prices_extracts")
+    assert "key: item (unique in each full load)" in add_table(project, f"{RAW}.prices_extracts")
     project("build")
     return project
 

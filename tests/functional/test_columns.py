@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dbt_afterimage.change_log.contract import LOG_COLUMNS, STAGED_COLUMNS
-from dbt_afterimage.storage.schema_contract import quoted
+from dbt_afterimage.spark.identifiers import quoted
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import HEADERS, MODELS, People, seq, start
 

@@ -713,8 +713,12 @@ def test_no_code_knows_a_preset() -> None:
     root = Path(__file__).parents[2]
     names = [file.stem for file in PRESETS.glob("*.yml")]
     assert len(names) == 6
+    # it reads the schema in Debezium's messages, whose types are Debezium's
+    of_messages = root / "src/dbt_afterimage/cli/add_table"
     for folder in ("src", "macros", "python_models"):
         for file in (root / folder).rglob("*.*"):
+            if file in (of_messages / "debezium.py", of_messages / "systems.py"):
+                continue
             if file.suffix in (".py", ".sql"):
                 text = file.read_text(encoding="utf-8")
                 # tables have snapshots too

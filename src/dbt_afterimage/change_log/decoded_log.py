@@ -18,6 +18,7 @@ from dbt_afterimage.change_log.erased_decoded import without_erased_data
 from dbt_afterimage.change_log.erasures import erasures_in_decoded_log
 from dbt_afterimage.change_log.log_writer import LogRows, write_log
 from dbt_afterimage.run_context import RunContext
+from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import unpersist
 from dbt_afterimage.storage.concurrency import check_unchanged
 from dbt_afterimage.storage.progress import (
@@ -26,7 +27,7 @@ from dbt_afterimage.storage.progress import (
     read_progress,
     recover_progress,
 )
-from dbt_afterimage.storage.schema_contract import Alterations, quoted
+from dbt_afterimage.storage.schema_contract import Alterations
 from dbt_afterimage.storage.schema_evolution import alter_table
 
 logger = AdapterLogger("afterimage")

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.erasures import Erasure, erasures_of
 from dbt_afterimage.change_log.key_hash import key_hash_sql
-from dbt_afterimage.change_log.pairing import quoted
+from dbt_afterimage.change_log.pairing import column_named
 from dbt_afterimage.change_log.read import is_position
 from dbt_afterimage.internal_columns import PREFIX
 from dbt_afterimage.run_context import RunContext
@@ -78,7 +78,7 @@ class ErasedKeys:
             columns.append("raw_record")
         return kept.select(
             *[
-                _nulled(name, position) if name in columns else quoted(name)
+                _nulled(name, position) if name in columns else column_named(name)
                 for name in records.columns
             ]
         )
@@ -90,7 +90,7 @@ def _nulled(name: str, position: Column) -> Column:
     if name == "raw_record":
         up_to = F.array_max(F.map_values(F.col(_COLUMNS_UP_TO)))
     is_erased = F.coalesce(position <= up_to, F.lit(False))
-    return F.when(~is_erased, quoted(name)).alias(name)
+    return F.when(~is_erased, column_named(name)).alias(name)
 
 
 def _by_key(erasures: Iterable[Erasure]) -> list[tuple[str, str | None, dict[str, str]]]:

@@ -15,7 +15,7 @@ from dbt_afterimage.change_log.pairing import (
     ACCEPTED,
     DUPLICATE,
     REJECTED,
-    quoted,
+    column_named,
     with_null_key_first,
 )
 from dbt_afterimage.internal_columns import PREFIX
@@ -101,7 +101,9 @@ def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
     if not key:
         return rows.withColumn("outcome", F.when(is_bad, REJECTED).otherwise(ACCEPTED))
 
-    by_key = Window.partitionBy(*[quoted(column) for column in key]).orderBy(_IS_BAD, "record_hash")
+    by_key = Window.partitionBy(*[column_named(column) for column in key]).orderBy(
+        _IS_BAD, "record_hash"
+    )
     is_copy = (F.lag("record_hash").over(by_key) == F.col("record_hash")) & (
         F.lag(_IS_BAD).over(by_key) == F.col(_IS_BAD)
     )
@@ -215,7 +217,7 @@ def rows_too_late(load: Load, staged: DataFrame, log: DataFrame, key: list[str])
     """
     identity = key or ["record_hash"]
     held = log.filter(load.is_row & F.col("load_rows").isNull())
-    names = [quoted(column) for column in identity]
+    names = [column_named(column) for column in identity]
     rows = staged.filter(load.is_row).join(held.select(*names).distinct(), identity, "left_anti")
     reason = with_null_key_first(F.col("reject_reason"), F.lit(True), key)
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbt_afterimage.storage.schema_contract import quoted
+from dbt_afterimage.spark.identifiers import quoted
 
 
 def key_hash_sql(change_log: str, key: Sequence[str], types: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from dbt_afterimage.change_log.contract import LOG_COLUMNS, data_columns, optional_columns
-from dbt_afterimage.change_log.pairing import quoted
+from dbt_afterimage.change_log.pairing import column_named
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import did_you_mean
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP
@@ -172,7 +172,7 @@ def _with_names_of(log: StructType, rows: DataFrame) -> DataFrame:
 
 
 def _conformed_columns(
-    given: StructType, wanted: StructType, of: Callable[[str], Column] = quoted
+    given: StructType, wanted: StructType, of: Callable[[str], Column] = column_named
 ) -> list[Column]:
     """The columns of ``wanted``, taken from ``given``, whose columns ``of`` gives by name."""
     fields = {field.name.lower(): field for field in given.fields}

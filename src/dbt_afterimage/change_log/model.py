@@ -32,9 +32,9 @@ from dbt_afterimage.change_log.pairing import (
     DUPLICATE,
     MERGED,
     REJECTED,
+    column_named,
     is_pending_too_long,
     pair,
-    quoted,
 )
 from dbt_afterimage.change_log.processed_records import count_processed
 from dbt_afterimage.change_log.quarantine import (
@@ -209,7 +209,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
 def _without_dropped_values(decided: DataFrame, data: list[str]) -> DataFrame:
     """Merged and duplicate records count, but nobody reads their values: half the cost."""
     is_dropped = F.col("outcome").isin(MERGED, DUPLICATE)
-    return decided.withColumns({name: F.when(~is_dropped, quoted(name)) for name in data})
+    return decided.withColumns({name: F.when(~is_dropped, column_named(name)) for name in data})
 
 
 def _split(decided: DataFrame, horizon: str) -> tuple[DataFrame, DataFrame]:
@@ -242,4 +242,4 @@ def _log_rows(
     if "load_rows" not in rows.columns:
         rows = rows.withColumn("load_rows", F.lit(None).cast("bigint"))
     names = [F.col(name).cast(kind).alias(name) for name, kind in kinds.items()]
-    return rows.select(*names, *map(quoted, data), "before")
+    return rows.select(*names, *map(column_named, data), "before")

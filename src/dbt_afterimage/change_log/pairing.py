@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from dbt_afterimage.change_log.contract import data_columns
 from dbt_afterimage.internal_columns import PREFIX
-from dbt_afterimage.storage import schema_contract
+from dbt_afterimage.spark.identifiers import quoted
 
 # What becomes of a record. `pending`: an update or before image whose partner has not come yet;
 # `merged`: a before image that is part of its update.
@@ -100,16 +100,16 @@ def pair(
     return _unpacked(rows, staged.columns, data)
 
 
-def quoted(column: str) -> Column:
+def column_named(column: str) -> Column:
     """A data column, which may have any name."""
-    return F.col(schema_contract.quoted(column))
+    return F.col(quoted(column))
 
 
 def with_null_key_first(reason: Column, is_keyed: Column, key: list[str]) -> Column:
     """`null_key`, the first of all reasons, where a record lacks its key; else ``reason``."""
     is_null = F.lit(False)
     for column in key:
-        is_null = is_null | quoted(column).isNull()
+        is_null = is_null | column_named(column).isNull()
     return F.when(is_keyed & is_null, F.lit("null_key")).otherwise(reason)
 
 
@@ -131,15 +131,17 @@ def _packed(rows: DataFrame, data: list[str], key: list[str]) -> DataFrame:
     # Spark does not tell capitals from small letters
     keys = {name.lower() for name in key}
     others = [name for name in rows.columns if name not in data or name.lower() in keys]
-    values = F.struct(*map(quoted, data))
-    return rows.select(*map(quoted, others), values.alias(_VALUES))
+    values = F.struct(*map(column_named, data))
+    return rows.select(*map(column_named, others), values.alias(_VALUES))
 
 
 def _unpacked(rows: DataFrame, names: list[str], data: list[str]) -> DataFrame:
     """The columns with these names, in their order, and what pairing has added."""
     values = {name: F.col(_VALUES)[name].alias(name) for name in data}
     added = [name for name in rows.columns if name not in names and name != _VALUES]
-    return rows.select(*[values.get(name, quoted(name)) for name in names], *map(quoted, added))
+    return rows.select(
+        *[values.get(name, column_named(name)) for name in names], *map(column_named, added)
+    )
 
 
 def _data_of_log(recorded: DataFrame) -> list[str]:
@@ -160,9 +162,11 @@ def _identities(
     if hashed_after is not None:
         is_earlier = F.when(F.col("recorded_at") <= F.lit(hashed_after).cast("timestamp"), True)
     own = F.struct(
-        *[quoted(column).alias(column) for column in key],
+        *[column_named(column).alias(column) for column in key],
         F.col("change_oper").alias(_CLASS),
-        _hash_unless_lost(F.col("record_hash"), [is_earlier, *[quoted(column) for column in lost]]),
+        _hash_unless_lost(
+            F.col("record_hash"), [is_earlier, *[column_named(column) for column in lost]]
+        ),
     )
     image = F.struct(
         *[F.col("before")[column].alias(column) for column in key],
@@ -184,9 +188,9 @@ def _hash_unless_lost(record_hash: Column, lost: list[Column]) -> Column:
 
 def _deduplicate(rows: DataFrame, key: list[str]) -> DataFrame:
     """Of one identity (change_seq, key, operation) the log's copy stays, or the first copy."""
-    identity = Window.partitionBy(_PLACE, *[quoted(column) for column in key], _CLASS).orderBy(
-        F.col(_IS_RECORDED).desc(), "record_hash"
-    )
+    identity = Window.partitionBy(
+        _PLACE, *[column_named(column) for column in key], _CLASS
+    ).orderBy(F.col(_IS_RECORDED).desc(), "record_hash")
     is_rejected = F.col(_CLASS) == "X"
     is_first = F.row_number().over(identity) == 1
     first_hash = F.first("record_hash").over(identity)
@@ -218,7 +222,9 @@ def _collect_partners(rows: DataFrame, key: list[str], before_images: bool) -> D
     Spark builds them once per change_seq.
     """
     same_place = Window.partitionBy(_PLACE)
-    own_key = F.struct(*[quoted(column) for column in key]) if key else F.lit(None).cast("string")
+    own_key = (
+        F.struct(*[column_named(column) for column in key]) if key else F.lit(None).cast("string")
+    )
     image = F.struct(
         F.col(_VALUES).alias("image"),
         own_key.alias("key"),

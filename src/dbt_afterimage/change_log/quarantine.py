@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.pairing import quoted
+from dbt_afterimage.change_log.pairing import column_named
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP, Progress, next_recorded_at
@@ -144,7 +144,7 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
 
 def record_key(key: list[str], of: str | None = None) -> Column:
     """The key as JSON, of a row or of its struct; NULL when a part of it is."""
-    columns = [F.col(of)[name] if of else quoted(name) for name in key]
+    columns = [F.col(of)[name] if of else column_named(name) for name in key]
     is_whole = F.lit(bool(key))
     for column in columns:
         is_whole = is_whole & column.isNotNull()

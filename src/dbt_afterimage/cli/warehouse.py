@@ -122,7 +122,7 @@ class SparkWarehouse:
 
         Only the given columns are read from the files.
         """
-        from dbt_afterimage.storage.schema_contract import quoted
+        from dbt_afterimage.spark.identifiers import quoted
 
         with working(f"Reading {schema}.{name} with Spark"):
             rows = self._session.table(f"`{schema}`.`{name}`").filter(where or "true")

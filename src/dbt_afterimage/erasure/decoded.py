@@ -20,9 +20,9 @@ from dbt_afterimage.erasure.keys import Keys
 from dbt_afterimage.erasure.tables import DecodedLog, ErasableTables
 from dbt_afterimage.errors import conflicts_explained
 from dbt_afterimage.internal_columns import PREFIX
+from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
 from dbt_afterimage.storage.local_relation import local_rows
-from dbt_afterimage.storage.schema_contract import quoted
 from dbt_afterimage.storage.schema_evolution import column_types
 from dbt_afterimage.storage.temp_view import temporary_view
 

@@ -13,9 +13,9 @@ from dbt_afterimage.erasure.keys import Keys
 from dbt_afterimage.erasure.tables import ErasableTables
 from dbt_afterimage.errors import conflicts_explained
 from dbt_afterimage.internal_columns import PREFIX
+from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
 from dbt_afterimage.storage.publish import current_version, publish
-from dbt_afterimage.storage.schema_contract import quoted
 from dbt_afterimage.storage.temp_view import temporary_view
 
 _IS_OWN = f"{PREFIX}is_own_key"

@@ -14,11 +14,11 @@ from dbt_afterimage.history.sql import (
     equal,
     is_open_since,
     knows,
-    quoted,
     text,
     timestamp,
     was_open_at,
 )
+from dbt_afterimage.spark.identifiers import quoted
 
 _FIRST_SEQ = own("first_seq")
 _IS_NEW = own("is_new")

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.history.names import IS_PRIOR, IS_UPDATED_IN_PLACE, VERSION_ID, own
-from dbt_afterimage.history.sql import quoted
+from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.mart_batch import ACTION
 
 

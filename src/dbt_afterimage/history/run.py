@@ -26,12 +26,12 @@ from dbt_afterimage.history.profile import (
 from dbt_afterimage.history.sql import (
     equal,
     is_open_since,
-    quoted,
     text,
     timestamp,
     was_open_at,
 )
 from dbt_afterimage.history.versions import versions
+from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.mart_batch import ACTION
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dbt_afterimage.history.names import KIND, RANK
+from dbt_afterimage.spark.identifiers import quoted
 
 UPSERTS = "('S', 'L', 'I', 'U', 'K')"
 """Kinds of key events that leave a version open."""
-
-
-def quoted(name: str) -> str:
-    """A column name as SQL."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def text(value: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal
@@ -244,22 +245,50 @@ class ChangeFeedSettings(TableSettings):
         return None if is_any else self.incomplete_before
 
 
+@dataclass(frozen=True)
+class Recognition:
+    """How `afterimage add-table` knows a raw table of a preset.
+
+    Attributes:
+        columns: a table that has all of them is one, in any case.
+        is_certain: no other table has such columns.
+        has_load_table: a landed table of the source table's name is its full load.
+    """
+
+    columns: tuple[str, ...]
+    is_certain: bool = True
+    has_load_table: bool = False
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The settings of a vendor's format, and how its tables are known; None: not by columns."""
+
+    settings: dict[str, Any]
+    recognition: Recognition | None
+
+
 @cache
-def _presets() -> dict[str, dict[str, Any]]:
+def presets() -> dict[str, Preset]:
+    """All presets, by name."""
     folder = files("dbt_afterimage.settings") / "presets"
-    return {
-        file.name.removesuffix(".yml"): yaml.safe_load(file.read_text(encoding="utf-8"))
-        for file in sorted(folder.iterdir(), key=lambda file: file.name)
-        if file.name.endswith(".yml")
-    }
+    found = {}
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".yml"):
+            settings = yaml.safe_load(file.read_text(encoding="utf-8"))
+            known = settings.pop("add_table", None)
+            recognition = None
+            if known:
+                recognition = Recognition(**{**known, "columns": tuple(known["columns"])})
+            found[file.name.removesuffix(".yml")] = Preset(settings, recognition)
+    return found
 
 
 def _preset(name: Any) -> dict[str, Any]:
-    presets = _presets()
-    if not isinstance(name, str) or name not in presets:
+    if not isinstance(name, str) or name not in presets():
         raise ValueError(
-            f"`preset` is {name!r}; allowed: {', '.join(presets)}."
-            f"{did_you_mean(str(name), list(presets))} Fix: correct the name, or leave `preset` "
+            f"`preset` is {name!r}; allowed: {', '.join(presets())}."
+            f"{did_you_mean(str(name), list(presets()))} Fix: correct the name, or leave `preset` "
             "out and describe the feed by its settings"
         )
-    return presets[name]
+    return presets()[name].settings

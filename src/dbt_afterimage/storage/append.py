@@ -9,8 +9,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt_afterimage.errors import conflicts_explained
+from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.formats import format_named
-from dbt_afterimage.storage.schema_contract import quoted
 
 
 def append_once(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbt_afterimage.storage.schema_contract import quoted
+from dbt_afterimage.spark.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbt_afterimage.storage.schema_contract import quoted
+from dbt_afterimage.spark.identifiers import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

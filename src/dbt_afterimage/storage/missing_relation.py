@@ -8,6 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt_afterimage.settings.suggestions import similar_names
+from dbt_afterimage.spark.identifiers import quoted
 
 _NOT_FOUND = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 _FEW = 5
@@ -36,10 +37,10 @@ def describe_missing(session: SparkSession, relation: str) -> str:
     catalog = parts[0] if len(parts) > 2 else current[0]
     schema, name = ".".join(parts[-2:-1]), parts[-1]
     text = f"{'.'.join(parts)} does not exist"
-    schemas = _names(session, f"show namespaces in {_quoted(catalog)}", 0)
+    schemas = _names(session, f"show namespaces in {quoted(catalog)}", 0)
     if schema.lower() not in map(str.lower, schemas):
         return f"{text}: catalog {catalog} has no schema {schema}.{_similar(schema, schemas)}"
-    at = f"{_quoted(catalog)}.{_quoted(schema)}"
+    at = f"{quoted(catalog)}.{quoted(schema)}"
     tables, views = (_names(session, f"show {kind} in {at}", 1) for kind in ("tables", "views"))
     return (
         f"{text}: schema {schema} of catalog {catalog} has no such table or view."
@@ -84,7 +85,3 @@ def _similar(name: str, names: list[str]) -> str:
         more = ", ..." if len(names) > _FEW else ""
         return f" {len(names):,} others are there: {', '.join(names[:_FEW])}{more}."
     return " Nothing is there."
-
-
-def _quoted(name: str) -> str:
-    return f"`{name}`"

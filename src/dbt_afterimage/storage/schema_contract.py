@@ -13,6 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dbt_afterimage.spark.identifiers import quoted
+
 # Raised by one when tables of an older version of this package cannot be written any more.
 LAYOUT = 1
 
@@ -150,11 +152,6 @@ def statements(
 def holds(stored: str, given: str) -> bool:
     """Whether a column of type ``stored`` holds every value of type ``given``, exactly."""
     return stored == given or _is_wider(stored, given)
-
-
-def quoted(name: str) -> str:
-    """A column's name as SQL."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _is_wider(wide: str, narrow: str) -> bool:

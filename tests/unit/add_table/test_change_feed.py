@@ -11,7 +11,7 @@ from dbt_afterimage.cli.add_table.change_feed import (
     FeedSample,
     base_table,
     data_columns,
-    feed_of,
+    preset_of,
     propose,
     table_name,
 )
@@ -34,15 +34,15 @@ OF_CDC = raw("dbo_Customers_CT", *CDC, "__$command_id", "id", "name", "city")
 def test_the_records_of_a_vendors_page_are_known_by_their_columns(preset: str) -> None:
     page = json.loads((FEEDS / f"{preset}.json").read_text(encoding="utf-8"))
     table = raw("customers_changes", *page["columns"])
-    feed = feed_of(table)
-    assert feed is not None and feed.preset == preset
-    data = {column.name for column in data_columns(table, feed)}
+    found = preset_of(table)
+    assert found == preset
+    data = {column.name for column in data_columns(table, preset)}
     assert set(page["settings"]["key"]) <= data < set(page["columns"])
 
 
 def test_a_table_with_other_columns_is_no_feed() -> None:
-    assert feed_of(raw("customers", "id", "name", "op")) is None
-    assert feed_of(raw("loads", "load_date")) is None
+    assert preset_of(raw("customers", "id", "name", "op")) is None
+    assert preset_of(raw("loads", "load_date")) is None
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_names_of_models(name: str, expected: str) -> None:
 def test_a_change_table_of_sql_server_with_its_full_load() -> None:
     base = raw("customers", "id", "name", "city")
     schema = RawSchema.of("landed", [OF_CDC, base])
-    feed = feed_of(OF_CDC)
-    assert feed is not None
-    found = propose(OF_CDC, schema, feed, "crm", FeedSample(unique=(("id",),)))
+    preset = preset_of(OF_CDC)
+    assert preset is not None
+    found = propose(OF_CDC, schema, preset, "crm", FeedSample(unique=(("id",),)))
     assert found.tables[0].settings == {"preset": "sql_server_cdc", "base": {"kind": "frozen"}}
     assert found.staging == "stg_crm__customers"
     assert found.staging_arguments == ("'crm'", "'dbo_Customers_CT'", "base='customers'")
@@ -74,9 +74,9 @@ def test_a_change_table_of_sql_server_with_its_full_load() -> None:
 
 def test_a_change_table_of_an_older_sql_server_has_no_command_id() -> None:
     table = raw("dbo_Customers_CT", *CDC, "id", "name")
-    feed = feed_of(table)
-    assert feed is not None
-    found = propose(table, RawSchema.of("landed", [table]), feed, "crm", FeedSample())
+    preset = preset_of(table)
+    assert preset is not None
+    found = propose(table, RawSchema.of("landed", [table]), preset, "crm", FeedSample())
     settings = found.tables[0].settings
     parts = settings["sequence"]
     assert list(parts) == ["`__$start_lsn`", "`__$seqval`", "if(`__$operation` = 1, 0, 1)"]
@@ -85,31 +85,31 @@ def test_a_change_table_of_an_older_sql_server_has_no_command_id() -> None:
 
 def test_the_table_whose_changes_a_delta_feed_has_is_no_full_load() -> None:
     table = raw("orders_changes", "_change_type", "_commit_version", "_commit_timestamp", "id", "a")
-    feed = feed_of(table)
-    assert feed is not None
+    preset = preset_of(table)
+    assert preset is not None
     schema = RawSchema.of("landed", [table, raw("orders", "id", "a")])
-    assert base_table(table, schema, feed) is None
+    assert base_table(table, schema, preset) is None
 
 
 def test_deletes_with_the_key_alone_name_it() -> None:
     table = raw("orders", "__op", "__lsn", "__source_ts_ms", "__txId", "__deleted", "id", "total")
-    feed = feed_of(table)
-    assert feed is not None
+    preset = preset_of(table)
+    assert preset is not None
     deletes = tuple(ChangeRecord("D", "", None, (number, None)) for number in (1, 2))
     schema = RawSchema.of("landed", [table])
-    found = propose(table, schema, feed, "shop", FeedSample(deletes=deletes))
+    found = propose(table, schema, preset, "shop", FeedSample(deletes=deletes))
     assert (found.key.columns, found.key.is_sure) == (("id",), True)
     assert not found.has_before_images
 
 
 def test_a_key_that_is_unique_in_inserts_with_another_one_is_not_sure() -> None:
-    feed = feed_of(OF_CDC)
-    assert feed is not None
+    preset = preset_of(OF_CDC)
+    assert preset is not None
     schema = RawSchema.of("landed", [OF_CDC])
-    found = propose(OF_CDC, schema, feed, "crm", FeedSample(unique=(("id",),)))
+    found = propose(OF_CDC, schema, preset, "crm", FeedSample(unique=(("id",),)))
     assert (found.key.reason, found.key.is_sure) == ("unique in the inserts", True)
     table = raw("dbo_orders_CT", *CDC, "order_id", "invoice_id")
     both = FeedSample(unique=(("order_id",), ("invoice_id",)))
-    found = propose(table, RawSchema.of("landed", [table]), feed, "crm", both)
+    found = propose(table, RawSchema.of("landed", [table]), preset, "crm", both)
     assert (found.key.columns, found.key.is_sure) == (("order_id",), False)
     assert "as is invoice_id" in found.key.reason

@@ -15,40 +15,9 @@ from dbt_afterimage.cli.add_table.proposal import (
     model_name,
 )
 from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, Column, RawSchema, RawTable
-from dbt_afterimage.settings.change_feed import ChangeFeedSettings
+from dbt_afterimage.settings.change_feed import ChangeFeedSettings, presets
 
-_COMMAND_ID = "`__$command_id`"
 _SUFFIXES = ("_ct", "_cdc", "_changes", "_change_feed", "_events", "_snapshots", "_extracts")
-
-
-@dataclass(frozen=True)
-class Feed:
-    """A preset, and how its tables are known.
-
-    Attributes:
-        preset: its name.
-        columns: a table with all of them is one of its tables.
-        is_telling: no other table has such columns. False: `--all` leaves such tables out.
-        may_have_load: whether a landed table of the same name is the full load of the feed.
-    """
-
-    preset: str
-    columns: frozenset[str]
-    is_telling: bool = True
-    may_have_load: bool = False
-
-
-FEEDS = (
-    Feed(
-        "sql_server_cdc",
-        frozenset({"__$start_lsn", "__$seqval", "__$operation", "__$update_mask"}),
-        may_have_load=True,
-    ),
-    Feed("debezium_flat", frozenset({"__op", "__lsn", "__source_ts_ms"})),
-    Feed("delta_change_feed", frozenset({"_change_type", "_commit_version", "_commit_timestamp"})),
-    Feed("aws_dms", frozenset({"op", "change_seq", "commit_timestamp"})),
-    Feed("snapshots", frozenset({"load_date"}), is_telling=False),
-)
 
 
 @dataclass(frozen=True)
@@ -57,17 +26,29 @@ class FeedSample:
 
     Attributes:
         deletes: sampled deletes; some feeds fill in the key only.
-        unique: sets of columns with no value twice in the inserts, or in an extract.
+        unique: sets of columns with no value twice in the inserts, or in a full load.
     """
 
     deletes: tuple[ChangeRecord, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
 
 
-def feed_of(table: RawTable) -> Feed | None:
-    """The feed whose columns a table has."""
+def preset_of(table: RawTable) -> str | None:
+    """The preset whose columns a table has."""
     names = {name.lower() for name in table.names()}
-    return next((feed for feed in FEEDS if feed.columns <= names and len(names) > 1), None)
+    fitting = [
+        preset
+        for preset, described in presets().items()
+        if described.recognition
+        and {name.lower() for name in described.recognition.columns} < names
+    ]
+    return next((preset for preset in fitting if is_certain(preset)), next(iter(fitting), None))
+
+
+def is_certain(preset: str) -> bool:
+    """Whether no other table has the columns of the preset's."""
+    known = presets()[preset].recognition
+    return known is not None and known.is_certain
 
 
 @cache
@@ -76,9 +57,9 @@ def settings_of(preset: str) -> ChangeFeedSettings:
     return ChangeFeedSettings.model_validate({"system": "change_feed", "preset": preset})
 
 
-def data_columns(table: RawTable, feed: Feed) -> list[Column]:
+def data_columns(table: RawTable, preset: str) -> list[Column]:
     """The columns that are the source's."""
-    settings = settings_of(feed.preset)
+    settings = settings_of(preset)
     return [column for column in table.columns if not settings.is_own_column(column.name)]
 
 
@@ -89,19 +70,20 @@ def table_name(table: RawTable) -> str:
     return name.removesuffix(suffix)
 
 
-def base_table(table: RawTable, schema: RawSchema, feed: Feed) -> RawTable | None:
+def base_table(table: RawTable, schema: RawSchema, preset: str) -> RawTable | None:
     """A landed table of the source table's name, with its columns."""
-    if not feed.may_have_load:
+    known = presets()[preset].recognition
+    if known is None or not known.has_load_table:
         return None
-    columns = [column.name for column in data_columns(table, feed)]
+    columns = [column.name for column in data_columns(table, preset)]
     found = schema.full_load(table_name(table), columns)
-    return found if found is not None and found is not table and feed_of(found) is None else None
+    return found if found is not None and found is not table and preset_of(found) is None else None
 
 
 def propose(
     table: RawTable,
     schema: RawSchema,
-    feed: Feed,
+    preset: str,
     source: str,
     sample: FeedSample,
     prefix: str = "",
@@ -111,23 +93,23 @@ def propose(
     Args:
         table: the raw table.
         schema: the raw schema.
-        feed: what `feed_of` says of the table.
+        preset: what `preset_of` says of the table.
         source: name of the dbt source.
         sample: what was read of the table.
         prefix: of model names.
     """
     name = prefix + table_name(table)
-    columns = [column.name for column in data_columns(table, feed)]
-    settings: dict[str, Any] = {"preset": feed.preset}
-    notes = [f"preset: {feed.preset}, by its columns"]
-    lower = {column.lower() for column in table.names()}
-    if feed.preset == "sql_server_cdc" and "__$command_id" not in lower:
-        parts = settings_of(feed.preset).sequence
-        settings["sequence"] = {part: parts[part] for part in parts if part != _COMMAND_ID}
-        notes.append("sequence: without __$command_id, which this version of SQL Server lacks")
+    columns = [column.name for column in data_columns(table, preset)]
+    settings: dict[str, Any] = {"preset": preset}
+    notes = [f"preset: {preset}, by its columns"]
+    parts = settings_of(preset).sequence
+    lacking = [part for part in parts if _is_lacking(part, table)]
+    if lacking and len(lacking) < len(parts):
+        settings["sequence"] = {part: kind for part, kind in parts.items() if part not in lacking}
+        notes.append(f"sequence: without {', '.join(lacking)}, which the table lacks")
     arguments = [f"'{source}'", f"'{table.name}'"]
     tables = []
-    base = base_table(table, schema, feed)
+    base = base_table(table, schema, preset)
     if base:
         arguments.append(f"base='{base.name}'")
         settings["base"] = {"kind": "frozen"}
@@ -153,16 +135,16 @@ def propose(
                 table.name,
                 table.comment or f"The change feed of {table_name(table)}.",
                 settings,
-                tuple(_described(column, columns, feed) for column in table.columns),
+                tuple(_described(column, columns, preset) for column in table.columns),
             ),
             *tables,
         ),
         staging=f"stg_{source}__{name}",
         staging_macro="stage_change_feed",
         staging_arguments=tuple(arguments),
-        key=_key(table, base, columns, sample, feed),
+        key=_key(table, base, columns, sample, preset),
         key_columns=tuple(columns),
-        has_before_images=settings_of(feed.preset).before_images,
+        has_before_images=settings_of(preset).before_images,
         notes=tuple(notes),
     )
 
@@ -172,9 +154,9 @@ def _key(
     base: RawTable | None,
     columns: list[str],
     sample: FeedSample,
-    feed: Feed,
+    preset: str,
 ) -> KeyProposal:
-    where = "in each extract" if feed.preset == "snapshots" else "in the inserts"
+    where = "in each full load" if settings_of(preset).load_id else "in the inserts"
     return propose_key(
         table_name(table),
         columns,
@@ -186,10 +168,17 @@ def _key(
     )
 
 
-def _described(column: Column, data: list[str], feed: Feed) -> SourceColumn:
+def _described(column: Column, data: list[str], preset: str) -> SourceColumn:
     described = (
         f"Column {column.name} of the source."
         if column.name in data
-        else f"Column of the feed (preset {feed.preset})."
+        else f"Column of the feed (preset {preset})."
     )
     return SourceColumn(column.name, column.comment or described)
+
+
+def _is_lacking(part: str, table: RawTable) -> bool:
+    """Whether a part of the sequence is a column that some version of the format does not have."""
+    name = part.strip("`").lower()
+    is_column = part.startswith("`") or part.isidentifier()
+    return is_column and name not in {column.lower() for column in table.names()}

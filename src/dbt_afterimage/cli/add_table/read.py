@@ -19,6 +19,7 @@ from dbt_afterimage.cli.add_table.raw_schema import (
     Sample,
 )
 from dbt_afterimage.errors import AfterimageError, explained
+from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.session import session_settings
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def read_schema(session: SparkSession, schema: str) -> RawSchema:
     # Iceberg's catalogs raise an error of Java's where Spark's own raises one of Spark's
     problems = (PySparkException, Py4JError)
     try:
-        shown = session.sql(f"show tables in {quoted(schema)}").collect()
+        shown = session.sql(f"show tables in {relation_of(schema)}").collect()
     except problems as error:
         raise MissingSchemaError(
             f"Schema {schema}: Spark finds no schema of this name. Schemas of the catalog: "
@@ -107,7 +108,7 @@ def read_schema(session: SparkSession, schema: str) -> RawSchema:
         ) from error
     names = [row["tableName"] for row in shown if not row["isTemporary"]]
     try:
-        views = session.sql(f"show views in {quoted(schema)}").collect()
+        views = session.sql(f"show views in {relation_of(schema)}").collect()
     except problems:  # a catalog without views
         views = []
     names += [row["viewName"] for row in views if not row["isTemporary"]]
@@ -135,7 +136,7 @@ def read_sample(session: SparkSession, schema: RawSchema, table: RawTable) -> Sa
             for key in key_candidates(qlik.table_name(table, schema), data)
             if all(name.lower() in shared for name in key)
         ]
-        relation = f"{quoted(schema.name)}.{quoted(base.name)}"
+        relation = f"{relation_of(schema.name, base.name)}"
         sample = replace(sample, unique=tuple(unique_keys(session, relation, candidates)))
     rows = _base_rows(session, schema, base, data, records)
     return replace(sample, base_rows=tuple(rows))
@@ -145,7 +146,7 @@ def read_openedge_sample(
     session: SparkSession, schema: RawSchema, table: RawTable
 ) -> openedge.OpenEdgeSample:
     """Which table number the tracking table has for sampled rows of an OpenEdge change table."""
-    relation = f"{quoted(schema.name)}.`{table.name}`"
+    relation = f"{relation_of(schema.name, table.name)}"
     tracking = table if openedge.has_own_tracking(table) else openedge.tracking_table(schema)
     operation = openedge.own_column(table, "operation")
     assert operation is not None
@@ -163,7 +164,8 @@ def read_openedge_sample(
     if tracking:
         joined = ", ".join(shared)
         tracked = f"select {', '.join(_own(tracking, name) for name in shared)}, " + (
-            f"{_own(tracking, 'source_table_number')} from {quoted(schema.name)}.`{tracking.name}`"
+            f"{_own(tracking, 'source_table_number')} "
+            f"from {relation_of(schema.name, tracking.name)}"
         )
         rows = session.sql(
             "select source_table_number, count(distinct _row) as found "
@@ -184,7 +186,7 @@ def read_openedge_sample(
             for key in key_candidates(openedge.table_name(table), names)
             if all(name.lower() in has for name in key)
         ]
-        unique = unique_keys(session, f"{quoted(schema.name)}.{quoted(base.name)}", candidates)
+        unique = unique_keys(session, f"{relation_of(schema.name, base.name)}", candidates)
     return openedge.OpenEdgeSample(
         numbers,
         sum(row[1] for row in operations),
@@ -199,9 +201,10 @@ def _own(table: RawTable, name: str) -> str:
     return f"`{column.name}` as {name}"
 
 
-def quoted(name: str) -> str:
-    """A name with backticks around each of its parts."""
-    return ".".join(f"`{part}`" for part in name.replace("`", "").split("."))
+def relation_of(schema: str, table: str = "") -> str:
+    """SQL: a schema, whose name may have a catalog, or a table in it."""
+    parts = [*schema.replace("`", "").split("."), *([table] if table else [])]
+    return ".".join(map(quoted, parts))
 
 
 def _schemas(session: SparkSession) -> list[str]:
@@ -210,7 +213,7 @@ def _schemas(session: SparkSession) -> list[str]:
 
 def _described(session: SparkSession, schema: str, name: str) -> RawTable:
     with readable(f"{schema}.{name}"):
-        rows = session.sql(f"describe table extended {quoted(schema)}.`{name}`").collect()
+        rows = session.sql(f"describe table extended {relation_of(schema, name)}").collect()
     columns: list[Column] = []
     declared: list[str] = []
     comment = ""
@@ -268,7 +271,7 @@ def _records(
         shown = f"hex(`{mask.name}`)" if mask.data_type == "binary" else f"`{mask.name}`"
     selected = (
         f"select upper(trim(`{oper.name}`)) as o, cast(`{seq.name}` as string) as s, {shown} as m, "
-        f"{hashes(data, types_of(table))} as h from {quoted(schema.name)}.`{table.name}`"
+        f"{hashes(data, types_of(table))} as h from {relation_of(schema.name, table.name)}"
     )
     query = " union all ".join(
         f"(select * from ({selected}) where o in ({operations}) limit {limit})"
@@ -292,13 +295,12 @@ def unique_keys(
         session: the Spark session.
         relation: SQL: a table, or a query in parentheses.
         candidates: sets of columns.
-        within: columns of the groups in each of which a value may be once.
+        within: SQL: the groups in each of which a value may be once.
     """
     if not candidates:
         return []
     counted = ", ".join(
-        f"count(distinct {', '.join(f'`{name}`' for name in (*within, *key))})"
-        for key in candidates
+        f"count(distinct {', '.join([*within, *map(quoted, key)])})" for key in candidates
     )
     row: Any = session.sql(
         f"select count(*), {counted} from (select * from {relation} limit {_ROWS_FOR_UNIQUENESS})"
@@ -328,7 +330,7 @@ def _base_rows(
     if not values:
         return []
     rows = session.sql(
-        f"select {hashes(data, types)} as h from {quoted(schema.name)}.`{base.name}` "
+        f"select {hashes(data, types)} as h from {relation_of(schema.name, base.name)} "
         f"where {_hash(name)} in ({', '.join(sorted(values))}) limit {_BASE_ROWS}"
     ).collect()
     return [tuple(row["h"]) for row in rows]

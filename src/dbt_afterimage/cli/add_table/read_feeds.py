@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbt_afterimage.cli.add_table import change_feed
-from dbt_afterimage.cli.add_table.change_feed import Feed, FeedSample
+from dbt_afterimage.cli.add_table.change_feed import FeedSample
 from dbt_afterimage.cli.add_table.keys import key_candidates
 from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, RawSchema, RawTable
-from dbt_afterimage.cli.add_table.read import hashes, quoted, types_of, unique_keys
+from dbt_afterimage.cli.add_table.read import hashes, relation_of, types_of, unique_keys
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ _DELETES = 300
 
 
 def read_feed_sample(
-    session: SparkSession, schema: RawSchema, table: RawTable, feed: Feed
+    session: SparkSession, schema: RawSchema, table: RawTable, preset: str
 ) -> FeedSample:
     """Sampled deletes of a feed, and what is unique in its inserts or in its full load."""
-    settings = change_feed.settings_of(feed.preset)
-    relation = f"{quoted(schema.name)}.`{table.name}`"
-    data = [column.name for column in change_feed.data_columns(table, feed)]
-    base = change_feed.base_table(table, schema, feed)
+    settings = change_feed.settings_of(preset)
+    relation = relation_of(schema.name, table.name)
+    data = [column.name for column in change_feed.data_columns(table, preset)]
+    base = change_feed.base_table(table, schema, preset)
     has = {name.lower() for name in base.names()} if base else {name.lower() for name in data}
     candidates = [
         key
@@ -34,9 +34,9 @@ def read_feed_sample(
     if (base or table).declared_key:
         return FeedSample()
     if base:
-        whole = f"{quoted(schema.name)}.`{base.name}`"
+        whole = relation_of(schema.name, base.name)
         return FeedSample(unique=tuple(unique_keys(session, whole, candidates)))
-    within = ["load_date"] if settings.load_id else []
+    within = [settings.load_id] if settings.load_id else []
     inserts = f"(select * from {relation} where {_is_one_of(settings, 'I', 'L')})"
     return FeedSample(
         _deletes(session, relation, table, data, settings),

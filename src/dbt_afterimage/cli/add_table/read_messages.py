@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbt_afterimage.cli.add_table import qlik_messages
 from dbt_afterimage.cli.add_table.raw_schema import RawSchema, RawTable
-from dbt_afterimage.cli.add_table.read import in_parallel, quoted, types_of
+from dbt_afterimage.cli.add_table.read import in_parallel, relation_of, types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ def read_message_tables(
     """The tables whose changes are in landed messages: by metadata messages, else by topic."""
     from pyspark.sql import functions as F
 
-    relation = f"{quoted(schema.name)}.`{table.name}`"
+    relation = relation_of(schema.name, table.name)
     value, key = _text(table, "value"), _text(table, "key")
     rows = session.sql(
         f"select {value} as value from {relation} "

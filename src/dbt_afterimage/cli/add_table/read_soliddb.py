@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dbt_afterimage.cli.add_table import soliddb
 from dbt_afterimage.cli.add_table.keys import key_candidates
 from dbt_afterimage.cli.add_table.raw_schema import RawSchema, RawTable
-from dbt_afterimage.cli.add_table.read import quoted, types_of, unique_keys
+from dbt_afterimage.cli.add_table.read import relation_of, types_of, unique_keys
 from dbt_afterimage.cli.add_table.soliddb import Landed, LoggedTable, Record
 from dbt_afterimage.sources.soliddb.record_ids import ROW_IDS
 
@@ -82,7 +82,7 @@ def read_unique(
 
 
 def _relation(schema: RawSchema, table: RawTable) -> str:
-    return f"{quoted(schema.name)}.`{table.name}`"
+    return relation_of(schema.name, table.name)
 
 
 def _is_users_column(columns: RawTable) -> str:

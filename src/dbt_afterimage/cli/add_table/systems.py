@@ -129,9 +129,15 @@ def _propose_soliddb(
 
 def _find_feeds(session: SparkSession, schema: RawSchema) -> list[Found]:
     return [
-        Found("change_feed", table.name, change_feed.table_name(table), table, feed.is_telling)
+        Found(
+            "change_feed",
+            table.name,
+            change_feed.table_name(table),
+            table,
+            change_feed.is_certain(preset),
+        )
         for table in schema.tables.values()
-        if (feed := change_feed.feed_of(table)) is not None
+        if (preset := change_feed.preset_of(table)) is not None
     ]
 
 
@@ -140,10 +146,10 @@ def _propose_feed(
 ) -> Proposal:
     if isinstance(found.detail, qlik_messages.MessageTable):
         return debezium.propose(found.detail, source, schema.name, prefix)
-    feed = change_feed.feed_of(found.detail)
-    assert feed is not None
-    sample = read_feed_sample(session, schema, found.detail, feed)
-    return change_feed.propose(found.detail, schema, feed, source, sample, prefix)
+    preset = change_feed.preset_of(found.detail)
+    assert preset is not None
+    sample = read_feed_sample(session, schema, found.detail, preset)
+    return change_feed.propose(found.detail, schema, preset, source, sample, prefix)
 
 
 FINDERS: tuple[Callable[[SparkSession, RawSchema], list[Found]], ...] = (

@@ -17,7 +17,8 @@ from dbt_afterimage.history.names import (
     TRUNCATES,
     own,
 )
-from dbt_afterimage.history.sql import UPSERTS, by_key, is_upsert, knows, quoted, text
+from dbt_afterimage.history.sql import UPSERTS, by_key, is_upsert, knows, text
+from dbt_afterimage.spark.identifiers import quoted
 
 _IN_ORDER = (
     "(one, other) -> case"

@@ -17,9 +17,9 @@ from dbt_afterimage.history.sql import (
     is_incomplete,
     is_upsert,
     knows,
-    quoted,
     text,
 )
+from dbt_afterimage.spark.identifiers import quoted
 
 STARTED = own("row_started_seq")
 ROW_ID = own("row_id")

@@ -17,7 +17,8 @@ from dbt_afterimage.history.names import (
     VERSION_ID,
     own,
 )
-from dbt_afterimage.history.sql import by_key, columns, is_upsert, quoted, text
+from dbt_afterimage.history.sql import by_key, columns, is_upsert, text
+from dbt_afterimage.spark.identifiers import quoted
 
 _FIRST_KIND = own("first_kind")
 _WAS_OPEN = own("was_open")

@@ -33,7 +33,8 @@ from dbt_afterimage.history.names import (
 )
 from dbt_afterimage.history.rules.boundaries import may_reach
 from dbt_afterimage.history.rules.key_changes import MOVE_GROUP_OF_EVENT
-from dbt_afterimage.history.sql import by_key, columns, quoted, text, texts
+from dbt_afterimage.history.sql import by_key, columns, text, texts
+from dbt_afterimage.spark.identifiers import quoted
 
 LOAD_EPOCH = own("load_epoch")
 DISPLACED = own("displaced")

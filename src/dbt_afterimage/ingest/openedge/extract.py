@@ -16,9 +16,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.errors import without_plan
+from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
 from dbt_afterimage.storage.create import table_writer
-from dbt_afterimage.storage.schema_contract import Alterations, quoted
+from dbt_afterimage.storage.schema_contract import Alterations
 from dbt_afterimage.storage.schema_evolution import alter_table, column_types
 
 if TYPE_CHECKING:

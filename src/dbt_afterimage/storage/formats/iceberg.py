@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import ConcurrentRunError
+from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
 from dbt_afterimage.storage.concurrency import check_unchanged, is_newer
 from dbt_afterimage.storage.formats.base import (
@@ -25,7 +26,6 @@ from dbt_afterimage.storage.formats.base import (
 )
 from dbt_afterimage.storage.formats.merge import merge_batch
 from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
-from dbt_afterimage.storage.schema_contract import quoted
 from dbt_afterimage.storage.temp_view import temporary_view
 
 BRANCH_PREFIX = "afterimage_"

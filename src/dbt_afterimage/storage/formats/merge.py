@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
-from dbt_afterimage.storage.schema_contract import quoted
 from dbt_afterimage.storage.temp_view import temporary_view
 
 
