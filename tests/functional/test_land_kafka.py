@@ -12,7 +12,7 @@ import pytest
 
 from afterimage_demo.broker import Broker, producer_options
 from dbt_afterimage.ingest.kafka import java_ends, python_ends
-from dbt_afterimage.ingest.kafka.request import Request
+from dbt_afterimage.ingest.kafka.request import KafkaLandingError, Request
 from tests.functional.dbt_project import DbtProject
 from tests.functional.killed_landing import SCHEMA, arguments
 from tests.functional.messages_project import write_project
@@ -309,6 +309,13 @@ def test_a_topic_that_is_not_there_is_named(project: DbtProject, broker: Broker)
     given = arguments(broker.address, pattern="none.*")
     message = project.error_of("run-operation", "land_kafka", "--args", given)
     assert "no topic of" in message and "'none.*'" in message
+    message = project.error_of(
+        "run-operation", "land_kafka", "--args", arguments(broker.address, topics=["none"])
+    )
+    assert f"{broker.address} has no topic 'none' that this client may read" in message
+    request = Request(broker.address, topics=["none"])
+    with pytest.raises(KafkaLandingError, match="has no topic 'none' that this client may read"):
+        python_ends.ends(request)
 
 
 @pytest.mark.nightly

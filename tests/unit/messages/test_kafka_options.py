@@ -63,6 +63,11 @@ def test_an_option_without_a_counterpart_is_refused_and_not_shown(
     assert "secret" not in text
 
 
+def test_a_number_that_is_none_is_refused() -> None:
+    with pytest.raises(KafkaLandingError, match=r"request\.timeout\.ms .*'30s' is no whole number"):
+        python_options({"request.timeout.ms": "30s"})
+
+
 def test_ids_of_topics_are_those_of_kafkas_own_client() -> None:
     """Base64 for URLs, as `org.apache.kafka.common.Uuid` writes it."""
     assert topic_id(UUID("59676574-6572-696d-6167-6520627265ff")) == "WWdldGVyaW1hZ2UgYnJl_w"

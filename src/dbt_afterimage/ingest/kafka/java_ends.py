@@ -9,7 +9,9 @@ from dbt_afterimage.ingest.kafka.request import (
     Ends,
     KafkaLandingError,
     Request,
+    no_such_topic,
     no_topic_matches,
+    unreachable,
 )
 from dbt_afterimage.spark.session import java
 
@@ -24,8 +26,24 @@ def ends(session: SparkSession, request: Request) -> Ends:
     """Query the cluster for the partitions and their offsets.
 
     Raises:
-        KafkaLandingError: no topic matches the pattern, or Kafka's client is missing.
+        KafkaLandingError: no topic matches the pattern, a topic does not exist, the cluster does
+            not answer, or Kafka's client is missing.
     """
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return _ends(session, request)
+    except Py4JJavaError as error:
+        # the future of a request wraps what went wrong
+        cause = error.java_exception.getCause() or error.java_exception
+        name, said = cause.getClass().getSimpleName(), cause.getMessage()
+        if name in ("UnknownTopicOrPartitionException", "TopicAuthorizationException"):
+            listed = ", ".join(request.topics) or str(request.pattern)
+            raise no_such_topic(request, listed, said or name) from error
+        raise unreachable(request, f"{name}: {said}") from error
+
+
+def _ends(session: SparkSession, request: Request) -> Ends:
     jvm = java(session)
     kafka = jvm.org.apache.kafka
     properties = jvm.java.util.Properties()

@@ -14,7 +14,9 @@ from dbt_afterimage.ingest.kafka.request import (
     Ends,
     KafkaLandingError,
     Request,
+    no_such_topic,
     no_topic_matches,
+    unreachable,
 )
 
 _NO_ID = UUID(int=0)
@@ -51,11 +53,8 @@ def ends(request: Request) -> Ends:
             described = admin.describe_topics(topics)
             for topic in described:
                 if topic["error_code"]:
-                    raise KafkaLandingError(
-                        f"`land kafka`: {request.brokers} has no topic {topic['name']!r} that this "
-                        f"client may read (Kafka's error code {topic['error_code']}). Nothing was "
-                        "landed. Fix: correct the name, or grant DESCRIBE and READ on the topic."
-                    )
+                    why = f"Kafka's error code {topic['error_code']}"
+                    raise no_such_topic(request, topic["name"], why)
             partitions = [
                 TopicPartition(topic["name"], partition["partition_index"])
                 for topic in described
@@ -71,11 +70,7 @@ def ends(request: Request) -> Ends:
         finally:
             admin.close()
     except KafkaError as error:
-        raise KafkaLandingError(
-            f"`land kafka`: {request.brokers} cannot be read from this machine: {error}. Nothing "
-            "was landed. Fix: correct --brokers and the client options; over Spark Connect, this "
-            "machine and the server's executors must both reach the brokers."
-        ) from error
+        raise unreachable(request, str(error)) from error
     ids = {topic["name"]: UUID(str(topic.get("topic_id") or _NO_ID)) for topic in described}
     known = frozenset((name, topic_id(number)) for name, number in ids.items() if number != _NO_ID)
     return Ends(earliest, latest, known)

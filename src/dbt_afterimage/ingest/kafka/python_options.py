@@ -48,7 +48,7 @@ def python_options(options: Mapping[str, str]) -> dict[str, Any]:
                 name, f"the Python client has no such option. Supported: {supported}", "remove it"
             )
     result: dict[str, Any] = {
-        name.replace(".", "_"): kind(options[name])
+        name.replace(".", "_"): _value(name, kind, options[name])
         for name, kind in _SAME.items()
         if name in options
     }
@@ -57,6 +57,13 @@ def python_options(options: Mapping[str, str]) -> dict[str, Any]:
     if result.get("security_protocol", "").endswith("SSL"):
         result["ssl_context"] = _tls(options)
     return result
+
+
+def _value(name: str, kind: type, text: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise _refused(name, f"{text!r} is no whole number", "correct it") from error
 
 
 def _login(text: str) -> dict[str, str]:

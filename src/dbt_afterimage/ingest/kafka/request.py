@@ -60,6 +60,24 @@ class Ends:
     topics: Topics = frozenset()
 
 
+def no_such_topic(request: Request, topic: str, why: str) -> KafkaLandingError:
+    """The error for a topic that the cluster does not show to this client."""
+    return KafkaLandingError(
+        f"`land kafka`: {request.brokers} has no topic {topic!r} that this client may read "
+        f"({why}). Nothing was landed. Fix: correct the name, or grant DESCRIBE and READ on the "
+        "topic."
+    )
+
+
+def unreachable(request: Request, why: str) -> KafkaLandingError:
+    """The error for a cluster that does not answer as it should."""
+    return KafkaLandingError(
+        f"`land kafka`: {request.brokers} cannot be read from this machine: {why}. Nothing was "
+        "landed. Fix: correct --brokers and the client options; on a cluster and over Spark "
+        "Connect, this machine and the executors must both reach the brokers."
+    )
+
+
 def no_topic_matches(request: Request) -> KafkaLandingError:
     """The error for a pattern without topics."""
     return KafkaLandingError(
