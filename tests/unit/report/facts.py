@@ -171,6 +171,7 @@ def _node(name: str, kind: str, *parents: str) -> dict[str, Any]:
     return {
         "resource_type": "model",
         "schema": "lake",
+        "name": name,
         "alias": name,
         "config": {"materialized": kind},
         "depends_on": {"nodes": list(parents)},

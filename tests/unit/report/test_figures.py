@@ -163,6 +163,31 @@ def test_findings_with_failures_first(folder: Path) -> None:
     assert all(each.fix for each in found[2:])
 
 
+def test_a_table_whose_first_run_failed_is_among_the_tables(folder: Path) -> None:
+    failed = {
+        "node": "model.shop.invoices_changes",
+        "status": "error",
+        "seconds": 1.0,
+        "message": "wrong",
+    }
+    newest = {
+        "id": "newest",
+        "command": "run",
+        "select": [],
+        "started_at": at(20).isoformat(),
+        "seconds": 5.0,
+        "error": None,
+        "steps": [failed],
+    }
+    with (folder / "afterimage_runs.jsonl").open("a", encoding="utf-8") as runs:
+        runs.write("\n" + json.dumps(newest))
+    found = facts(folder)
+    (invoices,) = (each for each in found.tables if each.table == "invoices")
+    assert (invoices.last_batch, invoices.failed) == (None, ["invoices_changes"])
+    texts = [each.text for each in findings(found, [])]
+    assert "invoices: its change log has no batch yet." in texts
+
+
 def test_findings_of_a_run_that_a_hook_stopped(folder: Path) -> None:
     line = json.dumps(
         {

@@ -13,7 +13,7 @@ from dbt_afterimage.cli.report.growth import Growth, growth
 from dbt_afterimage.cli.report.lineage import RawTable, raw_tables
 from dbt_afterimage.cli.report.read_once import ReadOnce
 from dbt_afterimage.cli.report.rejected import Rejected, read_rejected
-from dbt_afterimage.cli.runs import Run, last_runs
+from dbt_afterimage.cli.runs import Run, change_logs, last_runs
 from dbt_afterimage.cli.table_status import (
     CHANGES,
     MARTS,
@@ -117,7 +117,8 @@ def read_facts(source: Warehouse, request: Request) -> Facts:
     """
     warehouse, schema, now = ReadOnce(source), request.schema, request.now
     results = last_results(request.target_folder)
-    tables = read_status(warehouse, schema, request.activity, results, now)
+    logs = change_logs(request.target_folder)
+    tables = read_status(warehouse, schema, request.activity, results, now, logs)
     names = [each.table for each in tables]
     raw = raw_tables(request.target_folder / "manifest.json", warehouse, schema)
     applied = read_applied(warehouse, schema)
@@ -130,7 +131,7 @@ def read_facts(source: Warehouse, request: Request) -> Facts:
         request=request,
         tables=tables,
         flows=_flows(tables, raw, applied, versions),
-        batches=batches(applied, names, versions),
+        batches=batches(applied, [each.table for each in tables if each.last_batch], versions),
         activity=read_activity(warehouse, schema, request.activity, request.days, now),
         has_activity_table=request.activity in warehouse.relations(schema),
         rejected=read_rejected(warehouse, schema, names),

@@ -72,7 +72,7 @@ def _of_flow(flow: Flow) -> Iterator[Finding]:
                 "land it, or correct `schema` or `identifier` of the source.",
             )
     status = flow.status
-    if status is None:
+    if status is None or status.last_batch is None:
         yield Finding(
             FAILED,
             f"{flow.table}: its change log has no batch yet.",
