@@ -67,8 +67,13 @@ where is_current
     {%- set is_new = afterimage._recorded_after(noted[afterimage._progress_name(target_relation)].recorded_at) -%}
     {%- set found = fromjson(afterimage._scalar_answers({'found': afterimage._batch_query(history, is_new)}).found) -%}
     {%- set publications = noted[afterimage._progress_name(history)] -%}
-    {%- if not found.changes and publications.paths in ([], ['incremental']) -%}
+    {%- if not found.changes and not publications.paths -%}
         {{ return(none) }}
+    {%- elif not found.changes and publications.paths == ['incremental'] -%}
+        {#- a batch that made no version: noted, or `status` would show the table behind its history -#}
+        {{ return({
+            'applied': {'recorded_at': publications.recorded_at, 'change_seq': none, 'changed_at': none, 'path': 'incremental'},
+        }) }}
     {%- endif -%}
     {%- set key = settings.key -%}
     {%- set columns = afterimage._current_columns(history, settings) -%}

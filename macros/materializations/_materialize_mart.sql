@@ -4,7 +4,8 @@
 
     First run, --full-refresh, and when the input was rebuilt: `create or replace table` with all rows.
     Otherwise the macro of the mart's kind plans a batch of what is new, or nothing; then the progress row is written. A
-    run that is killed in between applies its batch again, which changes nothing. A batch has one of three:
+    run that is killed in between applies its batch again, which changes nothing. A batch has one of three, or only what is
+    applied by it:
     - `rows` to append to a table whose last batch was `after`
     - `source`, rows that come and go, told by `identity`, where the table meets the condition `where`; `after` is the state
       of the table before the run read anything, so what another run writes from there on is noticed; `kept` are views
@@ -51,6 +52,9 @@
         {%- set batch = afterimage._mart_batch(target_relation, mart, inputs, noted) -%}
         {%- if batch is none -%}
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
+        {%- elif not (batch.rows or batch.source or batch.statement) -%}
+            {%- call noop_statement('main', 'OK, nothing to write') -%}{%- endcall -%}
+            {%- do afterimage._write_progress(target_relation, batch.applied) -%}
         {%- else -%}
             {%- do log(model.name ~ ": " ~ batch.changes ~ " changed rows, " ~ batch.path ~ " path: " ~ batch.why, info=true) -%}
             {%- if batch.rows -%}

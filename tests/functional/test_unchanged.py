@@ -78,6 +78,16 @@ def test_tables_without_a_row_are_left_as_they_are(
     nobody.land(PEOPLE, [(seq(2), "I", 2, "Bob", "second", 0.5, "1.25")])
     nobody.dbt("run")
     assert nobody.rows("current", "id, name", "id") == [(2, "Bob")]
+    # of a batch that makes no version too it is noted that all tables have applied it
+    nobody.land(PEOPLE, [(seq(3), "D", 3, "Cid", "third", 0.5, "1.25")])
+    nobody.dbt("run")
+    applied = spark.sql(
+        f"select model, max(recorded_at) from {project.schema}.afterimage_progress group by model"
+    )
+    newest = {model: recorded_at for model, recorded_at in applied.collect()}
+    assert newest["people_current"] == newest["people_history"] == newest["people_changes"]
+    with nobody.untouched():
+        nobody.dbt("run")
 
 
 @pytest.mark.parametrize("kind", ["parquet", *nightly("view")])

@@ -1,3 +1,4 @@
+{#- The demo of PostgreSQL compares its marts with the database instead. -#}
 {%- set tables_of_demos = {
     'qlik': ['customers', 'products', 'orders', 'order_items', 'shipments'],
     'openedge': ['operators', 'deliveries'],
@@ -6,7 +7,7 @@
 } -%}
 {%- set tables = [] -%}
 {%- for demo in env_var('AFTERIMAGE_DEMOS', '').split(',') if demo -%}
-    {%- do tables.extend(tables_of_demos[demo]) -%}
+    {%- do tables.extend(tables_of_demos.get(demo, [])) -%}
 {%- endfor -%}
 {{ config(enabled=tables | length > 0) }}
 {{ change_activity(tables) if tables }}
