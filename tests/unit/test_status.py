@@ -230,6 +230,26 @@ def test_a_monitor_gets_an_exit_code_and_the_value(command: CliRunner) -> None:
     assert command.invoke(app, ["status", "--fail-if", "behind"]).exit_code == 2
 
 
+def test_of_many_failed_models_the_first_is_named(command: CliRunner, tmp_path: Path) -> None:
+    steps = [
+        {"node": f"model.shop.{name}", "status": state, "seconds": 1.0, "message": None}
+        for name, state in (("orders_history", "error"), ("orders_current", "skipped"))
+    ]
+    run = {
+        "id": "1",
+        "command": "run",
+        "select": [],
+        "started_at": at(30).isoformat(),
+        "seconds": 2.0,
+        "error": None,
+        "steps": steps,
+    }
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target" / "afterimage_runs.jsonl").write_text(json.dumps(run), encoding="utf-8")
+    printed = command.invoke(app, ["status"]).stdout
+    assert "failed: orders_history and 1 more\n" in printed.replace(" \n", "\n")
+
+
 def test_json_has_every_measure(command: CliRunner) -> None:
     found = json.loads(command.invoke(app, ["status", "--json"]).stdout)
     assert found["violations"] == []

@@ -150,7 +150,11 @@ def _minute(time: str | None) -> str:
 def _result(each: TableStatus) -> str:
     if each.failed is None:
         return "-"
-    return f"failed: {', '.join(each.failed)}" if each.failed else "success"
+    if not each.failed:
+        return "success"
+    # the others failed with it, or were skipped
+    others = f" and {len(each.failed) - 1} more" if len(each.failed) > 1 else ""
+    return f"failed: {each.failed[0]}{others}"
 
 
 def _measured(each: TableStatus, measure: str) -> str:
