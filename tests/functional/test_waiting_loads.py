@@ -223,6 +223,9 @@ def test_a_load_of_which_messages_are_purged_stops_the_run(waiting: Waiting) -> 
 @pytest.mark.nightly
 def test_complete_load_speaks_of_tables_of_all_sources(waiting: Waiting) -> None:
     """Of whatever schema, where none is set; and models of other sources go on."""
+    # the raw tables of the other sources are there
+    waiting.land("whole", [metadata_of("whole", "S9", COLUMNS)])
+    waiting.land("strict", [change("INSERT", 13, row(7))])
     waiting.land("carts", [metadata_of("carts", "S2", COLUMNS)])
     waiting.land("carts", [json_envelope(refresh(row(1)), schema_id="S2")])
     models = ("raw_waits_messages", "raw_strict_messages")
