@@ -70,7 +70,7 @@ where is_current
     {%- if not found.changes and not publications.paths -%}
         {{ return(none) }}
     {%- elif not found.changes and publications.paths == ['incremental'] -%}
-        {#- a batch that made no version: noted, or `status` would show the table behind its history -#}
+        {#- history has no new version for this batch: record it as applied, or `status` shows this table as behind -#}
         {{ return({
             'applied': {'recorded_at': publications.recorded_at, 'change_seq': none, 'changed_at': none, 'path': 'incremental'},
         }) }}

@@ -78,7 +78,7 @@ def test_tables_without_a_row_are_left_as_they_are(
     nobody.land(PEOPLE, [(seq(2), "I", 2, "Bob", "second", 0.5, "1.25")])
     nobody.dbt("run")
     assert nobody.rows("current", "id, name", "id") == [(2, "Bob")]
-    # of a batch that makes no version too it is noted that all tables have applied it
+    # a batch without a new version is recorded as applied by all tables, too
     nobody.land(PEOPLE, [(seq(3), "D", 3, "Cid", "third", 0.5, "1.25")])
     nobody.dbt("run")
     applied = spark.sql(

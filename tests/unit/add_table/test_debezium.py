@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dbt_afterimage.cli.add_table import debezium
+from dbt_afterimage.cli.add_table import debezium, systems
 from dbt_afterimage.cli.add_table.debezium import UnreadableEventsError, is_event, propose
 from dbt_afterimage.cli.add_table.qlik_messages import MessageTable
 from dbt_afterimage.cli.add_table.raw_schema import Column, RawTable
@@ -135,3 +136,13 @@ def test_events_without_a_row_are_refused() -> None:
     value = '{"op": "t", "after": null, "source": {"connector": "postgresql"}}'
     with pytest.raises(UnreadableEventsError, match=r"none of 1 sampled events.*Fix:"):
         propose(table(value), "shop", "landed")
+
+
+def test_topics_of_debezium_itself_are_left_out_beside_its_tables_only() -> None:
+    qlik = '{"data": {"id": 1}, "beforeData": null, "headers": {"operation": "INSERT"}}'
+    payments = MessageTable(RAW, "shop.transaction", (qlik,))
+    customers = table(*captured("replica_identity_full"))
+    of_debezium = systems.tables_in_messages([customers, replace(payments, data=('{"id": 1}',))])
+    assert [(each.system, each.table) for each in of_debezium] == [("change_feed", "customers")]
+    of_qlik = systems.tables_in_messages([payments])
+    assert [(each.system, each.table) for each in of_qlik] == [("qlik_messages", "transaction")]

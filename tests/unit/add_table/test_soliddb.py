@@ -5,6 +5,8 @@ The demo's encoder writes the records; it shares no code with the decoder.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from afterimage_demo.soliddb.encoding import (
@@ -46,9 +48,14 @@ def record(kind: int, *values: int | str | None, frame: object = frame_length_pr
     return Record(kind, 7, frame(encoded))
 
 
-def logged(*records: Record, **other: object) -> LoggedTable:
-    given = {"is_one_of_many": False, "framing": "length_prefixed", "records": records, **other}
-    return LoggedTable(LANDED, "LOANS", "BRANCH", ("LOAN_NUMBER", "STATE"), **given)  # type: ignore[arg-type]
+LOANS = LoggedTable(
+    LANDED,
+    "LOANS",
+    "BRANCH",
+    ("LOAN_NUMBER", "STATE"),
+    is_one_of_many=False,
+    framing="length_prefixed",
+)
 
 
 def test_the_log_and_the_catalogue_are_known_by_their_columns() -> None:
@@ -70,7 +77,14 @@ def test_the_framing_is_the_one_that_fits(frame: object, expected: str) -> None:
 
 def test_a_key_that_is_unique_in_sampled_inserts() -> None:
     found = propose(
-        logged(record(INSERT, 1, "open"), record(INSERT, 2, "open"), record(BEFORE, 1, "open")),
+        replace(
+            LOANS,
+            records=(
+                record(INSERT, 1, "open"),
+                record(INSERT, 2, "open"),
+                record(BEFORE, 1, "open"),
+            ),
+        ),
         SCHEMA,
         "branch",
     )
@@ -88,22 +102,23 @@ def test_a_key_that_is_unique_in_sampled_inserts() -> None:
 
 
 def test_one_insert_proves_no_key() -> None:
-    assert not propose(logged(record(INSERT, 1, "open")), SCHEMA, "branch").key.is_sure
+    loans = replace(LOANS, records=(record(INSERT, 1, "open"),))
+    assert not propose(loans, SCHEMA, "branch").key.is_sure
 
 
 def test_a_full_load_has_the_name_of_the_table() -> None:
     base = raw("loans_at_start", "loan_number state")
     schema = RawSchema.of("landed", [LOG, TABLES, COLUMNS, base])
-    found = propose(logged(unique=(("loan_number",),)), schema, "branch")
+    found = propose(replace(LOANS, unique=(("loan_number",),)), schema, "branch")
     assert found.key.reason == "unique in the full load"
     assert found.tables[0].settings == {"base": {"kind": "frozen"}}
     assert found.staging_arguments[-1] == "base='loans_at_start'"
 
 
 def test_what_the_log_does_not_tell_is_said() -> None:
-    found = propose(
-        logged(record(UPDATE, 1, "open"), framing=None, is_one_of_many=True), SCHEMA, "branch"
-    )
+    update = record(UPDATE, 1, "open")
+    loans = replace(LOANS, records=(update,), framing=None, is_one_of_many=True)
+    found = propose(loans, SCHEMA, "branch")
     assert found.source_settings == {"system": "soliddb"}
     assert found.tables[0].settings == {"table_schema": "BRANCH", "before_images": False}
     assert any(note.startswith("framing: no built-in one fits") for note in found.notes)

@@ -8,6 +8,7 @@ from typing import Any
 
 from dbt_afterimage.cli.add_table.keys import propose_key
 from dbt_afterimage.cli.add_table.proposal import (
+    LOAD_WITHOUT_TIME,
     KeyProposal,
     Proposal,
     SourceColumn,
@@ -115,8 +116,7 @@ def propose(
         settings["base"] = {"kind": "frozen"}
         notes += [
             "base.kind: frozen (set live if the base table is kept up to date)",
-            "the time of the full load is not in the data: set base.loaded_at, or history begins "
-            "in 1900",
+            LOAD_WITHOUT_TIME,
         ]
         tables.append(
             SourceTable(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from dbt_afterimage.cli.add_table.proposal import (
     SourceTable,
     model_name,
 )
-from dbt_afterimage.cli.add_table.qlik_messages import MessageTable
+from dbt_afterimage.cli.add_table.qlik_messages import MessageTable, json_object
 from dbt_afterimage.errors import AfterimageError
 
 _CONNECTOR = "postgresql"
@@ -139,20 +138,19 @@ def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> 
 
 def _event(value: str) -> dict[str, Any] | None:
     """An event without its schema; None for anything else."""
-    found = _parsed(value)
-    if found is not None and isinstance(found.get("payload"), dict) and "schema" in found:
-        found = found["payload"]
+    found = _without_schema(value)
     if found is None or not isinstance(found.get("source"), dict) or "op" not in found:
         return None
     return found
 
 
-def _parsed(value: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(value)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
+def _without_schema(value: str) -> dict[str, Any] | None:
+    """A JSON object, out of the one that wraps it with its schema; None for anything else."""
+    found = json_object(value)
+    if found is not None and isinstance(found.get("payload"), dict) and "schema" in found:
+        payload: dict[str, Any] = found["payload"]
+        return payload
+    return found
 
 
 def _of_schema(
@@ -160,7 +158,7 @@ def _of_schema(
 ) -> tuple[tuple[SourceColumn, ...], dict[str, str]] | None:
     """Columns and encodings as the newest message's schema names them; None without a schema."""
     for value in reversed(list(values)):
-        schema = (_parsed(value) or {}).get("schema")
+        schema = (json_object(value) or {}).get("schema")
         images = schema.get("fields") if isinstance(schema, dict) else None
         after: Mapping[str, Any] = next((f for f in images or [] if f.get("field") == "after"), {})
         if not after.get("fields"):
@@ -214,9 +212,7 @@ def _column(name: str, kind: str) -> SourceColumn:
 
 def _key(keys: Iterable[str], columns: Sequence[str]) -> KeyProposal:
     for key in keys:
-        found = _parsed(key) or {}
-        if isinstance(found.get("payload"), dict) and "schema" in found:
-            found = found["payload"]
+        found = _without_schema(key) or {}
         names = tuple(name for name in columns if name in found)
         if names and len(names) == len(found):
             return KeyProposal(names, "the key of its messages", is_sure=True)

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt_afterimage.cli.add_table.keys import propose_key
-from dbt_afterimage.cli.add_table.proposal import Proposal, SourceColumn, SourceTable, model_name
+from dbt_afterimage.cli.add_table.proposal import (
+    LOAD_WITHOUT_TIME,
+    Proposal,
+    SourceColumn,
+    SourceTable,
+    model_name,
+)
 from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable
 from dbt_afterimage.errors import AfterimageError
 
@@ -132,10 +138,7 @@ def propose(
         if arrays:
             settings["arrays"] = arrays
         notes.append("base.kind: frozen (set live if an extract updates the base table)")
-        notes.append(
-            "the time of the full load is not in the data: set base.loaded_at, or history begins "
-            "in 1900"
-        )
+        notes.append(LOAD_WITHOUT_TIME)
         tables.append(
             SourceTable(
                 base.name,

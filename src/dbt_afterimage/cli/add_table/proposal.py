@@ -7,6 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+LOAD_WITHOUT_TIME = (
+    "the time of the full load is not in the data: set base.loaded_at, or history begins in 1900"
+)
+
 
 @dataclass(frozen=True)
 class KeyProposal:

@@ -8,6 +8,7 @@ from typing import Any
 from dbt_afterimage.cli.add_table.keys import propose_key
 from dbt_afterimage.cli.add_table.masks import BYTE_ORDERS, MaskLayout, MaskReading, bits, fits
 from dbt_afterimage.cli.add_table.proposal import (
+    LOAD_WITHOUT_TIME,
     KeyProposal,
     Proposal,
     SourceColumn,
@@ -134,10 +135,7 @@ def propose(
         kind, why = _base_kind(key, names, sample, has_before_images)
         settings["base"] = {"kind": kind}
         notes.append(f"base.kind: {kind} ({why})")
-        notes.append(
-            "the time of the full load is not in the data: set base.loaded_at, or history begins "
-            "in 1900"
-        )
+        notes.append(LOAD_WITHOUT_TIME)
     arguments = [f"'{source}'", f"'{table.name}'"]
     tables = [
         SourceTable(

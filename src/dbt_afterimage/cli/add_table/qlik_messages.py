@@ -62,7 +62,7 @@ def newest_metadata(values: Iterable[str]) -> dict[tuple[str, str], Mapping[str,
     """(schema, table) -> the `message` of its metadata message with the highest version."""
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for value in values:
-        message = (_parsed(value) or {}).get("message")
+        message = (json_object(value) or {}).get("message")
         if not isinstance(message, dict) or not isinstance(message.get("lineage"), dict):
             continue
         lineage = message["lineage"]
@@ -205,7 +205,8 @@ def _type(values: Sequence[Any]) -> str:
     return "string"
 
 
-def _parsed(value: str) -> dict[str, Any] | None:
+def json_object(value: str) -> dict[str, Any] | None:
+    """A message as a JSON object; None for anything else."""
     try:
         found = json.loads(value)
     except ValueError:
@@ -215,7 +216,7 @@ def _parsed(value: str) -> dict[str, Any] | None:
 
 def _body(value: str) -> Mapping[str, Any]:
     """The message itself, out of its envelope."""
-    parsed = _parsed(value) or {}
+    parsed = json_object(value) or {}
     inner = parsed.get("message")
     return inner if isinstance(inner, dict) else parsed
 

@@ -127,17 +127,11 @@ def read_sample(session: SparkSession, schema: RawSchema, table: RawTable) -> Sa
     base = qlik.base_table(table, schema)
     if base is None:
         return Sample(records=tuple(records))
-    shared = {name.lower() for name in base.names()}
     sample = Sample(records=tuple(records))
     # the only query that may read a million rows
     if not qlik.propose(table, schema, "", sample).key.is_sure:
-        candidates = [
-            key
-            for key in key_candidates(qlik.table_name(table, schema), data)
-            if all(name.lower() in shared for name in key)
-        ]
-        relation = f"{relation_of(schema.name, base.name)}"
-        sample = replace(sample, unique=tuple(unique_keys(session, relation, candidates)))
+        stem = qlik.table_name(table, schema)
+        sample = replace(sample, unique=unique_in_load(session, schema, base, stem, data))
     rows = _base_rows(session, schema, base, data, records)
     return replace(sample, base_rows=tuple(rows))
 
@@ -146,7 +140,7 @@ def read_openedge_sample(
     session: SparkSession, schema: RawSchema, table: RawTable
 ) -> openedge.OpenEdgeSample:
     """Which table number the tracking table has for sampled rows of an OpenEdge change table."""
-    relation = f"{relation_of(schema.name, table.name)}"
+    relation = relation_of(schema.name, table.name)
     tracking = table if openedge.has_own_tracking(table) else openedge.tracking_table(schema)
     operation = openedge.own_column(table, "operation")
     assert operation is not None
@@ -177,21 +171,12 @@ def read_openedge_sample(
         f"(select * from {relation} limit {_BASE_ROWS}) group by 1"
     ).collect()
     base = openedge.base_table(table, schema)
-    unique: list[tuple[str, ...]] = []
-    if base and not base.declared_key:
-        names = [column.name for column in openedge.data_columns(table)]
-        has = {name.lower() for name in base.names()}
-        candidates = [
-            key
-            for key in key_candidates(openedge.table_name(table), names)
-            if all(name.lower() in has for name in key)
-        ]
-        unique = unique_keys(session, f"{relation_of(schema.name, base.name)}", candidates)
+    names = [column.name for column in openedge.data_columns(table)]
     return openedge.OpenEdgeSample(
         numbers,
         sum(row[1] for row in operations),
         frozenset(int(row[0]) for row in operations if row[0] is not None),
-        tuple(unique),
+        unique_in_load(session, schema, base, openedge.table_name(table), names),
     )
 
 
@@ -281,6 +266,31 @@ def _records(
         ChangeRecord(row["o"], row["s"] or "", row["m"], tuple(row["h"]))
         for row in session.sql(query).collect()
     ]
+
+
+def unique_in_load(
+    session: SparkSession,
+    schema: RawSchema,
+    base: RawTable | None,
+    table: str,
+    columns: Sequence[str],
+) -> tuple[tuple[str, ...], ...]:
+    """Candidates for the key that are unique in a full load; none if it declares its key.
+
+    Args:
+        session: the Spark session.
+        schema: the raw schema.
+        base: the full load; None where there is none.
+        table: the source table's name in model names.
+        columns: its data columns, in order.
+    """
+    if base is None or base.declared_key:
+        return ()
+    has = {name.lower() for name in base.names()}
+    candidates = [
+        key for key in key_candidates(table, columns) if all(name.lower() in has for name in key)
+    ]
+    return tuple(unique_keys(session, relation_of(schema.name, base.name), candidates))
 
 
 def unique_keys(

@@ -8,7 +8,13 @@ from dbt_afterimage.cli.add_table import change_feed
 from dbt_afterimage.cli.add_table.change_feed import FeedSample
 from dbt_afterimage.cli.add_table.keys import key_candidates
 from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, RawSchema, RawTable
-from dbt_afterimage.cli.add_table.read import hashes, relation_of, types_of, unique_keys
+from dbt_afterimage.cli.add_table.read import (
+    hashes,
+    relation_of,
+    types_of,
+    unique_in_load,
+    unique_keys,
+)
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 
 if TYPE_CHECKING:
@@ -25,22 +31,16 @@ def read_feed_sample(
     relation = relation_of(schema.name, table.name)
     data = [column.name for column in change_feed.data_columns(table, preset)]
     base = change_feed.base_table(table, schema, preset)
-    has = {name.lower() for name in base.names()} if base else {name.lower() for name in data}
-    candidates = [
-        key
-        for key in key_candidates(change_feed.table_name(table), data)
-        if all(name.lower() in has for name in key)
-    ]
-    if (base or table).declared_key:
-        return FeedSample()
+    stem = change_feed.table_name(table)
     if base:
-        whole = relation_of(schema.name, base.name)
-        return FeedSample(unique=tuple(unique_keys(session, whole, candidates)))
+        return FeedSample(unique=unique_in_load(session, schema, base, stem, data))
+    if table.declared_key:
+        return FeedSample()
     within = [settings.load_id] if settings.load_id else []
     inserts = f"(select * from {relation} where {_is_one_of(settings, 'I', 'L')})"
     return FeedSample(
         _deletes(session, relation, table, data, settings),
-        tuple(unique_keys(session, inserts, candidates, within)),
+        tuple(unique_keys(session, inserts, key_candidates(stem, data), within)),
     )
 
 

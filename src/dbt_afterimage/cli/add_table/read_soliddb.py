@@ -6,9 +6,8 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from dbt_afterimage.cli.add_table import soliddb
-from dbt_afterimage.cli.add_table.keys import key_candidates
 from dbt_afterimage.cli.add_table.raw_schema import RawSchema, RawTable
-from dbt_afterimage.cli.add_table.read import relation_of, types_of, unique_keys
+from dbt_afterimage.cli.add_table.read import relation_of, types_of
 from dbt_afterimage.cli.add_table.soliddb import Landed, LoggedTable, Record
 from dbt_afterimage.sources.soliddb.record_ids import ROW_IDS
 
@@ -63,22 +62,6 @@ def read_logged_tables(
             )
         )
     return found
-
-
-def read_unique(
-    session: SparkSession, schema: RawSchema, table: LoggedTable
-) -> tuple[tuple[str, ...], ...]:
-    """Candidates for the key that are unique in the table's full load; none without one."""
-    base = soliddb.base_table(table, schema)
-    if base is None or base.declared_key:
-        return ()
-    has = {name.lower() for name in base.names()}
-    candidates = [
-        key
-        for key in key_candidates(soliddb.table_name(table), table.column_names())
-        if all(name in has for name in key)
-    ]
-    return tuple(unique_keys(session, _relation(schema, base), candidates))
 
 
 def _relation(schema: RawSchema, table: RawTable) -> str:

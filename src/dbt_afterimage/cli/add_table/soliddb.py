@@ -8,6 +8,7 @@ from typing import Any
 
 from dbt_afterimage.cli.add_table.keys import key_candidates, propose_key
 from dbt_afterimage.cli.add_table.proposal import (
+    LOAD_WITHOUT_TIME,
     Proposal,
     SharedModel,
     SourceColumn,
@@ -139,10 +140,7 @@ def propose(table: LoggedTable, schema: RawSchema, source: str, prefix: str = ""
     if base:
         arguments.append(f"base='{base.name}'")
         settings["base"] = {"kind": "frozen"}
-        notes.append(
-            "the time of the full load is not in the data: set base.loaded_at, or history begins "
-            "in 1900"
-        )
+        notes.append(LOAD_WITHOUT_TIME)
         tables.append(SourceTable(base.name, base.comment or f"The full load of {entry}."))
     operations = {record.record_id for record in table.records}
     has_before_images = not (UPDATE in operations and BEFORE_IMAGE not in operations)

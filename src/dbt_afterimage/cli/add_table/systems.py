@@ -19,7 +19,7 @@ from dbt_afterimage.cli.add_table.proposal import Proposal, model_name
 from dbt_afterimage.cli.add_table.raw_schema import RawSchema
 from dbt_afterimage.cli.add_table.read_feeds import read_feed_sample
 from dbt_afterimage.cli.add_table.read_messages import read_message_tables
-from dbt_afterimage.cli.add_table.read_soliddb import read_logged_tables, read_unique
+from dbt_afterimage.cli.add_table.read_soliddb import read_logged_tables
 from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.settings import did_you_mean
 
@@ -93,15 +93,21 @@ def _find_messages(session: SparkSession, schema: RawSchema) -> list[Found]:
             continue
         with read.readable(f"{schema.name}.{raw.name}"):
             tables = read_message_tables(session, schema, raw)
-        for table in tables:
-            if debezium.is_of_debezium_itself(table.name):
-                continue
-            if any(debezium.is_event(value) for value in table.data):
-                name = debezium.table_name(table)
-                found.append(Found("change_feed", table.name, name, table))
-            else:
-                name = qlik_messages.table_name(table.name)
-                found.append(Found("qlik_messages", table.name, name, table))
+        found += tables_in_messages(tables)
+    return found
+
+
+def tables_in_messages(tables: Sequence[qlik_messages.MessageTable]) -> list[Found]:
+    """The tables of a raw table of messages; topics that Debezium keeps for itself are left out."""
+    of_debezium = [t for t in tables if any(debezium.is_event(value) for value in t.data)]
+    found = []
+    for table in tables:
+        if table in of_debezium:
+            name = debezium.table_name(table)
+            found.append(Found("change_feed", table.name, name, table))
+        elif not (of_debezium and debezium.is_of_debezium_itself(table.name)):
+            name = qlik_messages.table_name(table.name)
+            found.append(Found("qlik_messages", table.name, name, table))
     return found
 
 
@@ -123,7 +129,9 @@ def _find_soliddb(session: SparkSession, schema: RawSchema) -> list[Found]:
 def _propose_soliddb(
     session: SparkSession, schema: RawSchema, found: Found, source: str, prefix: str
 ) -> Proposal:
-    unique = read_unique(session, schema, found.detail)
+    base = soliddb.base_table(found.detail, schema)
+    names = found.detail.column_names()
+    unique = read.unique_in_load(session, schema, base, found.table, names)
     return soliddb.propose(replace(found.detail, unique=unique), schema, source, prefix)
 
 
