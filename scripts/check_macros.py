@@ -13,6 +13,8 @@ To sqlfluff a macro file is empty. sqlfluff lints the SQL that macros render ins
 - No name is defined twice.
 - Macros call each other as `afterimage.<name>`: from a project that installs the package, dbt finds
   them by no other name.
+- Such a call gives each argument that has no default, and no other than the macro's own: to Jinja
+  one that is left out is an undefined value, which fails only where it is used.
 - Lines have up to 160 columns, no tabs and no trailing whitespace.
 """
 
@@ -22,6 +24,9 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from dbt_common.clients.jinja import get_environment
+from jinja2 import nodes
 
 LINE_LENGTH = 160
 DEFINITION = re.compile(r"\{%-?\s*(?:macro|test|materialization)\s+([A-Za-z_0-9]+)")
@@ -91,6 +96,43 @@ def called_plainly(texts: Mapping[str, str]) -> Iterator[str]:
                     yield f"{file}: {macro}( is called without the package: afterimage.{macro}("
 
 
+def wrong_arguments(texts: Mapping[str, str]) -> Iterator[str]:
+    """Yields the calls of the project's own macros that leave an argument out or give one too many.
+
+    Args:
+        texts: the text of each macro file.
+    """
+    trees = {file: get_environment(None, capture_macros=True).parse(t) for file, t in texts.items()}
+    macros = {
+        macro.name.removeprefix("dbt_macro__"): macro
+        for tree in trees.values()
+        for macro in tree.find_all(nodes.Macro)
+    }
+    for file, tree in trees.items():
+        for call in tree.find_all(nodes.Call):
+            called = call.node
+            if not (
+                isinstance(called, nodes.Getattr)
+                and isinstance(called.node, nodes.Name)
+                and called.node.name == "afterimage"
+                and called.attr in macros
+            ):
+                continue
+            macro = macros[called.attr]
+            names = [argument.name for argument in macro.args]
+            required = names[: len(names) - len(macro.defaults)]
+            given = {*names[: len(call.args)], *(keyword.key for keyword in call.kwargs)}
+            is_spread = call.dyn_args is not None or call.dyn_kwargs is not None
+            missing = [] if is_spread else [name for name in required if name not in given]
+            unknown = sorted(given - set(names))
+            place = f"{file}: line {call.lineno}: afterimage.{called.attr}("
+            if missing:
+                yield f"{place} lacks {', '.join(missing)}"
+            if unknown or len(call.args) > len(names):
+                more = ", ".join(unknown) or "more"
+                yield f"{place} gives {more} beyond {', '.join(names) or 'no arguments'}"
+
+
 def main(arguments: list[str]) -> int:
     """Prints the findings of a folder; returns the exit code: 1 if there are any, else 0."""
     folder = Path(arguments[0] if arguments else "macros")
@@ -99,7 +141,7 @@ def main(arguments: list[str]) -> int:
     found = [
         f"{file}: {finding}" for file in files for finding in findings(file.stem, texts[str(file)])
     ]
-    found += [*defined_twice(texts), *called_plainly(texts)]
+    found += [*defined_twice(texts), *called_plainly(texts), *wrong_arguments(texts)]
     print("\n".join([*found, f"macros: {len(files)} files, {len(found) or 'no'} findings"]))
     # Without any files, the folder must be wrong.
     return 1 if found or not files else 0

@@ -1,4 +1,4 @@
-"""Two feeds through dbt, in two batches: one with before images as rows, one without any."""
+"""Feeds of four presets through dbt, in two batches."""
 
 from __future__ import annotations
 
@@ -24,8 +24,18 @@ DEBEZIUM = (
     "id int, name string, note string, __op string, __lsn bigint, __source_ts_ms bigint, "
     "__txId bigint"
 )
+SQL_SERVER = (
+    "id int, name string, city string, `__$start_lsn` binary, `__$command_id` int, "
+    "`__$seqval` binary, `__$operation` int, `__$update_mask` binary"
+)
+DMS = "id int, name string, Op string, change_seq string, commit_timestamp string"
 BATCHES = [
     {
+        "clients": """
+            (1, 'Ann', 'Rome', x'01', 1, x'01', 2, x'07')""",
+        "staff": """
+            (1, 'Ann', 'I', '20260302120000000001', '2026-03-02 12:00:00'),
+            (2, 'Bob', 'X', '20260302120000000002', '2026-03-02 12:00:00')""",
         "items": """
             (1, 'one', 'insert', 0, timestamp '2026-03-02 12:00:00'),
             (2, 'two', 'insert', 0, timestamp '2026-03-02 12:00:00')""",
@@ -35,6 +45,12 @@ BATCHES = [
             (3, 'Cid', 'c', '?', 12, 1772452801000, 5)""",
     },
     {
+        # the mask has the bit of the name alone
+        "clients": """
+            (1, 'Ann', 'Rome', x'02', 1, x'01', 3, x'02'),
+            (1, 'Anna', 'Rome', x'02', 1, x'01', 4, x'02')""",
+        "staff": """
+            (1, 'Anna', 'U', '20260302120100000001', '2026-03-02 12:01:00')""",
         "items": """
             (2, 'zwei', 'update_postimage', 1, timestamp '2026-03-02 12:01:00'),
             (2, 'two', 'update_preimage', 1, timestamp '2026-03-02 12:01:00'),
@@ -56,13 +72,19 @@ def feeds(
     tmp_path_factory: pytest.TempPathFactory,
     table_format: str,
 ) -> str:
-    """The schema of two chains after two runs, each of one batch."""
+    """The schema of four chains after two runs, each of one batch."""
     dbt = make_dbt_project(tmp_path_factory.mktemp("feeds"), schema="feeds")
-    presets = {"items": "delta_change_feed", "people": "debezium_flat"}
+    presets = {
+        "items": "delta_change_feed",
+        "people": "debezium_flat",
+        "clients": "sql_server_cdc",
+        "staff": "aws_dms",
+    }
+    columns = {"items": DELTA, "people": DEBEZIUM, "clients": SQL_SERVER, "staff": DMS}
     write_project(dbt.path, RAW, {name: ({"preset": of}, []) for name, of in presets.items()})
     spark.sql(f"create schema if not exists {RAW}")
-    for table, columns in (("items", DELTA), ("people", DEBEZIUM)):
-        spark.sql(f"create table {RAW}.{table} ({columns}) using {table_format}")
+    for table in presets:
+        spark.sql(f"create table {RAW}.{table} ({columns[table]}) using {table_format}")
     for batch in BATCHES:
         for table, rows in batch.items():
             spark.sql(f"insert into {RAW}.{table} values {rows}")
@@ -127,6 +149,26 @@ def test_history_of_a_feed_without_before_images(spark: SparkSession, feeds: str
         (2, "Bob", "b", False, "I", "D"),
     ]
     assert reasons(spark, feeds, "people") == [(3, "unknown_operation")]
+
+
+def test_history_of_change_tables_with_masks(spark: SparkSession, feeds: str) -> None:
+    found = spark.sql(
+        "select history.id, history.name, history.changed_columns, declared_changed_columns "
+        f"from {feeds}.clients_history as history inner join {feeds}.clients_changes as changes "
+        "on history.valid_from_seq = changes.change_seq order by history.valid_from_seq"
+    ).collect()
+    assert [tuple(row) for row in found] == [
+        (1, "Ann", None, None),
+        (1, "Anna", ["name"], ["name"]),
+    ]
+
+
+def test_history_of_records_with_new_values_alone(spark: SparkSession, feeds: str) -> None:
+    found = spark.sql(
+        f"select id, name, is_current from {feeds}.staff_history order by id, valid_from_seq"
+    ).collect()
+    assert [tuple(row) for row in found] == [(1, "Ann", False), (1, "Anna", True)]
+    assert reasons(spark, feeds, "staff") == [(2, "unknown_operation")]
 
 
 def reasons(spark: SparkSession, schema: str, table: str) -> list[tuple[int, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.check_macros import called_plainly, defined_twice, findings
+from scripts.check_macros import called_plainly, defined_twice, findings, wrong_arguments
 
 COMMENT = "{# Why. #}\n"
 
@@ -56,3 +56,25 @@ def test_a_call_that_does_not_name_the_package_is_found() -> None:
     }
     (found,) = called_plainly(texts)
     assert found == "one.sql: _two( is called without the package: afterimage._two("
+
+
+@pytest.mark.parametrize(
+    ("call", "finding"),
+    [
+        ("_two(1)", None),
+        ("_two(1, c=2)", None),
+        ("_two(**given)", None),
+        ("_two(*given)", None),
+        ("_two(c=2)", "lacks a"),
+        ("_two(1, 2, 3)", "gives more beyond a, c"),
+        ("_two(1, d=2)", "gives d beyond a, c"),
+    ],
+)
+def test_a_call_with_wrong_arguments_is_found(call: str, finding: str | None) -> None:
+    texts = {
+        "one.sql": "{% materialization one, adapter='spark' %}{{ afterimage." + call + " }}"
+        "{% endmaterialization %}",
+        "_two.sql": "{% macro _two(a, c=none) %}{% endmacro %}",
+    }
+    expected = [f"one.sql: line 1: afterimage._two( {finding}"] if finding else []
+    assert list(wrong_arguments(texts)) == expected

@@ -1,6 +1,6 @@
 {#
     Guard of change masks: stops when columns of a change table moved, so that its masks would be read wrongly: change
-    masks of Qlik, field maps of OpenEdge.
+    masks of Qlik and of feeds, field maps of OpenEdge.
 
     A mask knows columns by their place only. A staging view remembers the places that it was made with; before it is
     replaced they are compared with those of the raw table as it is now. Nothing is compared while the view stays as it is.
@@ -37,7 +37,8 @@
         {%- set settings = afterimage._settings_of(model) -%}
         {%- set raw_columns = afterimage._raw_columns(source(*model.sources[0])) -%}
         {%- if raw_columns and settings.changed_mask -%}
-            {%- set data = afterimage._feed_data('staging_view', settings.source_table, raw_columns, settings) -%}
+            {%- set relation = source(*model.sources[0]) -%}
+            {%- set data = afterimage._feed_data('staging_view', settings.source_table, relation, raw_columns, settings) -%}
             {{ return({
                 'first_data_bit': settings.mask_first_data_bit,
                 'columns': settings.mask_columns or data | map(attribute='name') | list,
