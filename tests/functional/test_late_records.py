@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 import pytest
 
 from dbt_afterimage.change_log import new_rows
-from dbt_afterimage.change_log.new_rows import late_records
+from dbt_afterimage.change_log.new_rows import NewRows
 from dbt_afterimage.change_log.raw_version import Version, raw_tables
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.formats import format_named
@@ -48,7 +48,7 @@ class Raw:
             f"create or replace view {self.view} comment 'a\nAS b'"
             " tblproperties ('afterimage.definition' = 'text') as\n"
             f"with\nsource as (\nselect * from {self.name}\n)\n"
-            "select seq as change_seq, 'I' as change_oper from source"
+            "select seq as change_seq, 'I' as change_oper, part as arrival from source"
         )
 
     def land(self, *positions: str, part: str = "one") -> None:
@@ -66,12 +66,16 @@ class Raw:
         assert found is not None
         return found
 
-    def late(self, read: dict[str, Version] | None) -> list[str]:
-        """Positions of all records that a run reads besides those behind the floor."""
-        condition = late_records(
+    def new(self, read: dict[str, Version] | None) -> NewRows:
+        found = new_rows.new_rows(
             self._spark, read, self.versions(), self._spark.table(self.log), FLOOR
         )
-        assert condition is not None
+        assert found is not None
+        return found
+
+    def late(self, read: dict[str, Version] | None) -> list[str]:
+        """Positions of all records that a run reads besides those behind the floor."""
+        condition = self.new(read).is_late
         rows = self._spark.table(self.view).filter(condition).select("change_seq").distinct()
         return sorted(row[0] for row in rows.collect())
 
@@ -109,6 +113,21 @@ def test_what_was_added_is_found_at_any_position(raw: Raw) -> None:
     read = raw.versions()
     raw.land("9")
     assert raw.late(read) == []
+
+
+def test_marks_of_what_was_added(raw: Raw, spark: SparkSession) -> None:
+    raw.create()
+    raw.land("3", part="c")
+    read = raw.versions()
+    assert (raw.new(read).first_arrival, raw.new(read).is_marked) == (None, True)
+    raw.land("9", part="d")
+    raw.land("1", part="b")
+    assert (raw.new(read).first_arrival, raw.new(read).is_marked) == ("b", True)
+    # staging is another one, or one of the rows has no mark
+    other = {**read, raw.view: ["view", "another text"]}
+    assert not raw.new(other).is_marked
+    spark.sql(f"insert into {raw.name} values ('8', null)")
+    assert not raw.new(read).is_marked
 
 
 def test_a_raw_table_that_was_empty(raw: Raw) -> None:
@@ -227,7 +246,7 @@ def test_a_view_over_two_tables(raw: Raw, spark: SparkSession, table_format: str
     spark.sql(f"create table {other} (seq string) using {table_format}")
     spark.sql(
         f"create or replace view {raw.view} tblproperties ('afterimage.definition' = 'text') as\n"
-        "select coalesce(one.seq, other.seq) as change_seq, 'I' as change_oper "
+        "select coalesce(one.seq, other.seq) as change_seq, 'I' as change_oper, part as arrival "
         f"from {raw.name} as one full outer join {other} as other on one.seq = other.seq"
     )
 
@@ -243,9 +262,9 @@ def test_a_view_over_two_tables(raw: Raw, spark: SparkSession, table_format: str
     for more, late in ((raw.name, "1"), (other, "4")):
         columns = f"'{late}', ''" if more == raw.name else f"'{late}'"
         spark.sql(f"insert into {more} values ({columns})")
-        condition = late_records(spark, read, versions(), spark.table(raw.log), FLOOR)
-        assert condition is not None
-        rows = spark.table(raw.view).filter(condition).collect()
+        new = new_rows.new_rows(spark, read, versions(), spark.table(raw.log), FLOOR)
+        assert new is not None
+        rows = spark.table(raw.view).filter(new.is_late).collect()
         assert [row["change_seq"] for row in rows] == [late]
         read = versions()
 

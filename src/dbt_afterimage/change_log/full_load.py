@@ -265,11 +265,19 @@ def load_ids(settings: dict[str, Any], staged: DataFrame) -> set[str]:
     return {settings["base"]["load_id"]} if settings.get("base") else set()
 
 
+def is_fresh(done: Progress) -> Column:
+    """True for rows of loads that may have landed since; without marks of arrival, for all.
+
+    Args:
+        done: what earlier runs have read.
+    """
+    return F.lit(True) if done.arrival is None else F.col("arrival") >= done.arrival
+
+
 def _own_loads(staged: DataFrame, done: Progress) -> list[_FoundLoad]:
     """Loads that come among the changes, in their order: staging says where each one belongs."""
-    rows = staged.filter((F.col("change_oper") == "L") & F.col("load_id").isNotNull())
-    if done.arrival is not None:
-        rows = rows.filter(F.col("arrival") >= done.arrival)
+    is_row = (F.col("change_oper") == "L") & F.col("load_id").isNotNull()
+    rows = staged.filter(is_row & is_fresh(done))
     is_whole = F.bool_or("ends_load") if "ends_load" in staged.columns else F.lit(True)
     found = rows.groupBy("load_id").agg(
         F.min("change_seq").alias("position"), is_whole.alias("is_whole"), F.count(F.lit(1))

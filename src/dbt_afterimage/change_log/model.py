@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.batch import ChangeBatch
@@ -20,13 +20,14 @@ from dbt_afterimage.change_log.erased_records import ErasedKeys
 from dbt_afterimage.change_log.full_load import (
     decide_load,
     find_loads,
+    is_fresh,
     marker,
     read_up_to,
     rows_too_late,
 )
 from dbt_afterimage.change_log.gaps import check_gap
 from dbt_afterimage.change_log.log_schema import evolve_log_schema
-from dbt_afterimage.change_log.new_rows import late_records
+from dbt_afterimage.change_log.new_rows import NewRows, new_rows
 from dbt_afterimage.change_log.pairing import (
     ACCEPTED,
     DUPLICATE,
@@ -105,12 +106,12 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
 
     seen = RawVersion.from_text(noted.raw_version)
 
-    def find_late(floor: str) -> Column | None:
+    def find_new(floor: str) -> NewRows | None:
         if version.tables is None or log is None:
             return None
-        return late_records(session, seen.tables, version.tables, log, floor)
+        return new_rows(session, seen.tables, version.tables, log, floor)
 
-    reading = read(context, where, staged, log, done, find_late)
+    reading = read(context, where, staged, log, done, seen.next_arrival, find_new)
     data = data_columns(staged.columns, settings["optional_columns"])
     optional = optional_columns(staged.columns, settings["optional_columns"])
     erased = ErasedKeys.of_run(session, context)
@@ -133,7 +134,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         decided = decided.unionByName(rows, allowMissingColumns=True)
     if log is not None:
         for load in found_loads.again:
-            of_load = erased.removed_from_load(staged.filter(load.is_row), load.position)
+            landed = staged.filter(load.is_row & is_fresh(done))
+            of_load = erased.removed_from_load(landed, load.position)
             records = records.unionByName(of_load)
             rows = rows_too_late(load, of_load, log, key)
             decided = decided.unionByName(rows, allowMissingColumns=True)
@@ -180,6 +182,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         # where a run records nothing, an older count is as good, and nothing has to be noted
         is_kept = seen.settled is not None and not has_rows and arrival == done.arrival
         version = replace(version, settled=seen.settled if is_kept else settled)
+    if not found.open_unmarked:
+        version = replace(version, next_arrival=found.open_arrival or arrival)
     is_version_recorded = version.digest is None and (version.tables, version.settled) == (
         seen.tables,
         seen.settled,

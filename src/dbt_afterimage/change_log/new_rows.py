@@ -1,4 +1,4 @@
-"""Late records: those that were added to the raw tables since a run, at positions it had passed.
+"""What was added to the raw tables since a run, and which of it lies at positions it had passed.
 
 The tables' versions tell which rows were added. The staging view's own statement over these rows
 alone gives their positions; what is read at these positions is the staging view again. So a wrong
@@ -38,14 +38,30 @@ class _Added:
     is_exact: bool = True
 
 
-def late_records(
+@dataclass(frozen=True)
+class NewRows:
+    """What was added to the raw tables since earlier runs.
+
+    Attributes:
+        is_late: condition on change_seq: at a position where records were added that runs had
+            passed.
+        first_arrival: the least mark of arrival of all added rows; None where there are none.
+        is_marked: each of them has a mark, and staging is what it was.
+    """
+
+    is_late: Column
+    first_arrival: str | None = None
+    is_marked: bool = False
+
+
+def new_rows(
     session: SparkSession,
     read: Mapping[str, Version] | None,
     now: Mapping[str, Version],
     log: DataFrame,
     floor: str,
-) -> Column | None:
-    """Condition on change_seq: at a position where records were added at or before ``floor``.
+) -> NewRows | None:
+    """What was added, and which of it lies at or before ``floor``.
 
     Args:
         session: the live Spark session.
@@ -58,39 +74,54 @@ def late_records(
         None where the statement of a view cannot be had.
     """
     tables = [name for name, version in now.items() if version[0] not in ("view", "absent")]
+    views = [name for name, version in now.items() if version[0] == "view"]
+    is_same_staging = read is not None and all(read.get(name) == now[name] for name in views)
     if read is not None and all(read.get(name) == now[name] for name in tables):
-        return F.lit(False)
+        return NewRows(F.lit(False), is_marked=is_same_staging)
     added = {
         name: _added(session, name, None if read is None else read.get(name), now[name])
         for name in tables
     }
     try:
-        with ExitStack() as views:
+        with ExitStack() as temporary:
             names = {
-                name: views.enter_context(temporary_view(of.rows)) for name, of in added.items()
+                name: temporary.enter_context(temporary_view(of.rows)) for name, of in added.items()
             }
             staged: DataFrame | None = None
-            for name in reversed([name for name, version in now.items() if version[0] == "view"]):
+            for name in reversed(views):
                 statement = _statement(session, name)
                 if statement is None:
                     return None
                 staged = session.sql(_with_names(statement, names))
-                names[name] = views.enter_context(temporary_view(staged))
+                names[name] = temporary.enter_context(temporary_view(staged))
             if staged is None:
                 return None
             is_exact = all(of.is_exact for of in added.values())
-            return _positions(staged, floor, None if is_exact else log)
+            return _look_at(staged, floor, None if is_exact else log, is_same_staging)
     except AnalysisException:
         return None
 
 
-def _positions(staged: DataFrame, floor: str, log: DataFrame | None) -> Column:
-    seq = F.col("change_seq")
+def _look_at(
+    staged: DataFrame, floor: str, log: DataFrame | None, is_same_staging: bool
+) -> NewRows:
+    seq, arrival = F.col("change_seq"), F.col("arrival")
     is_change = F.col("change_oper").isNull() | (F.col("change_oper") != "L")
-    found = staged.filter(is_change & (seq <= floor)).select(seq).distinct()
+    changes = staged.filter(is_change)
+    late, unmarked, first = changes.agg(
+        F.count_if(seq <= floor), F.count_if(arrival.isNull()), F.min(arrival)
+    ).collect()[0]
+    passed = None if log is None else log.filter(seq <= floor)
+    is_late = _positions(changes.filter(seq <= floor), passed) if late else F.lit(False)
+    return NewRows(is_late, first, is_same_staging and not unmarked)
+
+
+def _positions(late: DataFrame, log: DataFrame | None) -> Column:
+    seq = F.col("change_seq")
+    found = late.select(seq).distinct()
     few = found.limit(_FEW + 1).collect()
     if few and log is not None:
-        found = found.join(log.filter(seq <= floor).select(seq), "change_seq", "left_anti")
+        found = found.join(log.select(seq), "change_seq", "left_anti")
         few = found.limit(_FEW + 1).collect()
     if len(few) <= _FEW:
         return seq.isin([row[0] for row in few]) if few else F.lit(False)

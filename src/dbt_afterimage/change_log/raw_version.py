@@ -50,11 +50,14 @@ class RawVersion:
         digest: of the versions, settings and columns; None where there are no versions, or where
             the run has to read in any case.
         settled: counted instead, where there are no versions.
+        next_arrival: the mark of arrival from which the next run reads, besides what is added; None
+            where marks do not tell.
     """
 
     tables: Mapping[str, Version] | None
     digest: str | None = None
     settled: Settled | None = None
+    next_arrival: str | None = None
 
     def to_text(self) -> str:
         """As JSON, for the table of progress; a later text is greater."""
@@ -64,6 +67,7 @@ class RawVersion:
                 "digest": self.digest,
                 "tables": self.tables,
                 "settled": vars(self.settled) if self.settled else None,
+                "next_arrival": self.next_arrival,
             }
         )
 
@@ -73,7 +77,10 @@ class RawVersion:
         given = json.loads(text) if text and text.startswith("{") else {}
         settled = given.get("settled")
         return cls(
-            given.get("tables"), given.get("digest"), Settled(**settled) if settled else None
+            given.get("tables"),
+            given.get("digest"),
+            Settled(**settled) if settled else None,
+            given.get("next_arrival"),
         )
 
 

@@ -3,6 +3,9 @@
 By position: records behind the look-back of the log's greatest change_seq. Besides these, late
 records: where the raw tables tell which rows were added, those at whatever position; else, where
 staging yields marks of arrival, all records of the last marks.
+
+Where staging works positions out, no format can skip files by them. If the raw tables tell which
+rows were added, and these have marks of arrival, files are skipped by the marks.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from dbt_afterimage.change_log.new_rows import NewRows
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings import has_own_loads, moment_kind
@@ -65,7 +69,8 @@ def read(
     staged: DataFrame,
     log: DataFrame | None,
     done: Progress,
-    find_late: Callable[[str], Column | None],
+    next_arrival: str | None,
+    find_new: Callable[[str], NewRows | None],
 ) -> Reading:
     """Choose the records that earlier runs have not settled, and what to compare them with.
 
@@ -75,8 +80,10 @@ def read(
         staged: the staging model.
         log: the change log, None before its first run.
         done: what earlier runs have read.
-        find_late: condition on the change_seq of records that were added since, at a position or
-            before it; None where the raw tables do not tell.
+        next_arrival: the mark of arrival from which earlier runs have left records to read; None
+            where it is not known.
+        find_new: what was added since, and what of it lies at a position or before it; None where
+            the raw tables do not tell.
     """
     is_change = ~F.col("change_oper").isin("L", "N") | F.col("change_oper").isNull()
     if has_own_loads(context.settings):
@@ -90,12 +97,18 @@ def read(
     if floor is None or _is_first_by_partition(changes, done):
         return Reading(changes, recorded)
     seq = F.col("change_seq")
-    late = find_late(floor)
-    marks = _partitions_to_read(context.settings["arrival_look_back"], staged, changes, done)
-    if late is not None:
-        is_read = (seq > floor) | seq.isNull() | (seq < where.lowest) | late
-        recorded = recorded.filter((seq > floor) | late)
+    new = find_new(floor)
+    if new is not None:
+        is_read = (seq > floor) | seq.isNull() | (seq < where.lowest) | new.is_late
+        recorded = recorded.filter((seq > floor) | new.is_late)
+        marks = None
+        if where.is_made_by_staging and next_arrival is not None and new.is_marked:
+            first = min(next_arrival, new.first_arrival or next_arrival)
+            is_read = is_read & (F.col("arrival") >= first)
+        else:
+            marks = _marks_to_read(context.settings["arrival_look_back"], staged, changes, done)
         return Reading(changes.filter(is_read), recorded, marks, floor, finds_all_late=True)
+    marks = _marks_to_read(context.settings["arrival_look_back"], staged, changes, done)
     by_position = _is_behind(floor, where, changes)
     if marks is None:
         return Reading(changes.filter(by_position), recorded.filter(seq > floor), None, floor)
@@ -182,7 +195,7 @@ def _is_first_by_partition(changes: DataFrame, done: Progress) -> bool:
     return done.arrival is None and not changes.filter(F.col("arrival").isNotNull()).isEmpty()
 
 
-def _partitions_to_read(
+def _marks_to_read(
     look_back: int, staged: DataFrame, changes: DataFrame, done: Progress
 ) -> Marks | None:
     """The mark so many marks before the last one that the log has read, or the oldest left."""

@@ -53,6 +53,8 @@ class Summary:
         accepted_seq: greatest position that was accepted.
         accepted_at: greatest time that was accepted, ISO text in UTC.
         arrival: greatest mark of arrival.
+        open_arrival: least mark of arrival of the records that a later run may decide otherwise.
+        open_unmarked: how many of these have no mark.
         days: from the first time to the last one, of loads too.
     """
 
@@ -64,6 +66,8 @@ class Summary:
     accepted_seq: str | None
     accepted_at: str | None
     arrival: str | None
+    open_arrival: str | None
+    open_unmarked: int
     days: int
 
     def late(self, decided: DataFrame, horizon: str) -> Late:
@@ -120,6 +124,7 @@ def summarize(decided: DataFrame, where: ChangeSequence) -> Summary:
     is_sound = F.col("reject_reason").isNull()
     is_seen = outcome.isin(ACCEPTED, PENDING, DUPLICATE) & is_change & is_sound
     is_update = is_accepted & (F.col("change_oper") == "U")
+    is_open = (outcome == PENDING) | F.col("reject_reason").eqNullSafe("future_change_seq")
     found = decided.agg(
         *[F.count_if(outcome == name).alias(name) for name in _OUTCOMES],
         F.count_if(is_update).alias("updates"),
@@ -131,6 +136,8 @@ def summarize(decided: DataFrame, where: ChangeSequence) -> Summary:
             "accepted_at"
         ),
         F.max("arrival").alias("arrival"),
+        F.min(F.when(is_open, F.col("arrival"))).alias("open_arrival"),
+        F.count_if(is_open & F.col("arrival").isNull()).alias("open_unmarked"),
         F.coalesce(
             F.date_diff(F.max("changed_at"), F.min("changed_at")),
             F.lit(0),
@@ -145,5 +152,7 @@ def summarize(decided: DataFrame, where: ChangeSequence) -> Summary:
         accepted_seq=found["accepted_seq"],
         accepted_at=found["accepted_at"],
         arrival=found["arrival"],
+        open_arrival=found["open_arrival"],
+        open_unmarked=found["open_unmarked"],
         days=found["days"],
     )
