@@ -47,13 +47,13 @@ BATCHES = {
 
 
 @pytest.fixture(scope="module")
-def feeds(
+def project(
     make_dbt_project: Callable[..., DbtProject],
     spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
     table_format: str,
-) -> str:
-    """The schema of three change logs after three runs; a file is missing before the third."""
+) -> DbtProject:
+    """Three change logs after three runs; before the third, a file went missing."""
     dbt = make_dbt_project(tmp_path_factory.mktemp("feed_reading"), schema="feed_reading")
     write_project(dbt.path, RAW, {name: (FEED, []) for name in BATCHES})
     spark.sql(f"create schema if not exists {RAW}")
@@ -69,7 +69,7 @@ def feeds(
             values = ", ".join(map(literal, batches[number]))
             spark.sql(f"insert into {RAW}.{name} values {values}")
         dbt("run", "--select", "config.materialized:staging_view config.materialized:change_log")
-    return dbt.schema
+    return dbt
 
 
 def literal(row: tuple[object, ...]) -> str:
@@ -89,22 +89,28 @@ def logged(spark: SparkSession, schema: str, table: str) -> list[tuple[object, .
     return [tuple(row) for row in found.collect()]
 
 
-def test_files_of_settled_batches_are_not_opened(spark: SparkSession, feeds: str) -> None:
-    assert logged(spark, feeds, "settled") == [
+def test_files_of_settled_batches_are_not_opened(spark: SparkSession, project: DbtProject) -> None:
+    assert logged(spark, project.schema, "settled") == [
         (1, "Ann", None),
         (1, "Anna", "Ann"),
         (2, "Bob", None),
     ]
 
 
-def test_a_before_image_waits_behind_newer_marks(spark: SparkSession, feeds: str) -> None:
-    assert logged(spark, feeds, "waiting") == [
+def test_a_before_image_waits_behind_newer_marks(spark: SparkSession, project: DbtProject) -> None:
+    assert logged(spark, project.schema, "waiting") == [
         (1, "Ann", None),
         (1, "Anna", "Ann"),
         (2, "Bob", None),
     ]
-    assert spark.table(f"{feeds}.waiting_changes_rejected").isEmpty()
+    assert spark.table(f"{project.schema}.waiting_changes_rejected").isEmpty()
 
 
-def test_rows_with_older_marks_or_none_are_read(spark: SparkSession, feeds: str) -> None:
-    assert [row[0] for row in logged(spark, feeds, "marks")] == [1, 2, 3, 4]
+def test_rows_with_older_marks_or_none_are_read(spark: SparkSession, project: DbtProject) -> None:
+    assert [row[0] for row in logged(spark, project.schema, "marks")] == [1, 2, 3, 4]
+
+
+def test_a_backfill_reads_all_marks(spark: SparkSession, project: DbtProject) -> None:
+    spark.sql(f"delete from {project.schema}.marks_changes where id in (1, 2)")
+    project("run", "--select", "marks_changes", backfill_from=f"{10:016X}")
+    assert [row[0] for row in logged(spark, project.schema, "marks")] == [1, 2, 3, 4]

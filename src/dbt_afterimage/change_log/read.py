@@ -102,7 +102,8 @@ def read(
         is_read = (seq > floor) | seq.isNull() | (seq < where.lowest) | new.is_late
         recorded = recorded.filter((seq > floor) | new.is_late)
         marks = None
-        if where.is_made_by_staging and next_arrival is not None and new.is_marked:
+        is_by_mark = where.is_made_by_staging and context.backfill_from is None and new.is_marked
+        if is_by_mark and next_arrival is not None:
             first = min(next_arrival, new.first_arrival or next_arrival)
             is_read = is_read & (F.col("arrival") >= first)
         else:
