@@ -26,7 +26,7 @@ FEED = {
     "arrival": "batch",
 }
 # rows of a run: id, name, operation, place, batch
-BATCHES = {
+BATCHES: dict[str, list[list[tuple[object, ...]]]] = {
     "settled": [
         [(1, "Ann", "I", 10, "b1")],
         [(2, "Bob", "I", 20, "b2")],
