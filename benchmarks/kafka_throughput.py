@@ -25,7 +25,7 @@ from benchmarks.project import SCHEMA
 from benchmarks.session import Bench, running_bench
 from dbt_afterimage.dbt_spark.jars import avro_jars, give_to_spark, kafka_jars
 from dbt_afterimage.sources.qlik_messages.decode import JSON
-from dbt_afterimage.sources.qlik_messages.decoder import Decoder
+from dbt_afterimage.sources.qlik_messages.schema_decoder import Decoder
 from tests.functional.killed_landing import arguments
 from tests.functional.messages_project import write_project
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.names import IS_PRIOR, VERSION_ID
 from dbt_afterimage.history.profile import ChangeContent
+from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.history.versions import versions
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.sources.qlik_messages.decode import form_of
-from dbt_afterimage.sources.qlik_messages.decoder import Decoder
 from dbt_afterimage.sources.qlik_messages.message_columns import MESSAGE_COLUMNS, RAW_COLUMNS
+from dbt_afterimage.sources.qlik_messages.schema_decoder import Decoder
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.log_reader import read_rows
 from tests.functional.messages_project import NOON, change

@@ -1,4 +1,4 @@
-"""Which files of a feed a run opens: staging works positions out, so marks of arrival tell."""
+"""Which files of a feed a run opens: staging computes positions, so marks of arrival tell."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ BATCHES: dict[str, list[list[tuple[object, ...]]]] = {
         [(1, "Ann", "B", 30, "b3"), (1, "Anna", "U", 30, "b3")],
     ],
     # the newest change has come before older ones, and its other half comes a run later
-    "waiting": [
+    "pending": [
         [(1, "Ann", "I", 10, "b1")],
         [(1, "Ann", "B", 100, "b2"), (2, "Bob", "I", 90, "b3")],
         [(1, "Anna", "U", 100, "b4")],
     ],
-    "marks": [
+    "partitions": [
         [(1, "Ann", "I", 10, "b5")],
         [(2, "Bob", "I", 20, "b1")],
         [(3, "Cid", "I", 30, None), (4, "Dan", "I", 5, "b6")],
@@ -98,19 +98,19 @@ def test_files_of_settled_batches_are_not_opened(spark: SparkSession, project: D
 
 
 def test_a_before_image_waits_behind_newer_marks(spark: SparkSession, project: DbtProject) -> None:
-    assert logged(spark, project.schema, "waiting") == [
+    assert logged(spark, project.schema, "pending") == [
         (1, "Ann", None),
         (1, "Anna", "Ann"),
         (2, "Bob", None),
     ]
-    assert spark.table(f"{project.schema}.waiting_changes_rejected").isEmpty()
+    assert spark.table(f"{project.schema}.pending_changes_rejected").isEmpty()
 
 
 def test_rows_with_older_marks_or_none_are_read(spark: SparkSession, project: DbtProject) -> None:
-    assert [row[0] for row in logged(spark, project.schema, "marks")] == [1, 2, 3, 4]
+    assert [row[0] for row in logged(spark, project.schema, "partitions")] == [1, 2, 3, 4]
 
 
 def test_a_backfill_reads_all_marks(spark: SparkSession, project: DbtProject) -> None:
-    spark.sql(f"delete from {project.schema}.marks_changes where id in (1, 2)")
-    project("run", "--select", "marks_changes", backfill_from=f"{10:016X}")
-    assert [row[0] for row in logged(spark, project.schema, "marks")] == [1, 2, 3, 4]
+    spark.sql(f"delete from {project.schema}.partitions_changes where id in (1, 2)")
+    project("run", "--select", "partitions_changes", backfill_from=f"{10:016X}")
+    assert [row[0] for row in logged(spark, project.schema, "partitions")] == [1, 2, 3, 4]

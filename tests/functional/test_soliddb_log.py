@@ -16,7 +16,6 @@ from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.soliddb import build_log
 from dbt_afterimage.sources.soliddb.catalogue import read_catalogue, relations_by_name
-from dbt_afterimage.sources.soliddb.frames import in_frames
 from dbt_afterimage.sources.soliddb.framing import UnknownFramingError
 from dbt_afterimage.sources.soliddb.log_gaps import check_log_gap
 from dbt_afterimage.sources.soliddb.raw import (
@@ -26,6 +25,7 @@ from dbt_afterimage.sources.soliddb.raw import (
     is_newer,
     normal_log,
 )
+from dbt_afterimage.sources.soliddb.transactions import in_frames
 from dbt_afterimage.sources.soliddb.value_columns import Column
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.soliddb_project import SYS_COLUMNS, SYS_LOG, SYS_TABLES

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.profile import ChangeContent
+from dbt_afterimage.history.table import HistoryTable
 from tests.functional.properties.stream_tables import COLUMNS, KEY, StreamTable
 
 if TYPE_CHECKING:

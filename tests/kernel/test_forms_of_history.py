@@ -14,9 +14,9 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from dbt_afterimage.history.differences import changed_versions, differing_versions
-from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.names import REPLAY_FROM
 from dbt_afterimage.history.profile import ChangeContent
+from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.history.versions import versions
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.log_lines import COLUMNS, IMAGE, SCHEMA

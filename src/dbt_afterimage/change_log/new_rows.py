@@ -97,12 +97,12 @@ def new_rows(
             if staged is None:
                 return None
             is_exact = all(of.is_exact for of in added.values())
-            return _look_at(staged, floor, None if is_exact else log, is_same_staging)
+            return _found_in(staged, floor, None if is_exact else log, is_same_staging)
     except AnalysisException:
         return None
 
 
-def _look_at(
+def _found_in(
     staged: DataFrame, floor: str, log: DataFrame | None, is_same_staging: bool
 ) -> NewRows:
     seq, arrival = F.col("change_seq"), F.col("arrival")

@@ -4,7 +4,7 @@ By position: records behind the look-back of the log's greatest change_seq. Besi
 records: where the raw tables tell which rows were added, those at whatever position; else, where
 staging yields marks of arrival, all records of the last marks.
 
-Where staging works positions out, no format can skip files by them. If the raw tables tell which
+Where staging computes positions, no format can skip files by them. If the raw tables tell which
 rows were added, and these have marks of arrival, files are skipped by the marks.
 """
 
@@ -87,7 +87,7 @@ def read(
     """
     is_change = ~F.col("change_oper").isin("L", "N") | F.col("change_oper").isNull()
     if has_own_loads(context.settings):
-        # staging works out the letter, and by what it works out no format can skip files
+        # staging computes the letter, and no format can skip files by what it computes
         is_change = is_change & F.col("load_id").isNull()
     changes = staged.filter(is_change)
     if log is None:
@@ -107,9 +107,11 @@ def read(
             first = min(next_arrival, new.first_arrival or next_arrival)
             is_read = is_read & (F.col("arrival") >= first)
         else:
-            marks = _marks_to_read(context.settings["arrival_look_back"], staged, changes, done)
+            marks = _partitions_to_read(
+                context.settings["arrival_look_back"], staged, changes, done
+            )
         return Reading(changes.filter(is_read), recorded, marks, floor, finds_all_late=True)
-    marks = _marks_to_read(context.settings["arrival_look_back"], staged, changes, done)
+    marks = _partitions_to_read(context.settings["arrival_look_back"], staged, changes, done)
     by_position = _is_behind(floor, where, changes)
     if marks is None:
         return Reading(changes.filter(by_position), recorded.filter(seq > floor), None, floor)
@@ -196,7 +198,7 @@ def _is_first_by_partition(changes: DataFrame, done: Progress) -> bool:
     return done.arrival is None and not changes.filter(F.col("arrival").isNotNull()).isEmpty()
 
 
-def _marks_to_read(
+def _partitions_to_read(
     look_back: int, staged: DataFrame, changes: DataFrame, done: Progress
 ) -> Marks | None:
     """The mark so many marks before the last one that the log has read, or the oldest left."""

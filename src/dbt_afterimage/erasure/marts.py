@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.erasure.keys import Keys
 from dbt_afterimage.erasure.tables import ErasableTables, Mart
-from dbt_afterimage.history.model import history_table
 from dbt_afterimage.history.run import rebuilt_keys
+from dbt_afterimage.history.table import history_table
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
 from dbt_afterimage.storage.progress import read_progress

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.names import KIND, REPLAY_FROM, own
 from dbt_afterimage.history.profile import BatchProfile
 from dbt_afterimage.history.rules.key_events import by_affected_key
@@ -18,6 +17,7 @@ from dbt_afterimage.history.sql import (
     timestamp,
     was_open_at,
 )
+from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.spark.identifiers import quoted
 
 _FIRST_SEQ = own("first_seq")

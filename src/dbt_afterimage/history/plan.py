@@ -12,8 +12,8 @@ from dbt_afterimage.history.affected_keys import (
     keys_contradicting_their_load,
     keys_within_a_transaction,
 )
-from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.profile import BatchProfile
+from dbt_afterimage.history.table import HistoryTable
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.history.model import HistoryError, HistoryTable
 from dbt_afterimage.history.names import LOADS
 from dbt_afterimage.history.sql import columns, is_incomplete, is_key_change
+from dbt_afterimage.history.table import HistoryError, HistoryTable
 
 PROFILE = "profile"
 

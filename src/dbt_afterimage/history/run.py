@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.history.affected_keys import UNKNOWN_COLUMNS, keys_of, replayed_keys
 from dbt_afterimage.history.differences import changed_versions, differing_versions
-from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.names import REPLAY_FROM, VERSION_ID
 from dbt_afterimage.history.plan import Applied, VersionsPlan, plan_versions
 from dbt_afterimage.history.profile import (
@@ -30,6 +29,7 @@ from dbt_afterimage.history.sql import (
     timestamp,
     was_open_at,
 )
+from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.history.versions import versions
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import checkpoint

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.profile import ChangeContent
 from dbt_afterimage.history.rules.boundaries import boundary_events, end_by_boundary_events
 from dbt_afterimage.history.rules.forward_fill import (
@@ -29,6 +28,7 @@ from dbt_afterimage.history.rules.key_events import (
     with_anchor_versions,
 )
 from dbt_afterimage.history.rules.load_image import reconstruct_load_image
+from dbt_afterimage.history.table import HistoryTable
 
 
 def versions(

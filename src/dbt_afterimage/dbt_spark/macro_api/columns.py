@@ -6,7 +6,7 @@ from typing import Any
 
 from dbt_afterimage.change_log.contract import LOG_COLUMNS, STAGED_COLUMNS
 from dbt_afterimage.dbt_spark.macro_api.registry import macro_method
-from dbt_afterimage.history.model import OWN_COLUMNS
+from dbt_afterimage.history.table import OWN_COLUMNS
 
 
 @macro_method(while_parsing=[])

@@ -16,13 +16,13 @@ def whole_history(adapter: Any, log: Any, table: dict[str, Any]) -> dict[str, An
     Args:
         adapter: dbt's adapter.
         log: the change log.
-        table: arguments of `history.model.history_table`, but for those that the log tells.
+        table: arguments of `history.table.history_table`, but for those that the log tells.
 
     Raises:
         DbtRuntimeError: the table cannot have a history.
     """
     from dbt_afterimage.history import run
-    from dbt_afterimage.history.model import history_table
+    from dbt_afterimage.history.table import history_table
 
     with dbt_errors(AfterimageError):
         changes = current().table(str(log))
@@ -53,8 +53,8 @@ def history_batch(
         DbtRuntimeError: a change cannot be applied; nothing was written.
     """
     from dbt_afterimage.history import run
-    from dbt_afterimage.history.model import history_table
     from dbt_afterimage.history.plan import Applied
+    from dbt_afterimage.history.table import history_table
 
     session = current()
     with dbt_errors(AfterimageError):

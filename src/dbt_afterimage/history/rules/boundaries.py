@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.names import (
     BOUNDARY_EVENTS,
     KIND,
@@ -18,6 +17,7 @@ from dbt_afterimage.history.names import (
     own,
 )
 from dbt_afterimage.history.sql import UPSERTS, by_key, is_upsert, knows, text
+from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.spark.identifiers import quoted
 
 _IN_ORDER = (

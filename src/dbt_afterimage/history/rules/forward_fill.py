@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.names import KIND, RANK, ROW, UNKNOWN, own
 from dbt_afterimage.history.rules.key_changes import DEPARTURE
 from dbt_afterimage.history.sql import (
@@ -19,6 +18,7 @@ from dbt_afterimage.history.sql import (
     knows,
     text,
 )
+from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.spark.identifiers import quoted
 
 STARTED = own("row_started_seq")

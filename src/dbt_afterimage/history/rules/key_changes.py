@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.names import KIND, MOVE_GROUP, own
 from dbt_afterimage.history.sql import UPSERTS, by_key, columns
+from dbt_afterimage.history.table import HistoryTable
 
 DEPARTURE = own("departure")
 """Of a key-change-out: struct<change_seq, row_started_seq, is_displaced> of the row that leaves."""

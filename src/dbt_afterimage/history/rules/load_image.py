@@ -20,7 +20,6 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from dbt_afterimage.history.model import HistoryTable
 from dbt_afterimage.history.names import (
     BOUNDARY_EVENTS,
     KIND,
@@ -34,6 +33,7 @@ from dbt_afterimage.history.names import (
 from dbt_afterimage.history.rules.boundaries import may_reach
 from dbt_afterimage.history.rules.key_changes import MOVE_GROUP_OF_EVENT
 from dbt_afterimage.history.sql import by_key, columns, text, texts
+from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.spark.identifiers import quoted
 
 LOAD_EPOCH = own("load_epoch")

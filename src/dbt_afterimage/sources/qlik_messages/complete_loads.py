@@ -16,7 +16,6 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from dbt_afterimage.sources.qlik_messages.decode import Schema, form_of
-from dbt_afterimage.sources.qlik_messages.decoder import Decoder
 from dbt_afterimage.sources.qlik_messages.load_runs import (
     FullLoad,
     Range,
@@ -31,6 +30,7 @@ from dbt_afterimage.sources.qlik_messages.message_columns import LOAD, REJECTED
 from dbt_afterimage.sources.qlik_messages.named_tables import NamedTables
 from dbt_afterimage.sources.qlik_messages.offsets import Offsets
 from dbt_afterimage.sources.qlik_messages.run_records import recorded_so_far, runs_by_table
+from dbt_afterimage.sources.qlik_messages.schema_decoder import Decoder
 from dbt_afterimage.storage.local_relation import local_rows
 
 logger = AdapterLogger("afterimage")

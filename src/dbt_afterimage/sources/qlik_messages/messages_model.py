@@ -28,7 +28,6 @@ from dbt_afterimage.sources.qlik_messages.complete_loads import (
     loads_with_a_gap,
 )
 from dbt_afterimage.sources.qlik_messages.decode import Schema, form_of
-from dbt_afterimage.sources.qlik_messages.decoder import Decoder
 from dbt_afterimage.sources.qlik_messages.load_runs import Range, Table
 from dbt_afterimage.sources.qlik_messages.message_columns import (
     CHANGE,
@@ -51,6 +50,7 @@ from dbt_afterimage.sources.qlik_messages.run_records import (
     positions_of,
     recorded_names,
 )
+from dbt_afterimage.sources.qlik_messages.schema_decoder import Decoder
 from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import rows_after_progress

@@ -21,7 +21,6 @@ from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sources.soliddb.arrow import RESULT_TYPE, batch_decoder, pickle_by_value
 from dbt_afterimage.sources.soliddb.catalogue import Catalogue, read_catalogue
 from dbt_afterimage.sources.soliddb.ddl_tables import check_names, relation_id, with_tables
-from dbt_afterimage.sources.soliddb.frames import in_frames
 from dbt_afterimage.sources.soliddb.framing import framing_of
 from dbt_afterimage.sources.soliddb.log_gaps import check_log_gap
 from dbt_afterimage.sources.soliddb.raw import Found, check_records, normal_log
@@ -33,6 +32,7 @@ from dbt_afterimage.sources.soliddb.record_ids import (
     ROW_IDS,
     SQL,
 )
+from dbt_afterimage.sources.soliddb.transactions import in_frames
 from dbt_afterimage.sources.soliddb.value_columns import DDL_COLUMNS, SQL_COLUMNS
 from dbt_afterimage.sources.soliddb.value_columns import Column as TableColumn
 from dbt_afterimage.storage.checkpoint import checkpoint
