@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress, suppress
 from pathlib import Path
 
 import pyspark
@@ -113,9 +113,13 @@ def server_of(
             time.sleep(0.2)
         yield
     finally:
-        # the program, spark-submit's shell and Java
+        # the program, spark-submit's shell and Java, which may outlive the other two
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(30)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _listens(address: str) -> bool:

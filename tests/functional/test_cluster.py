@@ -7,8 +7,10 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +20,7 @@ from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import read_rows
 from tests.functional.properties.comparison import assert_equal, by_stream
 from tests.functional.properties.stream_project import write_stream_project
+from tests.functional.properties.stream_tables import StreamTable
 from tests.functional.standalone import HOST, server_of, standalone_cluster
 from tests.functional.stream_run import build, stream_table
 
@@ -47,6 +50,7 @@ session.stop()
 SHAPE = "plain_ignore_loads"
 """Late changes, key changes, a truncate, a load."""
 STREAMS = 30
+MANY_STREAMS = 500
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +99,32 @@ def environment(**given: str) -> dict[str, str]:
     return {**kept, **given}
 
 
-def run_elsewhere(project: Path, profiles: Path, target: str, batches: str, **given: str) -> str:
+@contextmanager
+def connect_server(profiles: Path, folder: Path, *options: str) -> Iterator[None]:
+    """`afterimage server` of the cluster, for the target `connect`."""
+    profile = yaml.safe_load((profiles / "profiles.yml").read_text(encoding="utf-8"))
+    remote = profile["afterimage"]["outputs"]["connect"]["server_side_parameters"]["spark.remote"]
+    command = [sys.executable, "-m", "dbt_afterimage.cli", "server", "--target", "cluster"]
+    command += ["--port", remote.rpartition(":")[2], *options]
+    variables = {"DBT_PROFILES_DIR": str(profiles), "AFTERIMAGE_TEST_SCHEMA": "anywhere"}
+    with server_of(command, folder, remote, environment(**variables)):
+        yield
+
+
+def run_elsewhere(
+    project: Path,
+    profiles: Path,
+    target: str,
+    batches: str,
+    streams: int = STREAMS,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Where the batches of the streams were built."""
-    arguments = [SHAPE, str(STREAMS), project, profiles, target, project / "scratch", batches]
+    arguments = [SHAPE, str(streams), project, profiles, target, project / "scratch", batches]
     done = subprocess.run(
         [sys.executable, "-m", "tests.functional.stream_run", *map(str, arguments)],
         cwd=ROOT,
-        env=environment(AFTERIMAGE_TEST_SCHEMA="anywhere", **given),
+        env=environment(AFTERIMAGE_TEST_SCHEMA="anywhere", **variables),
         capture_output=True,
         text=True,
         timeout=300,
@@ -124,6 +147,18 @@ def query_by_thrift(port: int, statement: str) -> list[tuple[Any, ...]]:
         connection.close()
 
 
+def check_marts(spark: SparkSession, table: StreamTable) -> None:
+    """They are what the oracle makes of the whole log."""
+    for mart, expected_of, left_out in (
+        ("history", table.expected_history, (f"{SHAPE}_history_id", "recorded_at")),
+        ("current", table.expected_current, ("recorded_at",)),
+        ("field_changes", table.expected_field_changes, ("recorded_at",)),
+    ):
+        rows = read_rows(spark.table(f"anywhere.{SHAPE}_{mart}"))
+        expected = [row for stream in table.streams for row in expected_of(stream)]
+        assert_equal(table, by_stream(rows, *left_out), by_stream(expected))
+
+
 def test_a_history_begun_here_goes_on_over_connect_and_on_the_cluster(
     spark: SparkSession,
     make_dbt_project: Callable[..., DbtProject],
@@ -133,33 +168,34 @@ def test_a_history_begun_here_goes_on_over_connect_and_on_the_cluster(
 ) -> None:
     """One batch in this process, one by a server on the cluster, two by a driver on the cluster.
 
-    The client of the server has no Java. The marts are what the oracle makes of the whole log.
+    The client of the server has no Java.
     """
     folder = tmp_path / "project"
     table = stream_table(SHAPE, STREAMS)
     write_stream_project(folder, [table.shape])
     build(make_dbt_project(folder, schema="anywhere"), table, [1])
-    profile = yaml.safe_load((own_profiles / "profiles.yml").read_text(encoding="utf-8"))
-    remote = profile["afterimage"]["outputs"]["connect"]["server_side_parameters"]["spark.remote"]
-    command = [sys.executable, "-m", "dbt_afterimage.cli", "server", "--target", "cluster"]
     thrift = free_port()
-    command += ["--port", remote.rpartition(":")[2], "--thrift-port", str(thrift)]
-    variables = {"DBT_PROFILES_DIR": str(own_profiles), "AFTERIMAGE_TEST_SCHEMA": "anywhere"}
-    with server_of(command, folder, remote, environment(**variables)):
+    with connect_server(own_profiles, folder, "--thrift-port", str(thrift)):
         no_java = {"JAVA_HOME": str(tmp_path / "none"), "PATH": "/none"}
-        assert run_elsewhere(folder, own_profiles, "connect", "2", **no_java) == "connect"
+        assert run_elsewhere(folder, own_profiles, "connect", "2", variables=no_java) == "connect"
         # as a BI tool does, at the Thrift server of the same application
         found = query_by_thrift(thrift, f"select count(*) from {SHAPE}_history")
         assert found == [(spark.table(f"anywhere.{SHAPE}_history").count(),)]
     assert run_elsewhere(folder, own_profiles, "cluster", "3,4") == master
-    for mart, expected_of, left_out in (
-        ("history", table.expected_history, (f"{SHAPE}_history_id", "recorded_at")),
-        ("current", table.expected_current, ("recorded_at",)),
-        ("field_changes", table.expected_field_changes, ("recorded_at",)),
-    ):
-        rows = read_rows(spark.table(f"anywhere.{SHAPE}_{mart}"))
-        expected = [row for stream in table.streams for row in expected_of(stream)]
-        assert_equal(table, by_stream(rows, *left_out), by_stream(expected))
+    check_marts(spark, table)
+
+
+@pytest.mark.nightly
+def test_many_streams_over_connect(spark: SparkSession, own_profiles: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    table = stream_table(SHAPE, MANY_STREAMS)
+    write_stream_project(folder, [table.shape])
+    for name in ("anywhere", "streams_logs"):
+        spark.sql(f"drop schema if exists {name} cascade")
+    with connect_server(own_profiles, folder):
+        for batch in "1234":
+            assert run_elsewhere(folder, own_profiles, "connect", batch, MANY_STREAMS) == "connect"
+    check_marts(spark, table)
 
 
 @pytest.mark.nightly
