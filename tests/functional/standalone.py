@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pyspark
