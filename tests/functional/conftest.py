@@ -89,7 +89,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduli
     return FileScheduling(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--table-format") != "delta":
+        of_delta = [item for item in items if item.get_closest_marker("delta_only")]
+        config.hook.pytest_deselected(items=of_delta)
+        items[:] = [item for item in items if item not in of_delta]
     for item in items:
         if FOLDER in item.path.parents:
             item.add_marker("functional")
