@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dbt_afterimage.settings.change_feed import SEQUENCE_WIDTHS
-from tests.change_feed_staging import settings_of, staged
+from tests.change_feed_staging import settings_of, staged, staging_sql
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 FEEDS = sorted((Path(__file__).parents[1] / "data" / "feeds").glob("*.json"))
 
@@ -164,6 +164,39 @@ def test_values_that_a_document_encodes(spark: SparkSession) -> None:
         got = bytes(got).hex().upper() if isinstance(got, bytes | bytearray) else got
         text = str(got).lower() if isinstance(got, bool) else None if got is None else str(got)
         assert (text, row["reject_reason"]) == (expected, None), (encoding, kind, value)
+
+
+@pytest.mark.parametrize("before_images", [True, False])
+def test_a_condition_does_not_parse_documents_again(
+    spark: SparkSession, before_images: bool
+) -> None:
+    """Spark would move it below the columns that it reads, and write each of them out there."""
+    columns = {
+        "topic": "string",
+        "value": "binary",
+        "headers": "array<struct<key: string, value: binary>>",
+        "landing_batch": "string",
+    }
+    values = [
+        f"cast(cast(id as string) as {kind})"
+        if kind in ("string", "binary")
+        else f"cast(null as {kind})"
+        for kind in columns.values()
+    ]
+    raw = [f"{value} as {name}" for name, value in zip(columns, values, strict=True)]
+    spark.range(1).selectExpr(*raw).createOrReplaceTempView("documents")
+    settings = settings_of(
+        "debezium", {"key": ["id"], "before_images": before_images}, {"id": "int"}
+    )
+    staging = spark.sql(staging_sql(settings, columns, "documents"))
+
+    def parsed(rows: DataFrame) -> int:
+        return str(rows._jdf.queryExecution().optimizedPlan()).count("from_json(StructField(")
+
+    conditions = ("change_oper = 'L' and load_id is not null", "change_seq > '0'", "arrival > '0'")
+    assert parsed(staging) > 0
+    for condition in conditions:
+        assert parsed(staging.filter(condition)) == parsed(staging), condition
 
 
 def test_images_in_structs(spark: SparkSession) -> None:

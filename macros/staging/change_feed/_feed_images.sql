@@ -47,7 +47,10 @@ records as (
     select
         *
         {%- if settings.json_text %},
-        {{ afterimage._json_record(settings) | indent(8) }} as record
+        -- exploded, for Spark moves no condition on its fields below that, where each would parse the document again
+        explode(array(
+            {{ afterimage._json_record(settings) | indent(12) }}
+        )) as record
         {%- endif %}
     from {{ relation }}
     {%- if settings.filter %}
