@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -32,6 +33,27 @@ def test_one_at_a_time_is_at_ivys_cache(tmp_path: Path, monkeypatch: pytest.Monk
     with ThreadPoolExecutor() as threads:
         paths = list(threads.map(fetched, [[("org", "name", "1")]] * 3))
     assert paths == [[Path("/one.jar"), Path("/other.jar")]] * 3
+
+
+def test_a_classifier_chooses_the_file_of_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    asked = tmp_path / "asked.xml"
+    copying = f'#!/bin/sh\ncp "$4" {asked}\necho /one.jar > "$6"\n'
+    program.write_text(copying, encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    fetched([("org", "plain", "1"), ("org", "other", "2", "tests")])
+    plain, other = ElementTree.parse(asked).getroot().findall("dependencies/dependency")
+    assert (plain.attrib["name"], plain.attrib["rev"], list(plain)) == ("plain", "1", [])
+    assert (other.attrib["name"], other.attrib["rev"]) == ("other", "2")
+    assert [each for artifact in other for each in artifact.attrib.items()] == [
+        ("name", "other"),
+        ("type", "jar"),
+        ("{http://ant.apache.org/ivy/maven}classifier", "tests"),
+    ]
 
 
 @pytest.mark.parametrize(

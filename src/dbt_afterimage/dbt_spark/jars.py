@@ -20,6 +20,10 @@ JARS = "AFTERIMAGE_JARS"
 """Environment variable: jars for Spark besides those of the profile, joined by commas."""
 
 
+Coordinate = tuple[str, str, str] | tuple[str, str, str, str]
+"""Organisation, name and version of a jar, and its classifier if it has one."""
+
+
 class JarsError(RuntimeError):
     """Jars cannot be fetched; the text is meant for the user."""
 
@@ -75,11 +79,11 @@ def submit_arguments(arguments: str, jars: str | None) -> str:
     return shlex.join(["--jars", every, *others] if every else others)
 
 
-def fetched(coordinates: Sequence[tuple[str, str, str]], transitive: bool = False) -> list[Path]:
+def fetched(coordinates: Sequence[Coordinate], transitive: bool = False) -> list[Path]:
     """Paths of jars in Ivy's cache; what is not there yet is fetched.
 
     Args:
-        coordinates: organisation, name and version of each.
+        coordinates: organisation, name and version of each, and its classifier if it has one.
         transitive: what they depend on, too.
 
     Raises:
@@ -88,15 +92,12 @@ def fetched(coordinates: Sequence[tuple[str, str, str]], transitive: bool = Fals
     import pyspark
 
     ivy = sorted((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))[-1]
-    wanted = "".join(
-        f'<dependency org="{organisation}" name="{name}" rev="{number}" conf="*->default" '
-        f'transitive="{str(transitive).lower()}"/>'
-        for organisation, name, number in coordinates
-    )
+    wanted = "".join(_dependency(*coordinate, transitive=transitive) for coordinate in coordinates)
     with tempfile.TemporaryDirectory(prefix="afterimage_jars_") as folder:
         module = Path(folder) / "ivy.xml"
         module.write_text(
-            '<ivy-module version="2.0"><info organisation="afterimage" module="jars"/>'
+            '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+            '<info organisation="afterimage" module="jars"/>'
             f"<dependencies>{wanted}</dependencies></ivy-module>",
             encoding="utf-8",
         )
@@ -116,6 +117,16 @@ def fetched(coordinates: Sequence[tuple[str, str, str]], transitive: bool = Fals
                 f"{(run.stdout + run.stderr)[-2000:]}"
             )
         return [Path(path) for path in found.read_text(encoding="utf-8").strip().split(os.pathsep)]
+
+
+def _dependency(
+    organisation: str, name: str, number: str, classifier: str = "", *, transitive: bool
+) -> str:
+    artifact = f'<artifact name="{name}" type="jar" m:classifier="{classifier}"/>'
+    return (
+        f'<dependency org="{organisation}" name="{name}" rev="{number}" conf="*->default" '
+        f'transitive="{str(transitive).lower()}">{artifact if classifier else ""}</dependency>'
+    )
 
 
 @contextmanager
