@@ -221,11 +221,12 @@ class Iceberg(TableFormat):
             f"call system.expire_snapshots(table => '{table}', retain_last => 1, "
             f"older_than => timestamp '{now + _ABANDONED_AFTER:%Y-%m-%d %H:%M:%S}')"
         ).collect()[0]
-        # Iceberg refuses a shorter time: files of a run that is still writing are not in a snapshot
+        # Iceberg refuses a shorter time: files of a run that is still writing are in no snapshot.
+        # The table's own FileIO lists the files: Spark has no file system for `s3:` and the like.
         orphans = session.sql(
             f"call system.remove_orphan_files(table => '{table}', "
             f"older_than => timestamp '{now - _ABANDONED_AFTER * 2:%Y-%m-%d %H:%M:%S}', "
-            "prefix_mismatch_mode => 'IGNORE')"
+            "prefix_mismatch_mode => 'IGNORE', prefix_listing => true)"
         ).count()
         removed = sum(expired.asDict().values()) + orphans
         return (
