@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
-from dbt_afterimage.cli.warehouse import SparkWarehouse, project_warehouse
+from dbt_afterimage.cli.warehouse import TABLE, SparkWarehouse, project_warehouse
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import MODELS, PEOPLE, People, record, seq, start
 from tests.html_page import Page
@@ -91,12 +91,15 @@ def test_batches_with_the_rows_that_each_added(page: Page) -> None:
     assert second.startswith("2 rebuild applied")
 
 
-def test_spark_sees_the_commits_that_are_read_without_it(project: People) -> None:
+def test_spark_sees_the_commits_and_files_that_are_read_without_it(project: People) -> None:
     with project.dbt.environment():
         warehouse, schema = project_warehouse()
         by_spark = SparkWarehouse()
         found = {name: by_spark.versions(schema, name) for name in warehouse.relations(schema)}
         assert found == {name: warehouse.versions(schema, name) for name in found}
+        tables = [name for name, kind in warehouse.relations(schema).items() if kind == TABLE]
+        sizes = {name: by_spark.files(schema, name) for name in tables}
+        assert sizes == {name: warehouse.files(schema, name) for name in tables}
     assert found["stg_people"] == []  # a view
     assert [version.added for version in found["people_changes"] if version.added] == [2, 3]
 

@@ -144,8 +144,7 @@ class SparkWarehouse:
             return int(row["numFiles"]), int(row["sizeInBytes"])
         except Exception:  # not a Delta table
             row = self._session.sql(
-                "select count(*), coalesce(sum(file_size_in_bytes), 0) "
-                f"from {relation}.all_entries where status < 2"
+                f"select count(*), coalesce(sum(file_size_in_bytes), 0) from {relation}.files"
             ).first()
             return int(row[0]), int(row[1])
 
