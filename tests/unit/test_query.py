@@ -203,6 +203,34 @@ def test_a_folder_without_a_warehouse_is_named_and_stays_empty(tmp_path: Path) -
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("settings", "region"), [({}, "eu-west-1"), ({"client.region": "us-east-2"}, "us-east-2")]
+)
+def test_tables_in_an_object_store_are_reached_as_spark_reaches_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], region: str
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    (tmp_path / "catalog.db").touch()
+    given: dict[str, str] = {}
+    monkeypatch.setattr("pyiceberg.catalog.sql.SqlCatalog", lambda _, **said: given.update(said))
+    settings = {
+        "uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
+        "warehouse": "s3://bucket/tables",
+        "s3.endpoint": "http://store:9000",
+        **settings,
+    }
+    parameters = {f"spark.sql.catalog.lake.{name}": settings[name] for name in settings}
+    parameters |= {"spark.sql.defaultCatalog": "lake"}
+    parameters |= {"spark.sql.catalog.other.s3.endpoint": "http://other"}
+    sqlite_warehouse(parameters, SparkWarehouse())
+    assert given == {
+        "uri": f"sqlite:///{tmp_path}/catalog.db",
+        "warehouse": "s3://bucket/tables",
+        "client.region": region,
+        "s3.endpoint": "http://store:9000",
+    }
+
+
 def test_another_catalog_is_left_to_spark() -> None:
     rest = {"spark.sql.defaultCatalog": "lake", "spark.sql.catalog.lake.uri": "https://catalog"}
     assert sqlite_warehouse(rest, SparkWarehouse()) is None

@@ -6,12 +6,14 @@ PyIceberg. Views, whose text is Spark's SQL, and all tables of other targets are
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dbt_afterimage.cli.progress import working
@@ -176,14 +178,22 @@ class IcebergWarehouse:
     Args:
         name: the catalog's name in Spark.
         file: the SQLite file.
-        folder: the warehouse.
+        folder: the warehouse, or its address in an object store.
         views: reads the views.
+        storage: how to reach the object store, in PyIceberg's words.
 
     Raises:
         WarehouseError: the file does not exist, or PyIceberg is not installed.
     """
 
-    def __init__(self, name: str, file: Path, folder: str, views: QueryableWarehouse) -> None:
+    def __init__(
+        self,
+        name: str,
+        file: Path,
+        folder: str,
+        views: QueryableWarehouse,
+        storage: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         if not file.exists():
             raise WarehouseError(
                 f"There is no warehouse in {file.parent}: {file.name} does not exist there. Fix: "
@@ -195,7 +205,7 @@ class IcebergWarehouse:
         except ImportError as error:
             raise missing_extra("pyiceberg") from error
         self._name, self._views = name, views
-        self._catalog = SqlCatalog(name, uri=f"sqlite:///{file}", warehouse=folder)
+        self._catalog = SqlCatalog(name, uri=f"sqlite:///{file}", warehouse=folder, **storage)
 
     @cached_property
     def _by_schema(self) -> Mapping[str, dict[str, str]]:
@@ -304,7 +314,20 @@ def sqlite_warehouse(
     uri = re.fullmatch(r"jdbc:sqlite:([^?]+)(\?.*)?", str(parameters.get(f"{prefix}.uri", "")))
     if not uri:
         return None
-    return IcebergWarehouse(name, Path(uri[1]), str(parameters[f"{prefix}.warehouse"]), views)
+    folder, storage = str(parameters[f"{prefix}.warehouse"]), _storage(parameters, prefix)
+    return IcebergWarehouse(name, Path(uri[1]), folder, views, storage)
+
+
+def _storage(parameters: Mapping[str, Any], prefix: str) -> dict[str, str]:
+    """A catalog's settings of Amazon S3 and of stores like it; PyIceberg has Iceberg's names."""
+    given = {
+        key.removeprefix(f"{prefix}."): str(value)
+        for key, value in parameters.items()
+        if key.startswith((f"{prefix}.s3.", f"{prefix}.client."))
+    }
+    # without a region PyIceberg asks Amazon where the bucket is, whatever the endpoint
+    region = os.environ.get("AWS_REGION")
+    return {"client.region": region, **given} if region else given
 
 
 def _iceberg_version(committed_at: datetime, summary: Mapping[str, str]) -> TableVersion:
