@@ -105,13 +105,17 @@ class People:
         if self.table_format == "delta" and any(" " in name for name in columns):
             created += " tblproperties ('delta.columnMapping.mode' = 'name')"
         self.spark.sql(created)
+        self.append(columns, rows)
+
+    def append(self, columns: dict[str, str], rows: list[tuple[Any, ...]]) -> None:
+        """More records of the raw table."""
         if rows:
             texts = ", ".join(f"{quoted(name)} string" for name in columns)
             given = [tuple(None if value is None else str(value) for value in row) for row in rows]
             names = {quoted(name): kind for name, kind in columns.items()}
             cast = [f"cast({name} as {kind}) as {name}" for name, kind in names.items()]
             landed = local_rows(self.spark, given, texts).selectExpr(*cast)
-            landed.writeTo(f"{schema}.people__ct").append()
+            landed.writeTo(f"{self.dbt.schema}_raw.people__ct").append()
 
     def name(self, table: str) -> str:
         return f"{self.dbt.schema}.people_{table}"

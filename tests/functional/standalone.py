@@ -20,12 +20,21 @@ HOST = "127.0.0.1"
 
 @contextmanager
 def process_of(
-    command: Sequence[str], log: Path, started: str, seconds: float = 60
+    command: Sequence[str],
+    log: Path,
+    started: str,
+    seconds: float = 60,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A process and what its log says once it has started; it and its children are ended."""
     with log.open("w") as output:
         process = subprocess.Popen(
-            command, stdout=output, stderr=output, cwd=log.parent, start_new_session=True
+            command,
+            stdout=output,
+            stderr=output,
+            cwd=log.parent,
+            env=environment,
+            start_new_session=True,
         )
     try:
         yield process, _awaited(process, log, started, seconds)

@@ -1,0 +1,109 @@
+"""A small project on tables in an object store, built and used by processes of their own."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.functional.project_files import write_files
+
+ROOT = Path(__file__).parents[2]
+ICEBERG = "org.apache.iceberg"
+
+COMMANDS = {
+    "doctor": ["doctor", "--json"],
+    "status": ["status", "--json"],
+    "compact": ["compact"],
+    "query": ["query", "--json", "select id, name from people_history order by id, valid_from_seq"],
+    "erase": ["erase", "people", "--key", "2", "--rows", "--yes"],
+}
+"""What is run after the second batch."""
+
+FIRST = [
+    [1, "Ann", "I", None, True],
+    [2, "Bob", "I", None, True],
+    [3, "Cid", "I", None, True],
+]
+"""The history after the first batch: id, name, opened_by, closed_by, is_current."""
+SECOND = [
+    [1, "Ann", "I", "U", False],
+    [1, "Anna", "U", None, True],
+    [2, "Bob", "I", "D", False],
+    [3, "Cid", "I", None, True],
+    [4, "Dan", "I", None, True],
+]
+
+
+def iceberg_version() -> str:
+    """The one in the example's profile."""
+    text = (ROOT / "profiles.yml.example").read_text(encoding="utf-8")
+    found = re.search(rf"{re.escape(ICEBERG)}:iceberg-spark-runtime[^:]*:([\d.]+)", text)
+    assert found is not None
+    return found[1]
+
+
+def s3_settings(store: str) -> dict[str, str]:
+    """A catalog's settings of the store at an address."""
+    return {
+        "io-impl": f"{ICEBERG}.aws.s3.S3FileIO",
+        "s3.endpoint": store,
+        "s3.path-style-access": "true",
+    }
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A folder with a project and its profile."""
+
+    folder: Path
+
+    def write_profile(self, profiles: Path, catalog: Mapping[str, str]) -> None:
+        """The target `iceberg` with its tables in an object store.
+
+        Args:
+            profiles: the folder of the tests' profile.
+            catalog: settings of the catalog, besides those of the profile.
+        """
+        profile = yaml.safe_load((profiles / "profiles.yml").read_text(encoding="utf-8"))
+        parameters = profile["afterimage"]["outputs"]["iceberg"]["server_side_parameters"]
+        parameters["spark.jars.packages"] += f",{ICEBERG}:iceberg-aws-bundle:{iceberg_version()}"
+        parameters["spark.driver.memory"] = "2g"
+        parameters |= {f"spark.sql.catalog.lake.{name}": catalog[name] for name in catalog}
+        write_files(self.folder, {"profiles.yml": profile})
+
+    def build(self, batch: int, commands: list[list[str]]) -> dict[str, Any]:
+        """What a batch and commands after it left, as lake_run writes it."""
+        result = self.folder / f"result{batch}.json"
+        arguments = [self.folder, self.folder, batch, json.dumps(commands), result]
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.functional.lake_run", *map(str, arguments)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+        found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
+        return found
+
+
+def check_lake(lake: Lake) -> None:
+    """Two batches are built, and the commands work on their tables."""
+    assert lake.build(1, [])["built"] == FIRST
+    found = lake.build(2, list(COMMANDS.values()))
+    assert found["built"] == SECOND
+    assert found["paths"] == ["rebuild", "incremental"]
+    said = dict(zip(COMMANDS, found["commands"], strict=True))
+    assert {name: each["output"] for name, each in said.items() if each["exit_code"]} == {}
+    rows = json.loads(said["query"]["stdout"])
+    assert [[row["id"], row["name"]] for row in rows] == [row[:2] for row in SECOND]
+    assert found["history"] == [row for row in SECOND if row[0] != 2]

@@ -1,0 +1,89 @@
+"""A program that builds a batch of people wherever its target has the tables, then runs commands.
+
+    python -m tests.functional.lake_run FOLDER PROFILES BATCH COMMANDS RESULT
+
+`COMMANDS` is JSON: a list of `afterimage` commands, each with its arguments. What the batch and the
+commands left is written to `RESULT`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from dbt_afterimage.cli import app
+from tests.functional.dbt_project import DbtProject
+from tests.functional.people import MODELS, PEOPLE, People, seq, start
+from tests.functional.project_files import write_settings
+
+SCHEMA = "stored"
+BATCHES: list[list[tuple[Any, ...]]] = [
+    [
+        (seq(1), "I", 1, "Ann", "first", 0.5, "1.25"),
+        (seq(2), "I", 2, "Bob", "second", 1.5, "2.50"),
+        (seq(3), "I", 3, "Cid", None, 2.5, "3.75"),
+    ],
+    [
+        (seq(4), "B", 1, "Ann", "first", 0.5, "1.25"),
+        (seq(4), "U", 1, "Anna", "first", 0.5, "1.25"),
+        (seq(5), "D", 2, "Bob", "second", 1.5, "2.50"),
+        (seq(6), "I", 4, "Dan", None, None, None),
+    ],
+]
+TESTED = {
+    "people_history": ["unique_version", "intervals_do_not_overlap", "neighbours_differ"],
+    "people_current": [
+        {"current_equals_open": {"arguments": {"history": "ref('people_history')"}}}
+    ],
+}
+TESTS = {
+    "version": 2,
+    "models": [{"name": name, "data_tests": tests} for name, tests in TESTED.items()],
+}
+
+
+def history(people: People) -> list[tuple[Any, ...]]:
+    return people.rows(
+        "history", "id, name, opened_by, closed_by, is_current", "id, valid_from_seq"
+    )
+
+
+def run(project: DbtProject, arguments: list[str]) -> dict[str, Any]:
+    """A command in this process, so that it has the Spark session of the build."""
+    with project.environment():
+        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    return {"exit_code": done.exit_code, "stdout": done.stdout, "output": done.output}
+
+
+def main(folder: str, profiles: str, batch: str, commands: str, result: str) -> None:
+    """Do what the command line says."""
+    path = Path(folder)
+    project = DbtProject(path / "project", Path(profiles), "iceberg", SCHEMA, path / "scratch")
+    write_settings(project.path)
+    project("run-operation", "check_session")
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.getOrCreate()
+    people = start(project, session, "iceberg", {**MODELS, "tests.yml": TESTS})
+    if batch == "1":
+        people.land(PEOPLE, BATCHES[0])
+    else:
+        people.append(PEOPLE, BATCHES[1])
+    project("build")
+    built = history(people)
+    progress = session.table(f"{SCHEMA}.afterimage_progress").filter("model = 'people_history'")
+    found = {
+        "built": built,
+        "paths": [row["path"] for row in progress.orderBy("recorded_at").collect()],
+        "commands": [run(project, arguments) for arguments in json.loads(commands)],
+        "history": history(people),
+    }
+    Path(result).write_text(json.dumps(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

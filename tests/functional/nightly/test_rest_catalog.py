@@ -1,0 +1,26 @@
+"""Tables in an S3-compatible object store, with a REST catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.functional.lake import Lake, check_lake, iceberg_version, s3_settings
+from tests.functional.object_store import BUCKET, CREDENTIALS, object_store
+from tests.functional.rest_catalog import rest_catalog
+
+
+def test_a_project_on_tables_of_a_rest_catalog(
+    profiles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    lake = Lake(tmp_path)
+    with object_store(tmp_path) as store:
+        # where tables are is the server's affair: the client does not say it
+        served = {"warehouse": f"s3://{BUCKET}/tables", **s3_settings(store)}
+        with rest_catalog(tmp_path, iceberg_version(), served) as address:
+            settings = {"type": "rest", "uri": address, "warehouse": "", **s3_settings(store)}
+            lake.write_profile(profiles, settings)
+            check_lake(lake)
