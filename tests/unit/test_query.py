@@ -188,6 +188,14 @@ def test_what_duckdb_refuses_is_no_traceback(memory: Memory, sql: str) -> None:
     assert error(sql).rstrip().endswith("Fix: correct the query; it is in DuckDB's SQL.")
 
 
+@pytest.mark.parametrize(
+    "sql",
+    ["select * from {{ as_of(ref('orders'), '2026-03-02') }}", "select * from as_of('orders')"],
+)
+def test_a_macro_in_a_query_belongs_to_dbt(memory: Memory, sql: str) -> None:
+    assert "Fix: run it with `dbt show --inline`" in error(sql)
+
+
 def test_two_formats_are_wrong_usage(memory: Memory) -> None:
     assert CliRunner().invoke(app, ["query", "--csv", "--json", "select 1"]).exit_code == 2
 

@@ -143,7 +143,7 @@ def run(
         except duckdb.CatalogException as error:
             missing = _MISSING.search(str(error))
             if not missing:
-                raise QueryError(_of_duckdb(error)) from error
+                raise QueryError(_of_duckdb(error, sql)) from error
             places = {
                 (place, name)
                 for place in schemas
@@ -154,7 +154,7 @@ def run(
             if not places:
                 raise _missing(warehouse, schema, missing[1], sql) from error
         except duckdb.Error as error:
-            raise QueryError(_of_duckdb(error)) from error
+            raise QueryError(_of_duckdb(error, sql)) from error
         for place, name in sorted(places):
             rows = f"rows of {place}.{name}"
             connection.register(rows, read(place, name))
@@ -183,9 +183,12 @@ def _missing(warehouse: Warehouse, schema: str, name: str, sql: str) -> QueryErr
     )
 
 
-def _of_duckdb(error: Exception) -> str:
+def _of_duckdb(error: Exception, sql: str = "") -> str:
     text = str(error).strip()
-    return f"`query`: {text}\nFix: correct the query; it is in DuckDB's SQL."
+    fix = "correct the query; it is in DuckDB's SQL."
+    if re.search(r"\{\{|\bas_of\(", sql):
+        fix = "run it with `dbt show --inline`: macros such as `as_of` are dbt's."
+    return f"`query`: {text}\nFix: {fix}"
 
 
 def _list(connection: DuckDBPyConnection, warehouse: Warehouse) -> DuckDBPyRelation:
