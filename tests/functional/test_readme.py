@@ -96,9 +96,9 @@ def test_history_and_current(spark: SparkSession, project: DbtProject) -> None:
         f"from {project.schema}.invoices_history order by invoice_id, valid_from_seq"
     ).collect()
     assert [tuple(row) for row in history] == [
-        (1, "open", "10.00", "1900-01-01 00:00:00", "2026-03-01 08:00:00", "L", "U"),
+        (1, "open", "10.00", "2026-03-01 07:00:00", "2026-03-01 08:00:00", "L", "U"),
         (1, "paid", "10.00", "2026-03-01 08:00:00", None, "U", None),
-        (2, "open", "20.00", "1900-01-01 00:00:00", "2026-03-01 09:00:00", "L", "D"),
+        (2, "open", "20.00", "2026-03-01 07:00:00", "2026-03-01 09:00:00", "L", "D"),
         (3, "open", "30.00", "2026-03-01 10:00:00", None, "I", None),
     ]
     current = spark.sql(
