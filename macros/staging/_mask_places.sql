@@ -35,9 +35,9 @@
     {%- endfor -%}
     {%- for id in model.depends_on.macros if id.endswith('.stage_change_feed') -%}
         {%- set settings = afterimage._settings_of(model) -%}
-        {%- set raw_columns = afterimage._raw_columns(source(*model.sources[0])) -%}
+        {%- set relation = source(*model.sources[0]) -%}
+        {%- set raw_columns = afterimage._raw_columns(relation) -%}
         {%- if raw_columns and settings.changed_mask -%}
-            {%- set relation = source(*model.sources[0]) -%}
             {%- set data = afterimage._feed_data('staging_view', settings.source_table, relation, raw_columns, settings) -%}
             {{ return({
                 'first_data_bit': settings.mask_first_data_bit,

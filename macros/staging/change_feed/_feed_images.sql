@@ -47,7 +47,7 @@ records as (
     select
         *
         {%- if settings.json_text %},
-        -- exploded, for Spark moves no condition on its fields below that, where each would parse the document again
+        -- Spark moves no condition on what a generator yields below it, where each reference would parse the document again
         explode(array(
             {{ afterimage._json_record(settings) | indent(12) }}
         )) as record

@@ -98,20 +98,19 @@ def read(
         return Reading(changes, recorded)
     seq = F.col("change_seq")
     new = find_new(floor)
+    first = _first_arrival(context, where, next_arrival, new)
+    # what is read from there on tells a gap by its positions
+    marks = (
+        _partitions_to_read(context.settings["arrival_look_back"], staged, changes, done)
+        if first is None
+        else None
+    )
     if new is not None:
         is_read = (seq > floor) | seq.isNull() | (seq < where.lowest) | new.is_late
-        recorded = recorded.filter((seq > floor) | new.is_late)
-        marks = None
-        is_by_mark = where.is_made_by_staging and context.backfill_from is None and new.is_marked
-        if is_by_mark and next_arrival is not None:
-            first = min(next_arrival, new.first_arrival or next_arrival)
+        if first is not None:
             is_read = is_read & (F.col("arrival") >= first)
-        else:
-            marks = _partitions_to_read(
-                context.settings["arrival_look_back"], staged, changes, done
-            )
+        recorded = recorded.filter((seq > floor) | new.is_late)
         return Reading(changes.filter(is_read), recorded, marks, floor, finds_all_late=True)
-    marks = _partitions_to_read(context.settings["arrival_look_back"], staged, changes, done)
     by_position = _is_behind(floor, where, changes)
     if marks is None:
         return Reading(changes.filter(by_position), recorded.filter(seq > floor), None, floor)
@@ -123,6 +122,21 @@ def read(
     # What landed since, still further behind, waits for the next run: nothing to compare it with.
     changes = changes.filter((seq >= lowest) | ~is_position(where))
     return Reading(changes, recorded.filter(seq >= lowest), marks, floor)
+
+
+def _first_arrival(
+    context: RunContext, where: ChangeSequence, next_arrival: str | None, new: NewRows | None
+) -> str | None:
+    """The mark of arrival before which nothing is left to read; None where marks do not tell."""
+    if (
+        new is None
+        or next_arrival is None
+        or not new.is_marked
+        or not where.is_made_by_staging
+        or context.backfill_from is not None
+    ):
+        return None
+    return min(next_arrival, new.first_arrival or next_arrival)
 
 
 def is_position(where: ChangeSequence) -> Column:

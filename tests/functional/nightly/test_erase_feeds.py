@@ -38,7 +38,7 @@ def person(region: str, number: int, name: str | None = None) -> dict[str, Any]:
 
 
 class Feed:
-    """A project of one feed, and what is asked of it."""
+    """A project of one feed: lands its events, erases keys, reads its tables."""
 
     def __init__(self, dbt: DbtProject, spark: SparkSession) -> None:
         self.dbt, self.spark, self.batch = dbt, spark, 0

@@ -16,7 +16,7 @@ def whole_history(adapter: Any, log: Any, table: dict[str, Any]) -> dict[str, An
     Args:
         adapter: dbt's adapter.
         log: the change log.
-        table: arguments of `history.table.history_table`, but for those that the log tells.
+        table: arguments of `history.table.history_table`, without those that come from the log.
 
     Raises:
         DbtRuntimeError: the table cannot have a history.
