@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.test_change_feed_runs import write_project
 
@@ -25,7 +26,8 @@ FEED = {
     "before": "rows",
     "arrival": "batch",
 }
-# rows of a run: id, name, operation, place, batch
+COLUMNS = "id int, name string, operation string, place bigint, batch string"
+# rows of a run
 BATCHES: dict[str, list[list[tuple[object, ...]]]] = {
     "settled": [
         [(1, "Ann", "I", 10, "b1")],
@@ -58,23 +60,14 @@ def project(
     write_project(dbt.path, RAW, {name: (FEED, []) for name in BATCHES})
     spark.sql(f"create schema if not exists {RAW}")
     for name in BATCHES:
-        spark.sql(
-            f"create table {RAW}.{name} (id int, name string, operation string, place bigint, "
-            f"batch string) using {table_format}"
-        )
+        spark.sql(f"create table {RAW}.{name} ({COLUMNS}) using {table_format}")
     for number in range(3):
         if number == 2:
             remove_first_file(spark, f"{RAW}.settled")
         for name, batches in BATCHES.items():
-            values = ", ".join(map(literal, batches[number]))
-            spark.sql(f"insert into {RAW}.{name} values {values}")
+            local_rows(spark, batches[number], COLUMNS).writeTo(f"{RAW}.{name}").append()
         dbt("run", "--select", "config.materialized:staging_view config.materialized:change_log")
     return dbt
-
-
-def literal(row: tuple[object, ...]) -> str:
-    """A row as SQL writes it."""
-    return "(" + ", ".join("null" if value is None else repr(value) for value in row) + ")"
 
 
 def remove_first_file(spark: SparkSession, table: str) -> None:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.functional.lake import Lake, check_lake, s3_settings
-from tests.functional.object_store import BUCKET, CREDENTIALS, object_store
+from tests.functional.object_store import BUCKET, object_store
 
 
-def test_a_project_on_tables_in_an_object_store(
-    profiles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
+def test_a_project_on_tables_in_an_object_store(profiles: Path, tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     with object_store(tmp_path) as store:
         uri = f"jdbc:sqlite:{tmp_path / 'catalog.db'}"

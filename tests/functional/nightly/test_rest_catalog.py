@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.functional.lake import Lake, check_lake, iceberg_version, s3_settings
-from tests.functional.object_store import BUCKET, CREDENTIALS, object_store
+from tests.functional.object_store import BUCKET, object_store
 from tests.functional.rest_catalog import rest_catalog
 
 
-def test_a_project_on_tables_of_a_rest_catalog(
-    profiles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
+def test_a_project_on_tables_of_a_rest_catalog(profiles: Path, tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     with object_store(tmp_path) as store:
         # where tables are is the server's affair: the client does not say it
