@@ -29,6 +29,7 @@ OF_HISTORY = {
     "is_current",
     "opened_by",
     "closed_by",
+    "closed_by_transaction_id",
     "changed_columns",
     "unknown_columns",
 }

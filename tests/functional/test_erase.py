@@ -162,10 +162,14 @@ def erased(
 
 
 @pytest.mark.both_formats
-def test_columns_are_erased(erased: Erased) -> None:
+def test_columns_are_erased(erased: Erased, spark: SparkSession, table_format: str) -> None:
     # a batch that changes no version, which current writes no progress for
     erased.land([(seq(7), "B", 2, *BASE[1][1:]), (seq(7), "U", 2, *BASE[1][1:])])
     erased.dbt("run")
+    if table_format == "iceberg":
+        # as a history that an earlier version made
+        history = f"{erased.dbt.schema}.people_history"
+        spark.sql(f"alter table {history} drop column closed_by_transaction_id")
     assert erased.files_with("Ann-")
     assert [row[:2] for row in erased.versions(1)] == [
         ("Ann-load", "Oslo"),

@@ -28,7 +28,7 @@ VERSIONS = (
     f"{IMAGE}, valid_from timestamp, valid_to timestamp, valid_from_seq string, "
     "valid_to_seq string, is_current boolean, opened_by string, closed_by string, "
     "changed_columns array<string>, unknown_columns array<string>, transaction_id string, "
-    "people_id string"
+    "closed_by_transaction_id string, people_id string"
 )
 KEY_CHANGES: tuple[dict[str, bool], ...] = (
     {"has_key_changes": False},

@@ -95,6 +95,13 @@ MUTATIONS = (
         _rules("truncates_in_order"),
     ),
     Mutation(
+        "R6: a version that a truncate closes has the transaction of an earlier change",
+        BOUNDARIES,
+        '        "transaction_id": f"{boundary}.transaction_id",\n',
+        "",
+        _rules("truncates_in_order"),
+    ),
+    Mutation(
         "R6: the scope of a truncate is not looked at",
         BOUNDARIES,
         'f"({_is_not_scoped(name)} or ({column}',

@@ -115,6 +115,7 @@ class Version:
     valid_to: datetime | None = None
     valid_to_seq: str | None = None
     closed_by: str | None = None
+    closed_by_transaction_id: str | None = None
 
     @property
     def is_current(self) -> bool:
@@ -135,6 +136,7 @@ class Version:
             "changed_columns": self.changed_columns,
             "unknown_columns": self.unknown_columns,
             "transaction_id": self.transaction_id,
+            "closed_by_transaction_id": self.closed_by_transaction_id,
         }
 
 
@@ -270,7 +272,7 @@ class _Fold:
             self._move(old, key, row)
             return
         if row.change_oper == "D":
-            self._close(key, "D", row.change_seq, row.changed_at)
+            self._close(key, "D", row)
         else:
             self._upsert(key, known_image(row, self.options), row)
 
@@ -278,7 +280,7 @@ class _Fold:
         """R6."""
         for key, version in list(self.open.items()):
             if _reaches(row, known_values(version)):
-                self._close(key, "T", row.change_seq, row.changed_at)
+                self._close(key, "T", row)
 
     def _move(self, old: Key, key: Key, row: LogRow) -> None:
         """R7. The row of `old` leaves for `key`."""
@@ -289,7 +291,7 @@ class _Fold:
             carried = waiting.pop(0)
         else:
             carried = known_values(self.open[old]) if old in self.open else {}
-            self._close(old, "K", row.change_seq, row.changed_at)
+            self._close(old, "K", row)
 
         # R9: own value, else the before image's, else the old key's version at that point
         image = {**carried, **known_before(row), **known_image(row, self.options)}
@@ -299,7 +301,7 @@ class _Fold:
         if key in self.open:
             waiting.append(known_values(self.open[key]))
         self.displaced[key] = (transaction, waiting)
-        previous = self._close(key, "K", row.change_seq, row.changed_at)
+        previous = self._close(key, "K", row)
         self._open(key, image, "K", row, previous)
 
     def _upsert(self, key: Key, image: Image, row: LogRow) -> None:
@@ -311,7 +313,7 @@ class _Fold:
             self._amend(key, version, {**known_values(version), **image})
         elif self._differs(version, image):
             image = {**known_values(version), **image}
-            previous = self._close(key, "U", row.change_seq, row.changed_at)
+            previous = self._close(key, "U", row)
             self._open(key, image, row.change_oper, row, previous)
         else:
             self._set_values(version, {**known_values(version), **image})
@@ -338,19 +340,18 @@ class _Fold:
         self.versions.append(version)
         self.open[key] = version
 
-    def _close(
-        self, key: Key, closed_by: str, change_seq: str, changed_at: datetime | None
-    ) -> Version | None:
+    def _close(self, key: Key, closed_by: str, row: LogRow) -> Version | None:
         """Close the version open on `key`; return the one closed, None where there was none."""
         version = self.open.get(key)
-        if version is not None and version.valid_from_seq == change_seq:
+        if version is not None and version.valid_from_seq == row.change_seq:
             version = self._take_back(key, version)
         if version is None:
             return None
         self.found[key] = (version, self.clock.get(key))
-        version.valid_to = self._boundary(key, changed_at)
-        version.valid_to_seq = change_seq
+        version.valid_to = self._boundary(key, row.changed_at)
+        version.valid_to_seq = row.change_seq
         version.closed_by = closed_by
+        version.closed_by_transaction_id = row.transaction_id
         del self.open[key]
         return version
 
@@ -374,7 +375,8 @@ class _Fold:
         else:
             self.clock[key] = clock
         if previous is not None:
-            previous.valid_to = previous.valid_to_seq = previous.closed_by = None
+            previous.valid_to = previous.valid_to_seq = None
+            previous.closed_by = previous.closed_by_transaction_id = None
             self.open[key] = previous
         return previous
 
@@ -429,7 +431,7 @@ class _Fold:
         state = state_at_load(loaded, later, self.options)
         for key in list(self.open):
             if key not in state:
-                self._close(key, "R", marker.change_seq, marker.changed_at)
+                self._close(key, "R", marker)
         for key, image in state.items():
             self._upsert(key, image, marker)
 

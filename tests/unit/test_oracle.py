@@ -146,6 +146,7 @@ def test_row_of_the_history_has_all_columns() -> None:
         "changed_columns": ["city"],
         "unknown_columns": None,
         "transaction_id": None,
+        "closed_by_transaction_id": None,
     }
 
 

@@ -18,10 +18,15 @@ OWN_COLUMNS = (
     "closed_by",
     "recorded_at",
     "transaction_id",
+    "closed_by_transaction_id",
     "changed_columns",
     "unknown_columns",
 )
 """Columns that history adds to the data, besides its surrogate key; in their order."""
+
+
+ADDED_COLUMNS = {"closed_by_transaction_id": "string"}
+"""Of those, columns that a history made by an earlier version lacks; NULL in its rows."""
 
 
 class HistoryError(AfterimageError):

@@ -10,6 +10,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
 from dbt_afterimage.dbt_spark.session import live_session
 from dbt_afterimage.errors import ConcurrentRunError, explained
+from dbt_afterimage.history.table import ADDED_COLUMNS
 from dbt_afterimage.spark.session import active, current, server_address
 from dbt_afterimage.storage.descriptions import describe_columns
 from dbt_afterimage.storage.schema_contract import Origin, SchemaContractError, TargetSchema
@@ -298,13 +299,14 @@ def evolve_mart_schema(adapter: Any, relation: Any, upstream: Any, expected: Any
         if name not in expected["left_out"]
         and (expected["only"] is None or name in expected["only"])
     }
+    added = {name: kind for name, kind in ADDED_COLUMNS.items() if name in expected["own"]}
     wanted = TargetSchema(
         table=str(relation),
         source_table=settings["source_table"],
         upstream=str(upstream),
         origin=_origin(settings, expected["is_tracking"]),
-        own=expected["own"],
-        data=data,
+        own=[name for name in expected["own"] if name not in added],
+        data={**added, **data},
         copies=expected["copies"],
         rebuild_hint=f"rebuild the table: dbt run --full-refresh --select {expected['model']}+",
         retype="restore the type upstream",

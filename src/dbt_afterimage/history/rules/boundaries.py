@@ -31,7 +31,7 @@ _IN_ORDER = (
 
 def boundary_events(changes: DataFrame, truncate_scopes: Sequence[str]) -> DataFrame:
     """One row: BOUNDARY_EVENTS, LOADS and TRUNCATES, each an array in order of change_seq."""
-    fields = "change_seq, change_oper, changed_at"
+    fields = "change_seq, change_oper, changed_at, transaction_id"
     order = ""
     unscoped = "change_oper = 'T'"
     if truncate_scopes:
@@ -98,6 +98,7 @@ def end_by_boundary_events(
         RANK: "0",
         "change_seq": f"{boundary}.change_seq",
         "changed_at": f"{boundary}.changed_at",
+        "transaction_id": f"{boundary}.transaction_id",
     }
     return (
         neighbours.crossJoin(boundaries)

@@ -119,6 +119,7 @@ def intervals(events: DataFrame, table: HistoryTable) -> DataFrame:
             f"lead({_BOUNDARY_AT}) over ({window}) as valid_to",
             f"lead(change_seq) over ({window}) as valid_to_seq",
             f"lead({KIND}) over ({window}) as {_CLOSING_KIND}",
+            f"lead(transaction_id) over ({window}) as closed_by_transaction_id",
         )
     )
 
@@ -151,6 +152,7 @@ def as_versions(
         f"case when {_CLOSING_KIND} in ('I', 'L', 'U') then 'U'"
         f" when {_CLOSING_KIND} in ('K', 'X') then 'K' else {_CLOSING_KIND} end as closed_by",
         "transaction_id",
+        "closed_by_transaction_id",
         *columns(table.metadata),
         f"case {anchor} when {_WAS_OPEN} then {changed} end as changed_columns",
         f"{unknown} as unknown_columns",
