@@ -932,9 +932,9 @@ def test_change_mask_fits_tolerates_one_odd_record(staged: Project) -> None:
     assert staged.misfits("odd") == []
     (row,) = staged.misfits("odd_refused")
     assert row["what_is_wrong"] == (
-        "1 of 8 change masks of raw.odd_refused__ct do not fit the settings, the first of a delete at "
-        f"change_seq {seq(11)}; no other settings fit more. Fix: if the source writes such masks, "
-        "raise `tolerated_share` of this test"
+        "1 of 8 change masks of raw.odd_refused__ct do not fit the settings, the first of a delete "
+        f"at change_seq {seq(11)}; no other settings fit more. Fix: if the source writes such "
+        "masks, raise `tolerated_share` of this test"
     )
 
 
