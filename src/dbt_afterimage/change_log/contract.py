@@ -63,6 +63,9 @@ REJECTED_COLUMNS = {
 # Added to staged rows on their way into the log.
 _ADDED_COLUMNS = ({*LOG_COLUMNS} - {*STAGED_COLUMNS}) | {"before", "outcome"}
 
+# Names that an optional column of a setting cannot have.
+RESERVED_COLUMNS = frozenset({*STAGED_COLUMNS, *_ADDED_COLUMNS, *REJECTED_COLUMNS})
+
 
 class ReservedColumnError(ValueError):
     """A data column has a name that the change log needs for itself."""
