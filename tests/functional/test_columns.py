@@ -198,18 +198,29 @@ def test_a_column_that_changes_its_letters_is_the_same_column(
 ) -> None:
     """An update that leaves out a large object names the columns that it knows: in new letters."""
     people = new_people("letters")
-    people.declare(lob_columns=["note"])
-    columns = {**HEADERS, "header__change_mask": "string", "id": "int"}
-    first = (seq(1), "I", "38", 1, "Ann", "long")
-    people.land({**columns, "name": "string", "note": "string"}, [first])
+    people.declare(lob_columns=["note"], header_columns=["username"], history_metadata=["username"])
+    headers = {**HEADERS, "header__change_mask": "string"}
+    first = (seq(1), "I", "70", "ann", 1, "Ann", "long")
+    columns = {"header__username": "string", "id": "int", "name": "string", "note": "string"}
+    people.land({**headers, **columns}, [first])
     people.dbt("run")
-    # three header columns: name is bit 4
+    # four header columns: name is bit 5
     images = [
-        (seq(2), "B", None, 1, "Ann", None),
-        (seq(2), "U", "10", 1, "Bob", None),
+        (seq(2), "B", None, "bob", 1, "Ann", None),
+        (seq(2), "U", "20", "bob", 1, "Bob", None),
     ]
-    people.land({**columns, "NAME": "string", "note": "string"}, [first, *images])
+    columns = {"header__UserName": "string", "id": "int", "NAME": "string", "note": "string"}
+    people.land({**headers, **columns}, [first, *images])
     people.dbt("run")
+    assert people.rows("changes", "change_oper, username, name", "change_seq") == [
+        ("I", "ann", "Ann"),
+        ("U", "bob", "Bob"),
+    ]
+    assert people.rows("history", "name, username", "valid_from_seq") == [
+        ("Ann", "ann"),
+        ("Bob", "bob"),
+    ]
+    assert "username" not in people.types("current")
     assert people.rows("history", "name, note, valid_to_seq", "valid_from_seq") == [
         ("Ann", "long", seq(2)),
         ("Bob", "long", None),

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from dbt_afterimage.change_log.contract import LOG_COLUMNS, changed_roles
+from dbt_afterimage.history.table import HistoryError, history_table
 from dbt_afterimage.storage.schema_contract import (
     Alterations,
     Origin,
@@ -232,3 +234,27 @@ def test_a_key_whose_text_would_change_is_not_widened() -> None:
         SchemaContractError, match="the column `id` is float in the table and double"
     ):
         alterations(wanted(data=DATA | {"id": "double"}), COLUMNS | {"id": "float"}, made_from())
+
+
+@pytest.mark.parametrize(
+    ("optional", "found"),
+    [
+        (["stream_position", "username"], []),
+        # not in the log yet
+        (["stream_position", "username", "host"], []),
+        (["stream_position"], ["username"]),
+        (["stream_position", "username", "name"], ["name"]),
+    ],
+)
+def test_data_columns_and_metadata_of_a_log_keep_their_roles(
+    optional: list[str], found: list[str]
+) -> None:
+    logged = [*LOG_COLUMNS, "stream_position", "username", "id", "name", "before"]
+    assert changed_roles(logged, ["id", "NAME"], optional) == found
+
+
+@pytest.mark.parametrize("column", ["valid_to", "people_history_id"])
+def test_metadata_with_a_name_of_history(column: str) -> None:
+    settings = {"key": ["id"], "history_metadata": [column], "source_table": "erp.people__ct"}
+    with pytest.raises(HistoryError, match=f"has a column `{column}`.*Fix: "):
+        history_table("people_history", settings, "log", ["id"], ["id", column], "1900-01-01")

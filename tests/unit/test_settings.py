@@ -33,6 +33,7 @@ DEFAULTS = {
     "optional_columns": {"stream_position": "string"},
     "lob_columns": [],
     "header_prefix": "header__",
+    "header_columns": [],
     "mask_byte_order": "auto",
     "mask_first_data_bit": "auto",
     "mask_columns": [],
@@ -100,9 +101,10 @@ def test_everything_set() -> None:
         on_gap: ignore
         keep_deleted: true
         auto_compact: false
-        history_metadata: [stream_position]
+        history_metadata: [stream_position, username]
         lob_columns: [remark]
         header_prefix: hdr_
+        header_columns: [UserName, host]
         mask_byte_order: lsb_first
         mask_first_data_bit: 7
         mask_columns: [order_id, status, remark]
@@ -124,11 +126,12 @@ def test_everything_set() -> None:
         "on_gap": "ignore",
         "keep_deleted": True,
         "auto_compact": False,
-        "history_metadata": ["stream_position"],
-        "optional_columns": {"stream_position": "string"},
+        "history_metadata": ["stream_position", "username"],
+        "optional_columns": {"stream_position": "string", "username": "string", "host": "string"},
         "lob_columns": ["remark"],
         "forward_filled_columns": ["remark"],
         "header_prefix": "hdr_",
+        "header_columns": ["username", "host"],
         "mask_byte_order": "lsb_first",
         "mask_first_data_bit": 7,
         "mask_columns": ["order_id", "status", "remark"],
@@ -324,6 +327,20 @@ def has_all(message: str, *parts: str) -> None:
                 "Allowed: stream_position",
                 "Fix: ",
             ],
+        ),
+        (
+            "{history_metadata: [host], header_columns: [username]}",
+            ["`history_metadata`", "names 'host'", "Allowed: stream_position, username", "Fix: "],
+        ),
+        ("header_columns: username", ["`header_columns`", "'username'", "a list", "Fix: "]),
+        (
+            "header_columns: [Change_Seq]",
+            ["`header_columns`", "names 'change_seq'", "Qlik's own header columns", "Fix: "],
+        ),
+        ("header_columns: [partition_name]", ["`header_columns`", "Qlik's own header columns"]),
+        (
+            "header_columns: [user name]",
+            ["`header_columns`", "names 'user name'", "Allowed: letters", "Fix: "],
         ),
         ("auto_compact: weekly", ["`auto_compact`", "'weekly'", "true, false", "Fix: "]),
         ("keep_deleted: perhaps", ["`keep_deleted`", "'perhaps'", "true, false", "Fix: "]),

@@ -17,7 +17,7 @@
     {%- set headers = {} -%}
     {%- for column in raw_columns if column.name | lower != 'partition_name' or not prefix -%}
         {%- set name = column.name | lower -%}
-        {%- if afterimage._is_qlik_header(name, prefix) and name.startswith(prefix) -%}
+        {%- if afterimage._is_qlik_header(name, prefix, settings.header_columns) and name.startswith(prefix) -%}
             {%- do headers.update({name[prefix | length:]: column}) -%}
         {%- endif -%}
     {%- endfor -%}
@@ -76,12 +76,12 @@
 {% endmacro %}
 
 
-{# Whether a column of a change table is one of the tool's own; without a prefix the tool's names tell. #}
-{% macro _is_qlik_header(name, prefix) %}
+{# Whether a column of a change table is one of the tool's own; without a prefix the tool's names and `header_columns` tell. #}
+{% macro _is_qlik_header(name, prefix, header_columns) %}
     {%- set known = [
         'change_seq', 'change_oper', 'change_mask', 'stream_position', 'operation', 'transaction_id', 'timestamp',
         'partition_name',
-    ] -%}
+    ] + header_columns -%}
     {%- set name = name | lower -%}
     {%- if prefix and name.startswith(prefix | lower) -%}
         {{ return(true) }}

@@ -34,6 +34,7 @@
         } -%}
         {%- set parts = afterimage.change_mask_parts(**mask_arguments) -%}
     {%- endif -%}
+    {%- do afterimage._check_header_columns(macro_name, table, found, settings) -%}
     {%- do afterimage._check_data_columns(macro_name, table, names, settings, ['_change_oper', '_changed_at'] + parts | list) -%}
     {%- set change_seq = afterimage._quoted(headers.change_seq.name) -%}
     {%- if afterimage._normal_type(headers.change_seq.data_type) != 'string' -%}
@@ -64,6 +65,9 @@ decoded as (
         {{ afterimage._header_as_text(headers, 'transaction_id') }} as transaction_id,
         cast(null as bigint) as transaction_event,
         {{ afterimage._header_as_text(headers, 'stream_position') }} as stream_position,
+        {%- for name in settings.header_columns %}
+        {{ afterimage._header_as_text(headers, name) }} as {{ name }},
+        {%- endfor %}
         {%- if mask %}
         case
             when _change_oper in ('I', 'U', 'D')

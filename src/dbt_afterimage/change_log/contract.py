@@ -63,6 +63,9 @@ REJECTED_COLUMNS = {
 # Added to staged rows on their way into the log.
 _ADDED_COLUMNS = ({*LOG_COLUMNS} - {*STAGED_COLUMNS}) | {"before", "outcome"}
 
+# Names that an optional column of a setting cannot have.
+RESERVED_COLUMNS = frozenset({*STAGED_COLUMNS, *_ADDED_COLUMNS, *REJECTED_COLUMNS})
+
 
 class ReservedColumnError(ValueError):
     """A data column has a name that the change log needs for itself."""
@@ -97,3 +100,21 @@ def optional_columns(columns: list[str], optional: Mapping[str, str]) -> dict[st
         optional: the setting `optional_columns`, those of its system.
     """
     return {name: kind for name, kind in optional.items() if name in columns}
+
+
+def changed_roles(
+    logged: Collection[str], in_before: Collection[str], optional: Collection[str]
+) -> list[str]:
+    """Columns of a log that are metadata there and data by the settings, or the other way around.
+
+    Args:
+        logged: columns of the log.
+        in_before: columns of its struct `before`, which has all data columns.
+        optional: the setting `optional_columns`.
+    """
+    data = {name.lower() for name in in_before}
+    return [
+        name
+        for name in logged
+        if name not in (*LOG_COLUMNS, "before") and (name in optional) == (name.lower() in data)
+    ]

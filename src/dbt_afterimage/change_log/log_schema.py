@@ -9,7 +9,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from dbt_afterimage.change_log.contract import LOG_COLUMNS, data_columns, optional_columns
+from dbt_afterimage.change_log.contract import (
+    LOG_COLUMNS,
+    changed_roles,
+    data_columns,
+    optional_columns,
+)
 from dbt_afterimage.change_log.pairing import column_named
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import did_you_mean
@@ -87,11 +92,11 @@ def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFr
             own=[*LOG_COLUMNS, "before"],
             data={name: types[name] for name in [*data, *optional]},
             copies={"before": data},
-            rebuild_hint="rebuild the log: dbt run --vars '{rebuild_changes: true}' --select "
-            f"{context.model}",
+            rebuild_hint=_rebuild_hint(context),
             retype="give the column its old type as `data_type` in the source's `columns`",
         ),
     )
+    _check_roles(context, logged, session.table(context.log).select("before.*").columns)
     alter_table(session, context.log, changes, context.file_format)
     if session.catalog.tableExists(context.rejected):
         has = session.table(context.rejected).columns
@@ -129,6 +134,25 @@ def _check_names(context: RunContext, setting: str, allowed: list[str]) -> None:
                 "where the source renamed the column, put a view over the change table that gives "
                 "it its old name."
             )
+
+
+def _check_roles(context: RunContext, logged: list[str], in_before: list[str]) -> None:
+    """Metadata in the log is metadata of the source table, and its data columns are not."""
+    settings = context.settings
+    for column in changed_roles(logged, in_before, settings["optional_columns"]):
+        role, other_role = "metadata of the change", "a data column"
+        if column in settings["optional_columns"]:
+            role, other_role = other_role, role
+        raise SchemaContractError(
+            f"{context.log}: its column `{column}` is {role}, and by the settings of source table "
+            f"{settings['source_table']} it would be {other_role}. Nothing was written. Fix: "
+            "restore the setting, such as `header_columns`, or "
+            f"{_rebuild_hint(context)}."
+        )
+
+
+def _rebuild_hint(context: RunContext) -> str:
+    return f"rebuild the log: dbt run --vars '{{rebuild_changes: true}}' --select {context.model}"
 
 
 def conformed(rows: DataFrame, log: StructType, settings: dict[str, Any]) -> DataFrame:

@@ -106,14 +106,14 @@ def history_table(
             "a key a table has a change log and field changes only. Fix: add `key: [...]` to its "
             "`meta.afterimage`."
         )
-    for column in data_columns:
+    metadata = settings.get("history_metadata", [])
+    for column in (*data_columns, *metadata):
         if column.lower() in (*OWN_COLUMNS, f"{name}_id"):
             raise HistoryError(
                 f"`history`: the source table of {name} has a column `{column}`, which is a name "
                 "that history adds. Fix: rename the column in a view over the raw table, and "
                 "declare that view as the source."
             )
-    metadata = settings.get("history_metadata", [])
     for column in metadata:
         if column not in log_columns:
             raise HistoryError(

@@ -26,8 +26,8 @@ OPTIONAL_COLUMNS = {
 }
 """Columns of the change-event contract that only some systems have, with their types.
 
-Each system names its own. Its staging models yield them, change logs and rejected records keep
-them, and history does where `history_metadata` says so.
+Each system names its own, and a setting may add others. Staging models yield them, change logs and
+rejected records keep them, and history does where `history_metadata` says so.
 """
 
 
@@ -111,6 +111,10 @@ class TableSettings(BaseModel):
         None = any but the key.
         """
 
+    def metadata_columns(self) -> dict[str, str]:
+        """The optional columns of the contract that the table has, with their types."""
+        return {name: OPTIONAL_COLUMNS[name] for name in self.optional_columns}
+
     def pairs_before_images(self) -> bool:
         """Whether a before image may come as a record of its own, or staging yields one."""
         return self.before_images
@@ -138,15 +142,6 @@ class TableSettings(BaseModel):
                 raise ValueError(f"It names {column!r} twice")
         return value
 
-    @field_validator("history_metadata")
-    @classmethod
-    def _is_metadata(cls, value: list[str]) -> list[str]:
-        for column in value:
-            if column not in cls.optional_columns:
-                allowed = ", ".join(cls.optional_columns) or "no column, the system has none"
-                raise ValueError(f"It names {column!r}. Allowed: {allowed}")
-        return value
-
     @model_validator(mode="after")
     def _fits_together(self) -> TableSettings:
         if self.track and self.ignore:
@@ -159,6 +154,13 @@ class TableSettings(BaseModel):
                 raise ValueError(
                     f"`ignore` names the key column {column!r}; a key is always tracked. "
                     "Fix: take it out of `ignore`"
+                )
+        for column in self.history_metadata:
+            if column not in self.metadata_columns():
+                allowed = ", ".join(self.metadata_columns()) or "no column, the system has none"
+                raise ValueError(
+                    f"`history_metadata` names {column!r}. Allowed: {allowed}. "
+                    "Fix: correct the name, or take it out of `history_metadata`"
                 )
         if self.base and self.base.kind == "live" and not self.before_images:
             raise ValueError(

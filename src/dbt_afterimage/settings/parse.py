@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dbt_afterimage.settings.base import OPTIONAL_COLUMNS
 from dbt_afterimage.settings.error_messages import explain
 from dbt_afterimage.settings.suggestions import did_you_mean
 from dbt_afterimage.settings.systems import SYSTEMS
@@ -32,7 +31,7 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         words; `declared_columns`, a list of {name, data_type} in YAML order, and `data_columns`,
         those of them that are not the tool's; `forward_filled_columns`, names of
         those that a change may leave out, None = any but the key; `optional_columns`, those of the
-        contract that the system has, with their types; `pairs_before_images`, whether staging may
+        contract that the table has, with their types; `pairs_before_images`, whether staging may
         yield before images; `without_before_images`, the setting that says the source stores none.
 
     Raises:
@@ -71,9 +70,7 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
     settings["change_seq_form"] = model.positions.form()
     settings["declared_columns"] = columns
     settings["data_columns"] = data
-    settings["optional_columns"] = {
-        name: kind for name, kind in OPTIONAL_COLUMNS.items() if name in model.optional_columns
-    }
+    settings["optional_columns"] = parsed.metadata_columns()
     settings["forward_filled_columns"] = parsed.forward_filled_columns()
     settings["pairs_before_images"] = parsed.pairs_before_images()
     settings["without_before_images"] = parsed.without_before_images()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
 from dbt_afterimage.sequence import QlikChangeSequence, duration_seconds
 from dbt_afterimage.settings.base import TableSettings
+
+HEADER_NAME = r"[a-z_][a-z0-9_]*"
+"""What an additional header column may be called, in small letters and without the prefix."""
 
 
 class QlikChangeTableSettings(TableSettings):
@@ -22,6 +26,7 @@ class QlikChangeTableSettings(TableSettings):
     look_back: str = "15 minutes"
     lob_columns: list[str] = Field(default_factory=list)
     header_prefix: str = "header__"
+    header_columns: list[str] = Field(default_factory=list)
     mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"
     mask_first_data_bit: Literal["auto"] | Annotated[int, Field(ge=0, strict=True)] = "auto"
     mask_columns: list[str] = Field(default_factory=list)
@@ -32,6 +37,24 @@ class QlikChangeTableSettings(TableSettings):
         duration_seconds(str(value))
         return str(value)
 
+    @field_validator("header_columns")
+    @classmethod
+    def _are_additional_headers(cls, value: list[str]) -> list[str]:
+        # as all columns of the change-event contract, they are written in small letters
+        names = [name.lower() for name in value]
+        for name in names:
+            if name in (*_QLIK_HEADERS, "partition_name"):
+                raise ValueError(
+                    f"It names {name!r}, one of Qlik's own header columns, which need no setting. "
+                    "Allowed: names of additional header columns, without the prefix"
+                )
+            if not re.fullmatch(HEADER_NAME, name):
+                raise ValueError(
+                    f"It names {name!r}. Allowed: letters, digits and underscores; a view over the "
+                    "raw table can rename the column"
+                )
+        return names
+
     def is_own_column(self, name: str) -> bool:
         """A header column: by its prefix, or without one by its name.
 
@@ -40,7 +63,12 @@ class QlikChangeTableSettings(TableSettings):
         name, prefix = name.lower(), self.header_prefix.lower()
         if prefix and name.startswith(prefix):
             return True
-        return name == "partition_name" or (not prefix and name in _QLIK_HEADERS)
+        own = (*_QLIK_HEADERS, *self.header_columns)
+        return name == "partition_name" or (not prefix and name in own)
+
+    def metadata_columns(self) -> dict[str, str]:
+        """Those of the system, and additional header columns as text."""
+        return {**super().metadata_columns(), **dict.fromkeys(self.header_columns, "string")}
 
     def forward_filled_columns(self) -> list[str]:
         """Large objects: an update sends them only when it changed them."""

@@ -61,6 +61,16 @@ def test_the_prefix_and_the_base_are_found_by_columns_and_name() -> None:
     assert not found.has_mask
 
 
+def test_header_columns_that_are_not_qliks_own_are_proposed() -> None:
+    # the last three could not be columns of a change
+    names = ("UserName", "partition_name", "status", "changed_at", "user name")
+    headers = [Column(f"header__{name}", "string") for name in names]
+    changes = RawTable("invoices__ct", (*HEADERS, MASK, *DATA, *headers))
+    found = qlik.propose(changes, RawSchema.of("sales", [changes]), "sales", Sample())
+    assert found.tables[0].settings["header_columns"] == ["username"]
+    assert "username; the change log keeps them" in " ".join(found.notes)
+
+
 def test_a_base_table_without_the_columns_is_none() -> None:
     other = RawTable("invoices", (Column("x", "int"), Column("y", "int")))
     found = qlik.propose(CHANGES, RawSchema.of("sales", [other, CHANGES]), "sales", Sample())

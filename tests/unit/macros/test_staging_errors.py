@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from dbt_afterimage.settings import parse_settings
-from tests.macro_renderer import CompilationError, MacroRenderer
+from tests.macro_renderer import CompilationError, MacroRenderer, normalised
 
 HEADERS = {"header__change_seq": "string", "header__change_oper": "string"}
 MASK = {"header__change_mask": "string"}
 DATA = {"invoice_id": "bigint", "amount": "decimal(18,2)", "scan": "string"}
+TAKEN = ["amount", "arrival", "recorded_at", "before", "outcome", "record_key"]
 FROZEN = {"base": {"kind": "frozen"}}
 
 
@@ -108,6 +109,46 @@ def test_header_columns(
 )
 def test_settings_that_name_columns(settings: dict[str, Any], parts: list[str]) -> None:
     check(error_of({**HEADERS, **MASK, **DATA}, settings), parts)
+
+
+def test_additional_header_columns_are_columns_of_the_change() -> None:
+    columns = {**HEADERS, "header__UserName": "string", "header__port": "int", **DATA}
+    assert "as username" not in normalised(stage(columns)).lower()
+    sql = normalised(
+        stage(columns, {"header_columns": ["USERNAME", "port"], **FROZEN}, base="invoices")
+    )
+    assert (
+        "cast(null as string) as stream_position, header__UserName as username, "
+        "cast(header__port as string) as port, cast(null as array<string>)"
+    ) in sql
+    assert (
+        "cast(null as string) as stream_position, cast(null as string) as username, "
+        "cast(null as string) as port, cast(null as array<string>)"
+    ) in sql
+
+
+def test_without_a_prefix_an_additional_header_column_is_no_data_column() -> None:
+    columns = {"change_seq": "string", "change_oper": "string", "UserName": "string", **DATA}
+    sql = normalised(stage(columns, {"header_prefix": "", "header_columns": ["username"]}))
+    assert "UserName as username" in sql
+    assert sql.count("UserName as username") == 1
+    assert "raw_record, invoice_id, amount, scan from source" in sql
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("host", ["has no column `header__host`", "Its header columns: header__change_seq"]),
+        ("header__username", ["has no column `header__header__username`", "without the prefix"]),
+        # of the data, of the contract, of the change log, and of its rejected records
+        *((name, ["takes the name", "renames"]) for name in TAKEN),
+    ],
+)
+def test_header_columns_that_cannot_be_taken(name: str, parts: list[str]) -> None:
+    taken = {f"header__{taken}": "string" for taken in TAKEN}
+    columns = {**HEADERS, "header__username": "string", **taken, **DATA}
+    error = error_of(columns, {"header_columns": ["username", name]})
+    check(error, ["`header_columns`", f"`{name}`", *parts])
 
 
 @pytest.mark.parametrize("kind", ["bigint", "array<tinyint>"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
+from dbt_afterimage.change_log.contract import RESERVED_COLUMNS
 from dbt_afterimage.cli.add_table.keys import propose_key
 from dbt_afterimage.cli.add_table.masks import BYTE_ORDERS, MaskLayout, MaskReading, bits, fits
 from dbt_afterimage.cli.add_table.proposal import (
@@ -22,7 +24,7 @@ from dbt_afterimage.cli.add_table.raw_schema import (
     RawTable,
     Sample,
 )
-from dbt_afterimage.settings.qlik import QlikChangeTableSettings
+from dbt_afterimage.settings.qlik import HEADER_NAME, QlikChangeTableSettings
 
 DEFAULT_PREFIX = "header__"
 # A layout that reads fewer masks right is no better than the default.
@@ -113,6 +115,13 @@ def propose(
     found_prefix = _spelled_prefix(table)
     if found_prefix != DEFAULT_PREFIX:
         settings["header_prefix"] = found_prefix
+    additional = _additional_headers(table)
+    if additional:
+        settings["header_columns"] = additional
+        notes.append(
+            f"header columns that are not Qlik's own: {', '.join(additional)}; the change log "
+            "keeps them, and history does if `history_metadata` names them"
+        )
     fit = _mask_reading(table, data, sample.records) if header(table, "change_mask") else None
     if fit:
         settings |= _mask_settings(fit, table, notes)
@@ -184,6 +193,18 @@ def _spelled_prefix(table: RawTable) -> str:
     """The prefix as the table spells it."""
     column = header(table, "change_seq")
     return column.name[: -len("change_seq")] if column else DEFAULT_PREFIX
+
+
+def _additional_headers(table: RawTable) -> list[str]:
+    """Header columns that are not Qlik's own, without the prefix, as far as a change can have them.
+
+    Without a prefix they are no different from data columns.
+    """
+    prefix = _spelled_prefix(table).lower()
+    names = [column.name.lower() for column in table.columns]
+    taken = {*RESERVED_COLUMNS, *_HEADERS, *names}
+    found = [name.removeprefix(prefix) for name in names if prefix and name.startswith(prefix)]
+    return [name for name in found if name not in taken and re.fullmatch(HEADER_NAME, name)]
 
 
 def _mask_reading(

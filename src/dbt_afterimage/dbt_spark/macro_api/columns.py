@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbt_afterimage.change_log.contract import LOG_COLUMNS, STAGED_COLUMNS
+from dbt_afterimage.change_log.contract import LOG_COLUMNS, RESERVED_COLUMNS, STAGED_COLUMNS
 from dbt_afterimage.dbt_spark.macro_api.registry import macro_method
 from dbt_afterimage.history.table import OWN_COLUMNS
 
@@ -27,6 +27,16 @@ def log_columns(adapter: Any) -> list[str]:
         adapter: dbt's adapter.
     """
     return [*LOG_COLUMNS, "before"]
+
+
+@macro_method(while_parsing=[])
+def reserved_columns(adapter: Any) -> list[str]:
+    """Names that staging models, change logs and tables of rejected records use themselves.
+
+    Args:
+        adapter: dbt's adapter.
+    """
+    return sorted(RESERVED_COLUMNS)
 
 
 @macro_method(while_parsing=[])
