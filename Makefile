@@ -19,7 +19,7 @@ DEMO_SOURCES := dbt_project.yml profiles.yml.example \
 PYTEST_ARGS ?=
 # Each worker starts its own Spark: two cores and up to 4 GiB. `make test WORKERS=1` runs one test at a time.
 WORKERS ?= 2
-FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder
+FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder --durations 40 --durations-min 5
 
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka demo-postgres test lint lint-code lint-sql \
 	check test-unit test-kernel test-dbt test-functional test-iceberg test-delta test-nightly test-properties \
@@ -96,14 +96,14 @@ test-iceberg: $(SETUP_DONE)
 	@$(if $(PYTEST_ARGS),,touch $(DEMO_DONE))
 
 test-delta: $(SETUP_DONE)
-	$(FUNCTIONAL) tests/functional -m "both_formats and not nightly" --table-format delta $(PYTEST_ARGS)
+	$(FUNCTIONAL) tests/functional -m "both_formats and not nightly and not delta_nightly" --table-format delta $(PYTEST_ARGS)
 
 # The demos through Kafka and PostgreSQL are in this run, so their SQL is linted here.
 NIGHTLY_DEMO := .scratch/nightly_demo
 test-nightly: $(SETUP_DONE) ## run the functional tests that `make test` leaves out, on Iceberg and Delta, and lint their SQL
 	$(FUNCTIONAL) tests/functional -m nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(NIGHTLY_DEMO))
 	$(if $(PYTEST_ARGS),,scripts/with_env.sh --scratch-in $(NIGHTLY_DEMO) scripts/check_sql.sh)
-	$(FUNCTIONAL) tests/functional -m "both_formats and nightly" --table-format delta $(PYTEST_ARGS)
+	$(FUNCTIONAL) tests/functional -m "both_formats and (nightly or delta_nightly)" --table-format delta $(PYTEST_ARGS)
 
 # The first command runs 43 shapes of 510 streams, 21,930 in all. FORMAT=delta runs it on Delta.
 FORMAT ?= iceberg

@@ -14,7 +14,7 @@ from tests.functional.project_files import changes_model, history_model, write_f
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.both_formats
+pytestmark = [pytest.mark.both_formats, pytest.mark.delta_nightly]
 
 RAW = "feeds_raw"
 DELTA = (

@@ -15,7 +15,7 @@ from tests.functional.test_change_feed_runs import reasons, write_project
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.both_formats
+pytestmark = [pytest.mark.both_formats, pytest.mark.delta_nightly]
 
 RAW = "feed_loads_raw"
 LANDED = (

@@ -17,7 +17,7 @@ from tests.functional.invoices import land_invoices, land_more_invoices
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.both_formats
+pytestmark = [pytest.mark.both_formats, pytest.mark.delta_nightly]
 
 ROOT = Path(__file__).parents[2]
 

@@ -22,7 +22,7 @@ from tests.html_page import Page
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.both_formats
+pytestmark = [pytest.mark.both_formats, pytest.mark.delta_nightly]
 
 ACTIVITY = {"change_activity.sql": "{{ change_activity(['people']) }}\n"}
 FIRST = [
