@@ -14,7 +14,7 @@
     {%- do afterimage._check_whole_table('neighbours_differ', model) -%}
     {%- set settings = afterimage._tested_settings() -%}
     {%- set key = afterimage._tested_key('neighbours_differ', key) -%}
-    {%- set own = key + afterimage._history_own_columns() + settings.get('history_metadata', []) + [model.identifier ~ '_id'] -%}
+    {%- set own = key + afterimage._history_own_columns() + settings.get('optional_columns', {}) | list + [model.identifier ~ '_id'] -%}
     {%- set data = afterimage._without(afterimage._raw_columns(model) | map(attribute='name') | list, own) -%}
     {%- set tracked = afterimage._tracked_columns(data, settings) -%}
     {%- set values = 'struct(' ~ (afterimage._listed(tracked) | replace('\n        ', ' ')) ~ ')' -%}

@@ -32,7 +32,7 @@ where is_current
 
 {# Columns of a current table, from those of its history. #}
 {% macro _current_columns(history, settings) %}
-    {%- set left_out = settings.key + [history.identifier ~ '_id'] + afterimage._history_own_columns() + settings.get('history_metadata', []) -%}
+    {%- set left_out = settings.key + [history.identifier ~ '_id'] + afterimage._history_own_columns() + settings.get('optional_columns', {}) | list -%}
     {%- set data = afterimage._without(afterimage._raw_columns(history) | map(attribute='name') | list, left_out) -%}
     {%- if not data -%}
         {%- set data = afterimage._without(afterimage._data_columns(history, settings) | map(attribute='name') | list, left_out) -%}

@@ -52,7 +52,7 @@
     {%- elif mart == 'current' -%}
         {%- do expected.update({
             'own': settings.key + afterimage._current_own_columns(settings),
-            'left_out': [inputs[0].identifier ~ '_id'] + afterimage._history_own_columns() + settings.get('history_metadata', []),
+            'left_out': [inputs[0].identifier ~ '_id'] + afterimage._history_own_columns() + settings.get('optional_columns', {}) | list,
         }) -%}
     {%- else -%}
         {%- do expected.update({

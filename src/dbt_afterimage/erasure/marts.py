@@ -70,7 +70,7 @@ def rebuild_mart_rows(
 def _history_batch(
     session: SparkSession, tables: ErasableTables, mart: Mart, keys: Keys, version: str
 ) -> MartBatch:
-    log = session.table(tables.log)
+    log, history = session.table(tables.log), session.table(mart.table)
     table = history_table(
         name=mart.model,
         settings=tables.settings,
@@ -78,9 +78,10 @@ def _history_batch(
         data_columns=tables.data_columns,
         log_columns=log.columns,
         beginning_of_time=tables.beginning_of_time,
+        stored_columns=history.columns,
     )
     recorded_at = read_progress(session, tables.progress, mart.name).recorded_at
-    found = rebuilt_keys(log, session.table(mart.table), table, keys.rows, recorded_at)
+    found = rebuilt_keys(log, history, table, keys.rows, recorded_at)
     return MartBatch(found.rows, found.identity, "", version)
 
 

@@ -84,6 +84,7 @@ def history_table(
     data_columns: Sequence[str],
     log_columns: Sequence[str],
     beginning_of_time: str,
+    stored_columns: Sequence[str] = (),
 ) -> HistoryTable:
     """The table of a model, if it can have a history.
 
@@ -94,6 +95,8 @@ def history_table(
         data_columns: names of the log's data columns.
         log_columns: names of all its columns.
         beginning_of_time: valid_from of a load without a time.
+        stored_columns: those of the stored history. Metadata that it once had stays in it, whatever
+            `history_metadata` says now.
 
     Raises:
         HistoryError: there is no key, a column has a name of history's own, or `history_metadata`
@@ -122,6 +125,7 @@ def history_table(
                 "model yield the column and run the change log first, or take the name out of "
                 "`history_metadata`."
             )
+    stored = [name for name in settings.get("optional_columns", {}) if name in stored_columns]
     return HistoryTable(
         columns=tuple(data_columns),
         key=tuple(key),
@@ -132,7 +136,7 @@ def history_table(
             and column not in settings["ignore"]
             and (not settings["track"] or column in settings["track"])
         ),
-        metadata=tuple(metadata),
+        metadata=tuple(dict.fromkeys([*metadata, *stored])),
         base=base["kind"] if base else None,
         beginning_of_time=beginning_of_time,
         name=name,

@@ -96,6 +96,18 @@ def test_metadata_reaches_a_log_history_and_rejected_records_that_lacked_it(
     people.dbt("run", "--full-refresh", "--select", "people_history")
     assert people.rows("history", shown, "id, valid_from_seq") == history
 
+    # a history that has the columns keeps and fills them
+    people.declare(**BASE, header_columns=["user"])
+    landed += [(seq(4), "I", "p4", "bob", 4, "Dan")]
+    people.land(COLUMNS, landed)
+    people.dbt("build")
+    assert people.rows("history", shown, "id, valid_from_seq") == [
+        *history[:3],
+        (4, "Dan", "p4", "bob", "I"),
+        history[3],
+    ]
+    assert not {"stream_position", "user"} & {*people.types("current")}
+
     people.declare(**BASE, history_metadata=["stream_position"])
     with people.untouched():
         message = people.dbt.error_of("run", "--select", "stg_people", "people_changes")

@@ -58,12 +58,15 @@ def history_batch(
 
     session = current()
     with dbt_errors(AfterimageError):
-        changes = session.table(str(log))
+        changes, history = session.table(str(log)), session.table(str(relation))
+        model = history_table(
+            log=str(log), log_columns=changes.columns, stored_columns=history.columns, **table
+        )
         found = run.next_batch(
             session,
             changes,
-            session.table(str(relation)),
-            history_table(log=str(log), log_columns=changes.columns, **table),
+            history,
+            model,
             Applied(applied["recorded_at"], applied["change_seq"], applied["changed_at"]),
             force_full_replay=force_full_replay,
         )
