@@ -697,7 +697,7 @@ def test_a_jvm_that_does_not_start_shows_why(tmp_path: Path) -> None:
     )
     assert "Spark did not start" in printed
     assert f"{tmp_path}/no_java/bin/java: No such file or directory" in printed
-    assert "Is JAVA_HOME a Java 17 or 21?" in printed
+    assert "Fix: set JAVA_HOME to the folder of a Java 17 or 21" in printed
     assert "of a run before" not in printed
     # Spark's log stands beside dbt's own.
     assert (tmp_path / "elsewhere" / "spark.log").is_file()
