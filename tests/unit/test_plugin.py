@@ -75,6 +75,12 @@ def adapter_class(monkeypatch: pytest.MonkeyPatch) -> type[Any]:
         def __init__(self, credentials: Any) -> None:
             self.config = SimpleNamespace(credentials=credentials)
 
+        def get_macro_resolver(self) -> Any:
+            return None
+
+        def acquire_connection(self, name: str | None = None) -> str:
+            return f"connection {name}"
+
         def _get_columns_for_catalog(self, relation: Any) -> Iterator[dict[str, Any]]:
             yield {"column_type": "decimal(9,2)"}
 
@@ -191,6 +197,7 @@ def test_extending_twice_changes_nothing(tmp_path: Path) -> None:
                 adapter.default_python_submission_method,
                 adapter.python_submission_helpers,
                 adapter._available_,
+                adapter.acquire_connection,
                 dict(adapter._parse_replacements_),
             )
 
@@ -238,6 +245,7 @@ def assert_unchanged(adapter: Any) -> None:
     assert adapter.default_python_submission_method == "other"
     assert adapter.python_submission_helpers == {"other": object}
     assert list(adapter._get_columns_for_catalog("any")) == [{"column_type": "decimal(9,2)"}]
+    assert adapter.acquire_connection("any") == "connection any"
 
 
 @pytest.mark.parametrize("method", ["thrift", "http", "odbc"])
@@ -255,7 +263,8 @@ def test_adapters_that_inherit_from_dbt_spark_behave_as_without_the_plugin(
     """Databricks' adapter inherits dbt-spark's properties, and its credentials have no method."""
 
     class DatabricksAdapter(adapter_class):  # type: ignore[misc]
-        pass
+        def get_macro_resolver(self) -> Any:
+            raise AssertionError("its manifest is not checked")
 
     assert_unchanged(DatabricksAdapter(given))
 
