@@ -1,4 +1,7 @@
-{# Runs before every dbt command that runs models: stops where the session, or the project, would give wrong rows. #}
+{#
+    Runs before every dbt command that runs models: stops where the session, or the project, would give wrong rows. The settings
+    of source tables are checked before Spark starts (src/dbt_afterimage/dbt_spark/preflight.py).
+#}
 {% macro check_session() %}
     {%- if execute -%}
         {%- if adapter.afterimage is not defined -%}
@@ -24,11 +27,6 @@
         {%- do afterimage._check_letters() -%}
         {%- do afterimage._check_aliases() -%}
         {%- do afterimage._create_progress() -%}
-        {%- for source in graph.sources.values() -%}
-            {%- if source.meta.get('afterimage') or source.config.get('meta', {}).get('afterimage') -%}
-                {%- do adapter.afterimage.settings(source) -%}
-            {%- endif -%}
-        {%- endfor -%}
     {%- endif -%}
 {% endmacro %}
 

@@ -100,8 +100,9 @@ def test_a_table_of_another_version_stops_the_run(people: People) -> None:
     people.spark.sql(f"alter table {name} set tblproperties ('afterimage.layout' = '1')")
     assert (
         f"{name} was made by another version of this project: its layout is 99, and this version "
-        "writes layout 1. Nothing was written. Fix: go back to the version that made it, or "
-        "rebuild the table: dbt run --full-refresh --select people_current+."
+        "writes layout 1. Nothing was written. Fix: go back to the version that made it (pip "
+        "install its wheel, then `dbt deps`), or rebuild the table: dbt run --full-refresh "
+        "--select people_current+."
     ) in message
 
 

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app, frame
 from dbt_afterimage.cli.progress import working
+from dbt_afterimage.cli.session import ProfileError, load_profile
 from dbt_afterimage.dbt_spark.jars import JARS
 from dbt_afterimage.settings import SettingsError
 
@@ -148,3 +149,24 @@ def test_progress_is_quiet_where_there_is_no_terminal(capsys: pytest.CaptureFixt
         report("Reading more")
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+@pytest.mark.parametrize("has_pyhive", [True, False])
+def test_a_thrift_target_is_not_told_to_install_pyhive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_pyhive: bool
+) -> None:
+    """The advice is that of dbt, and the target would be refused all the same."""
+    if not has_pyhive:
+        monkeypatch.setattr("dbt.adapters.spark.connections.hive", None)
+    (tmp_path / "dbt_project.yml").write_text("name: shop\nprofile: shop\n", encoding="utf-8")
+    (tmp_path / "profiles.yml").write_text(
+        "shop: {target: t, outputs: {t: {type: spark, method: thrift, host: h, schema: s}}}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("DBT_PROJECT_DIR", str(tmp_path))
+    monkeypatch.setenv("DBT_PROFILES_DIR", str(tmp_path))
+    monkeypatch.delenv("DBT_TARGET", raising=False)
+    with pytest.raises(ProfileError) as error:
+        load_profile()
+    assert "`method` is thrift; allowed: session. Fix: set `method: session`" in str(error.value)
+    assert "PyHive" not in str(error.value)

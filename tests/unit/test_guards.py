@@ -177,7 +177,7 @@ def test_another_layout() -> None:
     assert str(error.value) == (
         "shop.people_history was made by another version of this project: its layout is 2, and "
         "this version writes layout 1. Nothing was written. Fix: go back to the version that made "
-        "it, or rebuild the table."
+        "it (pip install its wheel, then `dbt deps`), or rebuild the table."
     )
 
 

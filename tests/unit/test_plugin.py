@@ -75,6 +75,12 @@ def adapter_class(monkeypatch: pytest.MonkeyPatch) -> type[Any]:
         def __init__(self, credentials: Any) -> None:
             self.config = SimpleNamespace(credentials=credentials)
 
+        def get_macro_resolver(self) -> Any:
+            return None
+
+        def acquire_connection(self, name: str | None = None) -> str:
+            return f"connection {name}"
+
         def _get_columns_for_catalog(self, relation: Any) -> Iterator[dict[str, Any]]:
             yield {"column_type": "decimal(9,2)"}
 
@@ -191,6 +197,7 @@ def test_extending_twice_changes_nothing(tmp_path: Path) -> None:
                 adapter.default_python_submission_method,
                 adapter.python_submission_helpers,
                 adapter._available_,
+                adapter.acquire_connection,
                 dict(adapter._parse_replacements_),
             )
 
@@ -238,6 +245,7 @@ def assert_unchanged(adapter: Any) -> None:
     assert adapter.default_python_submission_method == "other"
     assert adapter.python_submission_helpers == {"other": object}
     assert list(adapter._get_columns_for_catalog("any")) == [{"column_type": "decimal(9,2)"}]
+    assert adapter.acquire_connection("any") == "connection any"
 
 
 @pytest.mark.parametrize("method", ["thrift", "http", "odbc"])
@@ -255,7 +263,8 @@ def test_adapters_that_inherit_from_dbt_spark_behave_as_without_the_plugin(
     """Databricks' adapter inherits dbt-spark's properties, and its credentials have no method."""
 
     class DatabricksAdapter(adapter_class):  # type: ignore[misc]
-        pass
+        def get_macro_resolver(self) -> Any:
+            raise AssertionError("its manifest is not checked")
 
     assert_unchanged(DatabricksAdapter(given))
 
@@ -697,7 +706,7 @@ def test_a_jvm_that_does_not_start_shows_why(tmp_path: Path) -> None:
     )
     assert "Spark did not start" in printed
     assert f"{tmp_path}/no_java/bin/java: No such file or directory" in printed
-    assert "Is JAVA_HOME a Java 17 or 21?" in printed
+    assert "Fix: set JAVA_HOME to the folder of a Java 17 or 21" in printed
     assert "of a run before" not in printed
     # Spark's log stands beside dbt's own.
     assert (tmp_path / "elsewhere" / "spark.log").is_file()

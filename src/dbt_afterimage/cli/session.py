@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,9 @@ from dbt_afterimage.errors import AfterimageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_LACKING_PACKAGES = re.compile(r"(\w+) connection method requires additional dependencies")
 
 
 class ProfileError(AfterimageError):
@@ -89,6 +93,13 @@ def load_profile(target: str | None = None) -> Any:
             str(folder), {}, target_override=target or os.environ.get("DBT_TARGET")
         )
     except DbtBaseException as error:
+        lacking = _LACKING_PACKAGES.search(str(error))
+        if lacking and lacking[1] != "session":
+            # dbt advises to install PyHive or pyodbc, with which the target is refused as well
+            raise ProfileError(
+                f"The target's `method` is {lacking[1]}; allowed: session. Fix: set `method: "
+                f"session` in profiles.yml ({profiles}), or choose another --target."
+            ) from error
         raise ProfileError(
             f"dbt cannot read the profile of this project: {error} Fix: correct profiles.yml "
             f"(looked for in {profiles}) or --target."
@@ -96,8 +107,8 @@ def load_profile(target: str | None = None) -> Any:
     method = getattr(profile.credentials, "method", None)
     if method != "session":
         raise ProfileError(
-            f"Target {profile.target_name}: `method` is {method}; allowed: session. Fix: choose "
-            "another --target."
+            f"Target {profile.target_name}: `method` is {method}; allowed: session. Fix: set "
+            "`method: session` in profiles.yml, or choose another --target."
         )
     return profile
 

@@ -60,6 +60,11 @@ def document(manifest: Manifest) -> None:
             _document_model(node, layer, _described_columns(manifest, node, layer))
 
 
+def is_of_package(node: Any) -> bool:
+    """Whether a node is a model that one of our materializations builds."""
+    return _layer(node) is not None
+
+
 def _layer(node: Any) -> str | None:
     """The layer of a model that one of our materializations builds; None for all other nodes."""
     if node.resource_type != "model":

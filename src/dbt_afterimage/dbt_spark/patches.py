@@ -16,6 +16,7 @@ from dbt.adapters.spark.connections import SparkConnectionMethod
 
 from dbt_afterimage.dbt_spark.catalog import readable_columns
 from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi
+from dbt_afterimage.dbt_spark.preflight import check_before_connecting
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
 from dbt_afterimage.dbt_spark.session import start_sessions_quietly
 
@@ -34,6 +35,7 @@ def extend_spark_adapter() -> None:
         _add_python_submission(adapter)
         _make_catalog_readable(adapter)
         _add_macro_api(adapter)
+        _check_before_connecting(adapter)
         start_sessions_quietly()
         setattr(adapter, _MARK, True)
 
@@ -80,3 +82,15 @@ def _add_macro_api(adapter: type[Any]) -> None:
         **adapter._parse_replacements_,
         "afterimage": ParsingMacroApi(),
     }
+
+
+def _check_before_connecting(adapter: type[Any]) -> None:
+    acquire = adapter.acquire_connection
+
+    def acquire_connection(self: Any, name: str | None = None) -> Any:
+        # under every method: a project that uses the package is told which one is allowed
+        if type(self) is impl.SparkAdapter:
+            check_before_connecting(self)
+        return acquire(self, name)
+
+    adapter.acquire_connection = acquire_connection

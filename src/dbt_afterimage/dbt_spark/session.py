@@ -51,6 +51,24 @@ def dbt_folder(flag: str, otherwise: str) -> Path:
     return Path(getattr(get_flags(), flag, otherwise))  # type: ignore[no-untyped-call]
 
 
+def check_method(credentials: Any) -> None:
+    """Check that a target has its Spark session in the dbt process.
+
+    Args:
+        credentials: those of dbt-spark.
+
+    Raises:
+        DbtRuntimeError: it has another `method`.
+    """
+    method = str(credentials.method.value)
+    if method != "session":
+        raise DbtRuntimeError(
+            f"The target's `method` is {method}; allowed: session. This project works in the Spark "
+            "session of the dbt process, and under another method there is none. Fix: take a "
+            "target with `method: session`; profiles.yml.example has one for a cluster."
+        )
+
+
 def live_session(parameters: dict[str, Any]) -> SparkSession:
     """The one Spark session of this process, started when it is not there yet.
 

@@ -222,6 +222,7 @@ def _why(error: Exception, log: Path, start: int) -> str:
     return (
         f"Spark did not start: {error}\n"
         f"The last lines of {log}:\n  {shown}\n"
-        "Is JAVA_HOME a Java 17 or 21? `make setup` finds one. A first start also needs the jars "
-        "of `spark.jars.packages` from Maven Central."
+        "Fix: set JAVA_HOME to the folder of a Java 17 or 21 (`afterimage doctor` checks it; in a "
+        "clone, `make setup` finds or installs one). If Java is right: the first start downloads "
+        "the jars of `spark.jars.packages` from Maven Central."
     )

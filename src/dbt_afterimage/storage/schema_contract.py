@@ -172,7 +172,8 @@ def _check_layout(
         raise SchemaContractError(
             f"{wanted.table} was made by another version of this project: its layout is {layout}, "
             f"and this version writes layout {LAYOUT}. Nothing was written. Fix: go back to the "
-            f"version that made it, or {wanted.rebuild_hint}."
+            "version that made it (pip install its wheel, then `dbt deps`), or "
+            f"{wanted.rebuild_hint}."
         )
     missing = [name for name in wanted.own if name.lower() not in stored]
     if missing:

@@ -8,7 +8,7 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
-from dbt_afterimage.dbt_spark.session import live_session
+from dbt_afterimage.dbt_spark.session import check_method, live_session
 from dbt_afterimage.errors import ConcurrentRunError, explained
 from dbt_afterimage.history.table import ADDED_COLUMNS
 from dbt_afterimage.spark.session import active, current, server_address
@@ -27,13 +27,7 @@ def table_format(adapter: Any) -> str:
         DbtRuntimeError: Spark is elsewhere than in this process; or the catalog is neither, and
             history needs MERGE, which plain Parquet lacks.
     """
-    method = str(adapter.config.credentials.method.value)
-    if method != "session":
-        raise DbtRuntimeError(
-            f"The target's `method` is {method}; allowed: session. This project works in the Spark "
-            "session of the dbt process, and under another method there is none. Fix: take a "
-            "target with `method: session`; profiles.yml.example has one for a cluster."
-        )
+    check_method(adapter.config.credentials)
     session = active()
     parameters = adapter.config.credentials.server_side_parameters
     catalog_name = "spark.sql.defaultCatalog"

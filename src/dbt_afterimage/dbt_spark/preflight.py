@@ -1,0 +1,139 @@
+"""Preflight checks: what a manifest shows to be wrong is an error before Spark starts.
+
+dbt connects for the schemas and the relation cache before it runs the first hook, and a classic
+session takes seconds to start. dbt gives the adapter its manifest to find macros in
+(`save_macros_to_adapter` in dbt/parser/manifest.py, after a full and after a partial parse;
+`setup_manifest` in dbt/cli/requires.py for a manifest that a program passes).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dbt.adapters.spark.connections import SparkConnectionMethod
+from dbt.flags import get_flags
+from dbt_common.exceptions import DbtRuntimeError
+
+from dbt_afterimage.dbt_spark.documentation import PACKAGE, is_of_package
+from dbt_afterimage.dbt_spark.session import check_method
+from dbt_afterimage.settings import SettingsError, parse_settings
+
+if TYPE_CHECKING:
+    from dbt.contracts.graph.manifest import Manifest
+    from dbt.contracts.graph.nodes import Macro
+
+CHECKED_COMMANDS = (
+    "build",
+    "compile",
+    "freshness",
+    "retry",
+    "run",
+    "seed",
+    "snapshot",
+    "test",
+)
+"""Those that run the hook `on-run-start`, and `compile`, by which projects are checked.
+
+Not `run-operation` and `show`: they also repair and query the tables of a project that has an
+error elsewhere.
+"""
+
+_CHECKED = "_afterimage_checked"
+"""Attribute of an adapter: the manifest that was checked. dbt connects often in one command."""
+
+
+def check_before_connecting(adapter: Any) -> None:
+    """Check the manifest of the command that runs, once.
+
+    Raises:
+        DbtRuntimeError: the command cannot succeed; Spark was not started for it.
+    """
+    manifest = adapter.get_macro_resolver()
+    command = getattr(get_flags(), "WHICH", None)  # type: ignore[no-untyped-call]
+    if manifest is None or command not in CHECKED_COMMANDS:
+        return
+    if vars(adapter).get(_CHECKED) is manifest:
+        return
+    if adapter.config.credentials.method == SparkConnectionMethod.SESSION:
+        problem = problem_of(manifest)
+        if problem:
+            raise DbtRuntimeError(problem)
+    elif _models(manifest) and _check_session(manifest):
+        check_method(adapter.config.credentials)
+    setattr(adapter, _CHECKED, manifest)
+
+
+def problem_of(manifest: Manifest) -> str:
+    """Why no command of a project can succeed, with the fix; "" if there is no reason."""
+    return _copied_macro(manifest) or _missing_hook(manifest) or _wrong_settings(manifest)
+
+
+def _wrong_settings(manifest: Manifest) -> str:
+    """Errors in the settings of all source tables that have some, selected or not."""
+    problems = []
+    for source in manifest.sources.values():
+        if not (source.meta.get("afterimage") or source.config.meta.get("afterimage")):
+            continue
+        try:
+            parse_settings(source.to_dict(omit_none=False))
+        except SettingsError as error:
+            problems.append(str(error))
+    return "\n".join(problems)
+
+
+def _copied_macro(manifest: Manifest) -> str:
+    """Macros of the package call each other by its name, which only the package has."""
+    if any(macro.package_name == PACKAGE for macro in manifest.macros.values()):
+        return ""
+    callers = [each for each in manifest.macros.values() if f"{PACKAGE}._" in each.macro_sql]
+    if not callers:
+        return ""
+    macro = min(callers, key=lambda each: (each.name.startswith("_"), each.name))
+    return (
+        f"The macro `{macro.name}` ({macro.original_file_path}) of {macro.package_name} calls "
+        f"macros of the dbt package {PACKAGE}, which this project does not have. Copies of the "
+        "package's macros do not work, because they call each other by the package's name. "
+        "Nothing was run. Fix: remove the copies and install the package: `afterimage init` adds "
+        "it to packages.yml, then run `dbt deps`."
+    )
+
+
+def _missing_hook(manifest: Manifest) -> str:
+    """The package brings the hook; a project that has only its macros lacks it."""
+    models, macro = _models(manifest), _check_session(manifest)
+    if not models or macro is None or _is_reached(manifest, macro.unique_id):
+        return ""
+    return (
+        "No `on-run-start` hook of this project calls the macro `check_session`, which creates the "
+        f"table `afterimage_progress` and checks the Spark session. Models such as `{models[0]}` "
+        "need both. Nothing was run. Fix: install afterimage as a dbt package, which has the hook, "
+        "or add to dbt_project.yml:\n"
+        "on-run-start:\n"
+        f'  - "{{{{ {macro.package_name}.check_session() }}}}"'
+    )
+
+
+def _models(manifest: Manifest) -> list[str]:
+    """Names of the models that our materializations build."""
+    return [node.name for node in manifest.nodes.values() if is_of_package(node)]
+
+
+def _check_session(manifest: Manifest) -> Macro | None:
+    """Our macro of this name, in the package or copied; None where there is none."""
+    for macro in manifest.macros.values():
+        if macro.name == "check_session" and f"adapter.{PACKAGE}" in macro.macro_sql:
+            return macro
+    return None
+
+
+def _is_reached(manifest: Manifest, wanted: str) -> bool:
+    """Whether a hook calls a macro, itself or by other macros."""
+    hooks = [node for node in manifest.nodes.values() if "on-run-start" in node.tags]
+    found = {name for hook in hooks for name in hook.depends_on.macros}
+    waiting = list(found)
+    while waiting:
+        macro = manifest.macros.get(waiting.pop())
+        called = set(macro.depends_on.macros) - found if macro else set()
+        found |= called
+        waiting += called
+    return wanted in found
