@@ -192,6 +192,10 @@ def test_a_hook_may_call_the_check_by_a_macro_of_its_own() -> None:
     assert preflight.problem_of(manifest(nodes, *PACKAGE, own)) == ""
 
 
+def test_staging_views_alone_need_no_hook() -> None:
+    assert preflight.problem_of(manifest([model("stg", "staging_view")], *PACKAGE)) == ""
+
+
 def test_projects_that_do_not_use_the_package_are_left_alone() -> None:
     other = macro("shop", "check_session", "select 1")
     assert preflight.problem_of(manifest([model("h", "scd2_history")], other)) == ""
