@@ -63,3 +63,5 @@ def test_a_model_without_any_column_is_named() -> None:
     project = manifest("One row per order.")
     project["nodes"]["m"]["columns"] = {}
     assert list(undescribed(project, "")) == ["model orders (a.yml): lists no columns"]
+    project["nodes"]["m"]["config"] = {"materialized": "change_activity"}
+    assert list(undescribed(project, "")) == []
