@@ -75,7 +75,8 @@ def _sources(manifest: dict[str, Any], project: str) -> Iterator[str]:
 
 
 def _columns(owner: str, node: dict[str, Any]) -> Iterator[str]:
-    for column in node["columns"].values():
+    # an exposure has no columns
+    for column in node.get("columns", {}).values():
         if not column["description"].strip():
             yield f"{owner}: column {column['name']} has no description"
 
