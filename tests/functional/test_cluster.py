@@ -18,6 +18,7 @@ import yaml
 
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import read_rows
+from tests.functional.pages import python_of
 from tests.functional.properties.comparison import assert_equal, by_stream
 from tests.functional.properties.stream_project import write_stream_project
 from tests.functional.properties.stream_tables import StreamTable
@@ -99,11 +100,17 @@ def environment(**given: str) -> dict[str, str]:
     return {**kept, **given}
 
 
+def remote_of(profiles: Path) -> str:
+    """Address of the server of the target `connect`."""
+    profile = yaml.safe_load((profiles / "profiles.yml").read_text(encoding="utf-8"))
+    parameters = profile["afterimage"]["outputs"]["connect"]["server_side_parameters"]
+    return str(parameters["spark.remote"])
+
+
 @contextmanager
 def connect_server(profiles: Path, folder: Path, *options: str) -> Iterator[None]:
     """`afterimage server` of the cluster, for the target `connect`."""
-    profile = yaml.safe_load((profiles / "profiles.yml").read_text(encoding="utf-8"))
-    remote = profile["afterimage"]["outputs"]["connect"]["server_side_parameters"]["spark.remote"]
+    remote = remote_of(profiles)
     command = [sys.executable, "-m", "dbt_afterimage.cli", "server", "--target", "cluster"]
     command += ["--port", remote.rpartition(":")[2], *options]
     variables = {"DBT_PROFILES_DIR": str(profiles), "AFTERIMAGE_TEST_SCHEMA": "anywhere"}
@@ -147,6 +154,23 @@ def query_by_thrift(port: int, statement: str) -> list[tuple[Any, ...]]:
         connection.close()
 
 
+def run_notebook(remote: str, table: str, variables: Mapping[str, str]) -> dict[str, int]:
+    """The cell of docs/querying.md that asks a server, in a process: versions by `opened_by`."""
+    cell = python_of("docs/querying.md", "## In a notebook")[-1]
+    cell = cell.replace("sc://localhost:15002", remote).replace("afterimage.orders_history", table)
+    result = "\nprint(opened.set_index('opened_by')['count'].to_json())\n"
+    done = subprocess.run(
+        [sys.executable, "-c", cell + result],
+        env=environment(**variables),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
 def check_marts(spark: SparkSession, table: StreamTable) -> None:
     """They are what the oracle makes of the whole log."""
     for mart, expected_of, left_out in (
@@ -178,9 +202,12 @@ def test_a_history_begun_here_goes_on_over_connect_and_on_the_cluster(
     with connect_server(own_profiles, folder, "--thrift-port", str(thrift)):
         no_java = {"JAVA_HOME": str(tmp_path / "none"), "PATH": "/none"}
         assert run_elsewhere(folder, own_profiles, "connect", "2", variables=no_java) == "connect"
+        history = spark.table(f"anywhere.{SHAPE}_history")
         # as a BI tool does, at the Thrift server of the same application
         found = query_by_thrift(thrift, f"select count(*) from {SHAPE}_history")
-        assert found == [(spark.table(f"anywhere.{SHAPE}_history").count(),)]
+        assert found == [(history.count(),)]
+        opened = run_notebook(remote_of(own_profiles), f"anywhere.{SHAPE}_history", no_java)
+        assert opened == dict(map(tuple, history.groupBy("opened_by").count().collect()))
     assert run_elsewhere(folder, own_profiles, "cluster", "3,4") == master
     check_marts(spark, table)
 

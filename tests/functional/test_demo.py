@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -11,6 +12,7 @@ from afterimage_demo.generate import DemoData, generate
 from tests.functional.comparing import assert_same, last_commits
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import plain, read_log, read_rows
+from tests.functional.pages import python_of
 from tests.oracle.current import build_current, build_current_with_deleted
 from tests.oracle.field_changes import build_field_changes
 from tests.oracle.history import LogRow, TableOptions, build_history
@@ -204,6 +206,24 @@ def test_rebuilt_changes_give_the_same_log_and_marts(
     committed = commits(spark, demo, table_format)
     demo("run", "--select", "orders_changes+")
     assert commits(spark, demo, table_format) == committed
+
+
+def test_a_notebook_reads_the_marts_without_spark(
+    spark: SparkSession, demo: DbtProject, warehouse: Path, table_format: str
+) -> None:
+    """The lines of docs/querying.md, cell by cell."""
+    if table_format == "delta":
+        pytest.skip("PyIceberg reads Iceberg tables")
+    (read,) = python_of("docs/querying.md", "## Without Spark")
+    count, _ = python_of("docs/querying.md", "## In a notebook")
+    cells: dict[str, Any] = {}
+    exec(read.replace("/path/to/warehouse", str(warehouse)), cells)
+    assert cells["rows"].column_names == ["order_id", "status"]
+    exec(count, cells)
+    found = {tuple(row) for row in cells["by_status"].itertuples(index=False)}
+    expected = spark.sql(f"select status, count(*) from {demo.schema}.orders_current group by 1")
+    assert found == {tuple(row) for row in expected.collect()}
+    assert len(found) > 1
 
 
 @pytest.mark.parametrize(

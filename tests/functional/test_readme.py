@@ -13,6 +13,7 @@ import pytest
 from afterimage_demo.systems import SYSTEMS
 from tests.functional.dbt_project import DbtProject
 from tests.functional.invoices import land_invoices
+from tests.functional.pages import section_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,11 +31,6 @@ PROJECT = (
     "tests/singular",
 )
 OWN_TABLE = "## Add your own table"
-
-
-def section_of(document: str, heading: str) -> str:
-    text = (ROOT / document).read_text(encoding="utf-8")
-    return text.split(f"\n{heading}\n")[1].split("\n## ")[0]
 
 
 def files_of(document: str, heading: str) -> dict[str, str]:

@@ -21,6 +21,9 @@ def manifest(description: str) -> dict[str, Any]:
             "t": {**described, "name": "not_null_x", "resource_type": "test", "columns": {}},
             "o": {**described, "name": "other", "resource_type": "model", "package_name": "dbt"},
         },
+        "exposures": {
+            "e": {**where, "description": description, "name": "page", "resource_type": "exposure"}
+        },
         "sources": {
             "r": {
                 **described,
@@ -46,6 +49,7 @@ def test_a_described_project_passes() -> None:
 def test_every_gap_is_named() -> None:
     project_file = "name: x\nvars:\n  days: 1\nmodels:\n  afterimage: 1\n"
     assert sorted(undescribed(manifest(" "), project_file)) == [
+        "exposure page (a.yml): no description",
         "macro decode (a.yml): no description",
         "macro decode: argument mask has no description",
         "model orders (a.yml): no description",
@@ -63,3 +67,5 @@ def test_a_model_without_any_column_is_named() -> None:
     project = manifest("One row per order.")
     project["nodes"]["m"]["columns"] = {}
     assert list(undescribed(project, "")) == ["model orders (a.yml): lists no columns"]
+    project["nodes"]["m"]["config"] = {"materialized": "change_activity"}
+    assert list(undescribed(project, "")) == []

@@ -6,9 +6,10 @@ comments in the warehouse, and a colour per layer. Private macros are hidden.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.settings import OPTIONAL_COLUMNS
+from dbt_afterimage.settings import OPTIONAL_COLUMNS, SettingsError, parse_settings
 
 if TYPE_CHECKING:
     from dbt.contracts.graph.manifest import Manifest
@@ -24,11 +25,6 @@ COLOURS = {
     "field_changes": "#7b6d8d",
     "change_activity": "#588157",
 }
-# Columns that not every table of the layer has: they are described where a project lists them.
-_NOT_IN_ALL = {
-    "changes": frozenset(OPTIONAL_COLUMNS),
-    "current": frozenset({"is_deleted", "deleted_at"}),
-}
 
 _LAYERS = {
     "staging_view": "staging",
@@ -40,6 +36,31 @@ _LAYERS = {
     "change_activity": "change_activity",
 }
 """Materialization -> layer."""
+
+_VIEWS = {
+    "stage_qlik_change_table": "staging",
+    "stage_qlik_messages": "staging",
+    "stage_openedge": "staging",
+    "stage_soliddb_table": "staging",
+    "stage_change_feed": "staging",
+    "openedge_activity": "openedge_tracking",
+    "openedge_schema_events": "openedge_tracking",
+    "soliddb_ddl_events": "soliddb_ddl_events",
+    "soliddb_log_activity": "soliddb_log_activity",
+    "qlik_message_schemas": "qlik_message_schemas",
+}
+"""Macro that makes a `staging_view` -> the blocks that describe its columns."""
+
+_DECODED_LOGS = {"qlik_messages": "qlik_messages_log", "soliddb": "soliddb_log"}
+"""System of a `staging_log` -> the blocks that describe its columns."""
+
+# Columns that only some of the tables have whose blocks these are: see `_Columns._of_some`.
+_OF_SOME = {
+    "staging": {*OPTIONAL_COLUMNS, "partner_may_follow", "ends_load"},
+    "changes": {*OPTIONAL_COLUMNS},
+    "history": {*OPTIONAL_COLUMNS},
+    "current": {"is_deleted", "deleted_at"},
+}
 
 
 def uses_the_package(manifest: Manifest) -> bool:
@@ -54,10 +75,11 @@ def document(manifest: Manifest) -> None:
     for macro in manifest.macros.values():
         if macro.package_name == PACKAGE and macro.name.startswith("_"):
             macro.docs.show = False
+    columns = _Columns(manifest)
     for node in manifest.nodes.values():
         layer = _layer(node)
         if layer is not None:
-            _document_model(node, layer, _described_columns(manifest, node, layer))
+            _document_model(node, layer, columns.described(node, layer))
 
 
 def is_of_package(node: Any) -> bool:
@@ -72,18 +94,102 @@ def _layer(node: Any) -> str | None:
     return _LAYERS.get(node.config.materialized)
 
 
-def _described_columns(manifest: Manifest, node: Any, layer: str) -> dict[str, str]:
-    """Column -> description of the columns that every table of a layer has."""
-    start = f"doc.{PACKAGE}.{layer}__"
-    columns = {
-        name.removeprefix(start): block.block_contents.strip()
-        for name, block in manifest.docs.items()
-        if name.startswith(start)
-    }
-    surrogate_key = columns.pop("id", None)
-    if surrogate_key is not None:
-        columns = {f"{node.alias}_id": surrogate_key, **columns}
-    return {name: text for name, text in columns.items() if name not in _NOT_IN_ALL.get(layer, ())}
+class _Columns:
+    """Columns that this product adds to the tables of a manifest."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._sources = {(one.source_name, one.name): one for one in manifest.sources.values()}
+        self._settings: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def described(self, node: Any, layer: str) -> dict[str, str]:
+        """Column -> description of the columns that a table has."""
+        kind = self._kind(node, layer)
+        if kind is None:
+            return {}
+        start = f"doc.{PACKAGE}.{kind}__"
+        columns = {
+            name.removeprefix(start): block.block_contents.strip()
+            for name, block in self._manifest.docs.items()
+            if name.startswith(start)
+        }
+        surrogate_key = columns.pop("id", None)
+        if surrogate_key is not None:
+            columns = {f"{node.alias}_id": surrogate_key, **columns}
+        missing = _OF_SOME.get(kind, set()).difference(self._of_some(node, kind))
+        return {name: text for name, text in columns.items() if name not in missing}
+
+    def _kind(self, node: Any, layer: str) -> str | None:
+        """First part of the names of the blocks that describe a table; None if there are none."""
+        if node.config.materialized == "staging_view":
+            return self._kind_of_view(node)
+        if node.config.materialized == "staging_log":
+            return _DECODED_LOGS.get(self._settings_of(node).get("system", ""))
+        return layer
+
+    def _kind_of_view(self, node: Any) -> str | None:
+        """By the first of our macros that the model calls, be it in a macro of the project."""
+        names = list(node.depends_on.macros)
+        for name in names:
+            package, macro = name.split(".")[1:3]
+            if package == PACKAGE and macro in _VIEWS:
+                return _VIEWS[macro]
+            if package != PACKAGE and name in self._manifest.macros:
+                called = self._manifest.macros[name].depends_on.macros
+                names.extend(one for one in called if one not in names)
+        return None
+
+    def _of_some(self, node: Any, kind: str) -> Collection[str]:
+        """Those of the columns in `_OF_SOME` that the table has, by the settings of its source."""
+        if kind not in _OF_SOME:
+            return ()
+        settings = self._settings_of(node)
+        if not settings:
+            return ()
+        if kind == "history":
+            return tuple(settings["history_metadata"])
+        if kind == "current":
+            return _OF_SOME[kind] if settings["keep_deleted"] else ()
+        # a staging model in a project's own SQL need not yield the optional columns
+        staging = node if kind == "staging" else self._parent(node)
+        if staging is None or self._kind(staging, "staging") != "staging":
+            return ()
+        columns = [*settings["optional_columns"]]
+        if settings["system"] == "qlik_messages":
+            columns.append("partner_may_follow")
+        if settings["system"] == "change_feed":
+            columns += ["partner_may_follow"] if settings["pairs_before_images"] else []
+            columns += ["ends_load"] if settings["load_id"] else []
+        return columns
+
+    def _parent(self, node: Any) -> Any | None:
+        """The first model that a model reads."""
+        nodes: Any = self._manifest.nodes
+        parents = (nodes.get(name) for name in node.depends_on.nodes)
+        return next((one for one in parents if one and one.resource_type == "model"), None)
+
+    def _settings_of(self, node: Any) -> dict[str, Any]:
+        """Settings that govern a model, as the macro `_settings_of` finds them.
+
+        Empty if they cannot be found or read: a run says so.
+        """
+        while not node.sources:
+            node = self._parent(node)
+            if node is None:
+                return {}
+        name = tuple(node.sources[0])
+        if name not in self._settings:
+            self._settings[name] = _read_settings(self._sources.get(name))
+        return self._settings[name]
+
+
+def _read_settings(source: Any) -> dict[str, Any]:
+    if source is None:
+        return {}
+    try:
+        return parse_settings(source.to_dict())
+    except SettingsError:
+        return {}
 
 
 def _document_model(node: Any, layer: str, described: dict[str, str]) -> None:
@@ -91,7 +197,8 @@ def _document_model(node: Any, layer: str, described: dict[str, str]) -> None:
 
     if node.docs.node_color is None:
         node.docs.node_color = COLOURS[layer]
-    if layer != "staging" and not node.config.persist_docs:
+    # a staging view takes its descriptions along when it is created
+    if node.config.materialized != "staging_view" and not node.config.persist_docs:
         node.config.persist_docs = {"relation": True, "columns": True}
     for name, description in described.items():
         column = node.columns.get(name)
