@@ -90,10 +90,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduli
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--table-format") != "delta":
-        of_delta = [item for item in items if item.get_closest_marker("delta_only")]
-        config.hook.pytest_deselected(items=of_delta)
-        items[:] = [item for item in items if item not in of_delta]
+    other = "iceberg" if config.getoption("--table-format") == "delta" else "delta"
+    of_other = [item for item in items if item.get_closest_marker(f"{other}_only")]
+    config.hook.pytest_deselected(items=of_other)
+    items[:] = [item for item in items if item not in of_other]
     for item in items:
         if FOLDER in item.path.parents:
             item.add_marker("functional")

@@ -208,12 +208,11 @@ def test_rebuilt_changes_give_the_same_log_and_marts(
     assert commits(spark, demo, table_format) == committed
 
 
+@pytest.mark.iceberg_only
 def test_a_notebook_reads_the_marts_without_spark(
-    spark: SparkSession, demo: DbtProject, warehouse: Path, table_format: str
+    spark: SparkSession, demo: DbtProject, warehouse: Path
 ) -> None:
     """The lines of docs/querying.md, cell by cell."""
-    if table_format == "delta":
-        pytest.skip("PyIceberg reads Iceberg tables")
     (read,) = python_of("docs/querying.md", "## Without Spark")
     count, _ = python_of("docs/querying.md", "## In a notebook")
     cells: dict[str, Any] = {}
