@@ -11,7 +11,8 @@
 
     Arguments:
       tolerated_share  of the masks, how many may not fit, from 0 to 1, as long as no other settings fit them all.
-                       Unless it is 0, one mask may always be odd: in a small table it is more than any share
+                       Unless it is 0, one odd mask is tolerated too, if other masks fit: in a small table one mask
+                       is more than the share
 #}
 {% test change_mask_fits(model, tolerated_share=0.01) %}
     {%- if not execute -%}
@@ -197,7 +198,9 @@ where
     fitting < records
     and (
         best.fitting = records
+        {%- if tolerated_share < 1 %}
         or fitting = 0
+        {%- endif %}
         or records - fitting > {{ 'greatest(1, records * ' ~ tolerated_share ~ ')' if tolerated_share else 0 }}
     )
 {% endtest %}

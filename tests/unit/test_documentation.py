@@ -60,7 +60,11 @@ def model(name: str, materialized: str, **given: Any) -> Any:
 
 
 def added(
-    staging_macro: str, declared: Mapping[str, Any] = MappingProxyType({}), /, **settings: Any
+    staging_macro: str,
+    declared: Mapping[str, Any] = MappingProxyType({}),
+    materialized: str = "staging_view",
+    /,
+    **settings: Any,
 ) -> dict[str, set[str]]:
     """Columns that are described in each table of the chain of one source table."""
     source = {
@@ -70,7 +74,7 @@ def added(
         "columns": declared,
     }
     chain = [
-        model("stg", "staging_view", macros=[staging_macro], sources=[["raw", "orders"]]),
+        model("stg", materialized, macros=[staging_macro], sources=[["raw", "orders"]]),
         model("orders_changes", "change_log", reads=["stg"]),
         model("orders_history", "scd2_history", reads=["orders_changes"]),
         model("orders_current", "current_state", reads=["orders_history"]),
@@ -136,8 +140,9 @@ def test_a_change_feed_has_the_columns_that_its_settings_yield(
     assert found["stg"] == EACH | columns
 
 
-def test_staging_in_sql_of_the_projects_own_is_left_to_the_project() -> None:
-    columns = added("macro.dbt.string_literal", **QLIK)
+@pytest.mark.parametrize("materialized", ["staging_view", "view"])
+def test_staging_in_sql_of_the_projects_own_is_left_to_the_project(materialized: str) -> None:
+    columns = added("macro.dbt.string_literal", {}, materialized, **QLIK)
     assert columns["stg"] == set()
     assert columns["changes"] == {*LOG_COLUMNS, "before"}
 

@@ -126,6 +126,14 @@ def test_other_tracked_columns(
     assert "Source table erp.people__ct says" in str(error.value)
 
 
+def test_a_column_of_our_own_is_not_tracked() -> None:
+    own = {"closed_by_transaction_id": "string"}
+    origin = Origin(["id"], {"track": ["name", "amount"], "ignore": []})
+    schema = wanted(origin=origin, data=DATA | own, untracked=[*own])
+    found = alterations(schema, COLUMNS | own, made_from())
+    assert found.properties == {"afterimage.tracked": '{"track": ["name", "amount"]}'}
+
+
 def test_the_same_columns_said_in_another_way_are_noted() -> None:
     origin = Origin(["id"], {"track": ["name"], "ignore": []})
     found = alterations(wanted(origin=origin), COLUMNS, made_from(tracked={"ignore": ["amount"]}))

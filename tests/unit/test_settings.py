@@ -337,6 +337,10 @@ def has_all(message: str, *parts: str) -> None:
             "header_columns: [Change_Seq]",
             ["`header_columns`", "names 'change_seq'", "Qlik's own header columns", "Fix: "],
         ),
+        (
+            "header_columns: [UserName, username]",
+            ["`header_columns`", "'username' twice", "Fix: "],
+        ),
         ("header_columns: [partition_name]", ["`header_columns`", "Qlik's own header columns"]),
         (
             "header_columns: [user name]",

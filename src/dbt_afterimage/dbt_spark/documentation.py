@@ -152,7 +152,7 @@ class _Columns:
             return _OF_SOME[kind] if settings["keep_deleted"] else ()
         # a staging model in a project's own SQL need not yield the optional columns
         staging = node if kind == "staging" else self._parent(node)
-        if staging is None or self._kind(staging, "staging") != "staging":
+        if staging is None or self._kind(staging, _layer(staging) or "") != "staging":
             return ()
         columns = [*settings["optional_columns"]]
         if settings["system"] == "qlik_messages":

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from dbt_afterimage.erasure.keys import Keys
 from dbt_afterimage.erasure.tables import ErasableTables, Mart
 from dbt_afterimage.history.run import rebuilt_keys
-from dbt_afterimage.history.table import ADDED_COLUMNS, history_table
+from dbt_afterimage.history.table import history_table, missing_columns
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
 from dbt_afterimage.storage.progress import read_progress
@@ -51,8 +51,7 @@ def rebuild_mart_rows(
         ConcurrentRunError: a run wrote to the mart meanwhile.
     """
     if mart.kind == "scd2_history":
-        stored = session.table(mart.table).columns
-        added = {name: kind for name, kind in ADDED_COLUMNS.items() if name not in stored}
+        added = missing_columns(session.table(mart.table).columns)
         alter_table(session, mart.table, Alterations(added), tables.table_format)
     version = current_version(session, mart.table, tables.table_format)
     if version is None:

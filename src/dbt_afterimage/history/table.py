@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -75,6 +75,12 @@ class HistoryTable:
     def history_columns(self) -> tuple[str, ...]:
         """The columns of the history, in order; what every reader filters by comes first."""
         return (self.version_id, *self.key, *OWN_COLUMNS, *self.metadata, *self.values)
+
+
+def missing_columns(stored: Collection[str]) -> dict[str, str]:
+    """Those of ADDED_COLUMNS that a stored history lacks, with their types."""
+    has = {name.lower() for name in stored}
+    return {name: kind for name, kind in ADDED_COLUMNS.items() if name not in has}
 
 
 def history_table(

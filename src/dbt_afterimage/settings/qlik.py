@@ -43,6 +43,8 @@ class QlikChangeTableSettings(TableSettings):
         # as all columns of the change-event contract, they are written in small letters
         names = [name.lower() for name in value]
         for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"It names {name!r} twice")
             if name in (*_QLIK_HEADERS, "partition_name"):
                 raise ValueError(
                     f"It names {name!r}, one of Qlik's own header columns, which need no setting. "

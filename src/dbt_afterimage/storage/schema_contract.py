@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbt_afterimage.spark.identifiers import quoted
@@ -65,6 +65,7 @@ class TargetSchema:
         copies: struct column -> the columns of `data` that it repeats.
         rebuild_hint: how to rebuild such a table, the end of `Fix: ..., or `.
         retype: how a column gets its old type back, the beginning of such a fix.
+        untracked: columns of `data` that never make a version: metadata, and columns of our own.
     """
 
     table: str
@@ -76,6 +77,7 @@ class TargetSchema:
     copies: Mapping[str, Sequence[str]]
     rebuild_hint: str
     retype: str
+    untracked: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,9 @@ def _check_tracking(
     if wanted.origin.tracking is None or text is None:
         return
     before: dict[str, list[str]] = json.loads(text)
-    columns = [name for name in wanted.data if name.lower() in stored]
+    columns = [
+        name for name in wanted.data if name.lower() in stored and name not in wanted.untracked
+    ]
     was = _tracked(columns, wanted.origin.key, before)
     tracked = _tracked(columns, wanted.origin.key, wanted.origin.tracking)
     if was != tracked:

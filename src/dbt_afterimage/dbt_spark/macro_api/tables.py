@@ -304,6 +304,7 @@ def evolve_mart_schema(adapter: Any, relation: Any, upstream: Any, expected: Any
         copies=expected["copies"],
         rebuild_hint=f"rebuild the table: dbt run --full-refresh --select {expected['model']}+",
         retype="restore the type upstream",
+        untracked=[*added, *settings.get("optional_columns", {})],
     )
     try:
         changes = check_table(session, wanted)
