@@ -188,6 +188,7 @@ def test_a_load_of_which_messages_are_purged_waits_on(
     assert waiting.found("half", "load") == [("half-0-0", 0, 0), ("half-0-0", 0, 1)]
 
 
+@pytest.mark.nightly
 def test_a_load_of_which_messages_are_purged_stops_the_run(waiting: Waiting) -> None:
     """With `on_gap: fail`, until the user gives it up; and so it does a rebuild."""
     waiting.land("strict", [refresh(row(1)), refresh(row(2))])

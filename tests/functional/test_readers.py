@@ -21,7 +21,7 @@ from tests.functional.dbt_project import DbtProject
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.both_formats
+pytestmark = [pytest.mark.both_formats, pytest.mark.delta_nightly]
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = "readers"
