@@ -20,7 +20,7 @@ from tests.oracle.history import LogRow, TableOptions, build_history
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.both_formats
+pytestmark = [pytest.mark.both_formats, pytest.mark.delta_nightly]
 
 TABLES = ("customers", "products", "orders", "order_items", "shipments")
 KEYS = {
