@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import linecache
-import os
 import pickle
-import subprocess
 import sys
 import textwrap
 import threading
@@ -24,6 +22,7 @@ from dbt_afterimage.dbt_spark import python_submission
 from dbt_afterimage.dbt_spark.catalog import readable_columns
 from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
+from tests.python_process import python
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,21 +38,6 @@ clean-targets: [target]
 BARE_PROFILE = """\
 bare: {target: any, outputs: {any: {type: postgres, schema: any}}}
 """
-
-
-def python(code: str, folder: Path, **environment: str) -> str:
-    """Run code in another Python, in `folder`; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def credentials(method: str = "session", **parameters: str) -> Any:

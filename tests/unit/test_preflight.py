@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +11,7 @@ from dbt.adapters.spark.connections import SparkConnectionMethod
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark import preflight
+from tests.python_process import python
 
 ROOT = Path(__file__).parents[2]
 CHECK_SESSION = "{% macro check_session() %}{% do adapter.afterimage.x() %}{% endmacro %}"
@@ -64,7 +62,7 @@ def adapter(given: Any, method: str = "session") -> Any:
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> Any:
     flags = SimpleNamespace(WHICH="run")
-    monkeypatch.setattr(preflight, "get_flags", lambda: flags)
+    monkeypatch.setattr(preflight, "command_flag", lambda name: getattr(flags, name))
     return flags
 
 
@@ -146,17 +144,9 @@ for command in ("run", "run", "compile"):
         "DBT_TARGET_PATH": str(tmp_path / "target"),
         "DBT_LOG_PATH": str(tmp_path / "logs"),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.stdout.count("Source table erp.orders: unknown setting `kee`") >= 3, done.stdout
-    assert "Spark did not start" not in done.stdout
+    printed = python(code, tmp_path, **environment)
+    assert printed.count("Source table erp.orders: unknown setting `kee`") >= 3, printed
+    assert "Spark did not start" not in printed
     assert not (tmp_path / "logs" / "spark.log").exists()
 
 

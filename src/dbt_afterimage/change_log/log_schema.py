@@ -73,8 +73,8 @@ def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFr
     data = data_columns(staged.columns, settings["optional_columns"])
     optional = optional_columns(staged.columns, settings["optional_columns"])
     is_there = session.catalog.tableExists(context.log)
-    logged = session.table(context.log).columns if is_there else []
-    kept = [name for name in logged if name not in _own_columns(settings)]
+    log = session.table(context.log).schema if is_there else StructType()
+    kept = [name for name in log.names if name not in _own_columns(settings)]
     _check_names(context, "key", data)
     # the log keeps a column that the source has no longer
     for setting in ("track", "ignore"):
@@ -96,7 +96,7 @@ def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFr
             retype="give the column its old type as `data_type` in the source's `columns`",
         ),
     )
-    _check_roles(context, logged, session.table(context.log).select("before.*").columns)
+    _check_roles(context, log)
     alter_table(session, context.log, changes, context.file_format)
     if session.catalog.tableExists(context.rejected):
         has = session.table(context.rejected).columns
@@ -136,10 +136,11 @@ def _check_names(context: RunContext, setting: str, allowed: list[str]) -> None:
             )
 
 
-def _check_roles(context: RunContext, logged: list[str], in_before: list[str]) -> None:
+def _check_roles(context: RunContext, log: StructType) -> None:
     """Metadata in the log is metadata of the source table, and its data columns are not."""
-    settings = context.settings
-    for column in changed_roles(logged, in_before, settings["optional_columns"]):
+    settings, before = context.settings, log["before"].dataType
+    assert isinstance(before, StructType)
+    for column in changed_roles(log.names, before.names, settings["optional_columns"]):
         role, other_role = "metadata of the change", "a data column"
         if column in settings["optional_columns"]:
             role, other_role = other_role, role

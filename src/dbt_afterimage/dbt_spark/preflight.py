@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.spark.connections import SparkConnectionMethod
-from dbt.flags import get_flags
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark.documentation import PACKAGE, is_of_package
-from dbt_afterimage.dbt_spark.session import check_method
+from dbt_afterimage.dbt_spark.session import check_method, command_flag
 from dbt_afterimage.settings import SettingsError, parse_settings
 
 if TYPE_CHECKING:
@@ -49,8 +48,7 @@ def check_before_connecting(adapter: Any) -> None:
         DbtRuntimeError: the command cannot succeed; Spark was not started for it.
     """
     manifest = adapter.get_macro_resolver()
-    command = getattr(get_flags(), "WHICH", None)  # type: ignore[no-untyped-call]
-    if manifest is None or command not in CHECKED_COMMANDS:
+    if manifest is None or command_flag("WHICH") not in CHECKED_COMMANDS:
         return
     if vars(adapter).get(_CHECKED) is manifest:
         return

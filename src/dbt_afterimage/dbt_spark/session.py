@@ -46,9 +46,15 @@ def start_sessions_quietly() -> None:
     spark_session.Cursor.execute = execute  # type: ignore[method-assign]
 
 
+def command_flag(name: str, otherwise: Any = None) -> Any:
+    """A flag of the dbt command that runs; ``otherwise`` outside of a command."""
+    # dbt does not annotate get_flags
+    return getattr(get_flags(), name, otherwise)  # type: ignore[no-untyped-call]
+
+
 def dbt_folder(flag: str, otherwise: str) -> Path:
     """A folder among the flags of the dbt command that runs; ``otherwise`` outside of a command."""
-    return Path(getattr(get_flags(), flag, otherwise))  # type: ignore[no-untyped-call]
+    return Path(command_flag(flag, otherwise))
 
 
 def check_method(credentials: Any) -> None:
