@@ -253,6 +253,30 @@ def test_adapters_that_inherit_from_dbt_spark_behave_as_without_the_plugin(
     assert_unchanged(DatabricksAdapter(given))
 
 
+def test_a_manifest_is_checked_and_documented_once(
+    monkeypatch: pytest.MonkeyPatch, adapter_class: type[Any]
+) -> None:
+    """Again if it is another, or if something was wrong with it."""
+    done: list[str] = []
+
+    def check(manifest: str, credentials: Any) -> None:
+        if manifest == "wrong":
+            raise DbtRuntimeError(manifest)
+        done.append(f"{manifest} checked")
+
+    monkeypatch.setattr(extension, "check_before_connecting", check)
+    monkeypatch.setattr(extension, "document", lambda manifest: done.append(f"{manifest} described"))
+    adapter = adapter_class(credentials())
+    for manifest in (None, "first", "first", None, "second"):
+        adapter.get_macro_resolver = lambda given=manifest: given
+        adapter.acquire_connection()
+    assert done == ["first checked", "first described", "second checked", "second described"]
+    adapter.get_macro_resolver = lambda: "wrong"
+    for _ in range(2):
+        with pytest.raises(DbtRuntimeError, match="wrong"):
+            adapter.acquire_connection()
+
+
 def test_macros_get_an_answer_of_their_own_while_dbt_parses(adapter_class: type[Any]) -> None:
     assert adapter_class._available_ == {"get_relation", "afterimage"}
     assert adapter_class._parse_replacements_.keys() == {"get_relation", "afterimage"}

@@ -53,10 +53,8 @@ def manifest(nodes: list[Any] | None = None, *macros: Any, sources: tuple[Any, .
     )
 
 
-def adapter(given: Any, method: str = "session") -> Any:
-    credentials = SimpleNamespace(method=SparkConnectionMethod(method))
-    config = SimpleNamespace(credentials=credentials)
-    return SimpleNamespace(config=config, get_macro_resolver=lambda: given)
+def credentials(method: str = "session") -> Any:
+    return SimpleNamespace(method=SparkConnectionMethod(method))
 
 
 @pytest.fixture
@@ -90,32 +88,16 @@ def test_settings_of_all_source_tables_are_checked() -> None:
 
 
 @pytest.mark.parametrize("name", ["run", "build", "test", "compile", "seed", "snapshot"])
-def test_a_wrong_setting_is_an_error_at_each_connection(command: Any, name: str) -> None:
+def test_a_wrong_setting_is_an_error(command: Any, name: str) -> None:
     command.WHICH = name
-    given = adapter(WRONG)
-    for _ in range(2):
-        with pytest.raises(DbtRuntimeError, match=r"erp\.orders: unknown setting `kee`"):
-            preflight.check_before_connecting(given)
+    with pytest.raises(DbtRuntimeError, match=r"erp\.orders: unknown setting `kee`"):
+        preflight.check_before_connecting(WRONG, credentials())
 
 
 @pytest.mark.parametrize("name", ["run-operation", "show", "debug", None])
 def test_commands_that_repair_and_query_go_on(command: Any, name: str | None) -> None:
     command.WHICH = name
-    preflight.check_before_connecting(adapter(WRONG))
-
-
-def test_a_manifest_is_checked_once(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    checked: list[Any] = []
-    monkeypatch.setattr(preflight, "problem_of", checked.append)
-    given = adapter(manifest())
-    for _ in range(3):
-        preflight.check_before_connecting(given)
-    assert len(checked) == 1
-    given.get_macro_resolver = lambda: None
-    preflight.check_before_connecting(given)
-    given.get_macro_resolver = manifest
-    preflight.check_before_connecting(given)
-    assert len(checked) == 2, "another manifest"
+    preflight.check_before_connecting(WRONG, credentials())
 
 
 def test_a_misspelt_setting_is_reported_before_spark_starts(tmp_path: Path) -> None:
@@ -198,7 +180,7 @@ def test_projects_that_do_not_use_the_package_are_left_alone() -> None:
 def test_a_thrift_target_is_refused_before_dbt_connects(command: Any) -> None:
     with pytest.raises(DbtRuntimeError, match=r"`method` is thrift; allowed: session\..*Fix: "):
         preflight.check_before_connecting(
-            adapter(manifest([model("orders_history", "scd2_history")], *PACKAGE), "thrift")
+            manifest([model("orders_history", "scd2_history")], *PACKAGE), credentials("thrift")
         )
 
 
@@ -206,4 +188,4 @@ def test_a_thrift_target_is_refused_before_dbt_connects(command: Any) -> None:
 def test_thrift_projects_without_models_of_the_package_are_left_alone(
     command: Any, given: Any
 ) -> None:
-    preflight.check_before_connecting(adapter(given, "thrift"))
+    preflight.check_before_connecting(given, credentials("thrift"))

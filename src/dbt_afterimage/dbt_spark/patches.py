@@ -15,6 +15,7 @@ from dbt.adapters.spark import impl
 from dbt.adapters.spark.connections import SparkConnectionMethod
 
 from dbt_afterimage.dbt_spark.catalog import readable_columns
+from dbt_afterimage.dbt_spark.documentation import document
 from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi
 from dbt_afterimage.dbt_spark.preflight import check_before_connecting
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
@@ -22,6 +23,8 @@ from dbt_afterimage.dbt_spark.session import start_sessions_quietly
 
 SUBMISSION_METHOD = "session"
 _MARK = "_afterimage_extended"
+_PREPARED = "_afterimage_prepared"
+"""Attribute of an adapter: the manifest that was checked and documented."""
 _extending = threading.Lock()
 
 
@@ -35,7 +38,7 @@ def extend_spark_adapter() -> None:
         _add_python_submission(adapter)
         _make_catalog_readable(adapter)
         _add_macro_api(adapter)
-        _check_before_connecting(adapter)
+        _prepare_before_connecting(adapter)
         start_sessions_quietly()
         setattr(adapter, _MARK, True)
 
@@ -84,13 +87,29 @@ def _add_macro_api(adapter: type[Any]) -> None:
     }
 
 
-def _check_before_connecting(adapter: type[Any]) -> None:
+def _prepare_before_connecting(adapter: type[Any]) -> None:
     acquire = adapter.acquire_connection
 
     def acquire_connection(self: Any, name: str | None = None) -> Any:
         # under every method: a project that uses the package is told which one is allowed
         if type(self) is impl.SparkAdapter:
-            check_before_connecting(self)
+            _prepare(self)
         return acquire(self, name)
 
     adapter.acquire_connection = acquire_connection
+
+
+def _prepare(adapter: Any) -> None:
+    """Check and document the manifest of the command that runs, once.
+
+    dbt gives the adapter its manifest to find macros in (`save_macros_to_adapter` in
+    dbt/parser/manifest.py, after a full and after a partial parse; `setup_manifest` in
+    dbt/cli/requires.py for a manifest that a program passes). It connects often in one command, the
+    first time before it starts threads.
+    """
+    manifest = adapter.get_macro_resolver()
+    if manifest is None or vars(adapter).get(_PREPARED) is manifest:
+        return
+    check_before_connecting(manifest, adapter.config.credentials)
+    document(manifest)
+    setattr(adapter, _PREPARED, manifest)

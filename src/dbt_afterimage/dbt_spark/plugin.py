@@ -1,6 +1,6 @@
 """The dbt plugin: extends dbt-spark's adapter class, once a process, where dbt has loaded it.
 
-In a project that uses the dbt package it also completes the documentation and records each run.
+In a project that uses the dbt package it also records each run.
 """
 
 from __future__ import annotations
@@ -33,17 +33,14 @@ class AfterimagePlugin(dbtPlugin):
 
     @dbt_hook  # type: ignore[untyped-decorator]
     def get_manifest_artifacts(self, manifest: Manifest) -> PluginArtifacts:
-        """Complete the manifest, which dbt writes once more after a command, and record the run.
-
-        No artifact is added.
+        """Record the run. No artifact is added.
 
         dbt calls this after parsing a project, before it runs anything (dbt/parser/manifest.py).
         """
         if "dbt.adapters.spark" in sys.modules:
-            from dbt_afterimage.dbt_spark.documentation import document, uses_the_package
+            from dbt_afterimage.dbt_spark.documentation import uses_the_package
             from dbt_afterimage.dbt_spark.run_record import record_runs
 
             if uses_the_package(manifest):
-                document(manifest)
                 record_runs()
         return {}
