@@ -265,7 +265,7 @@ def test_a_manifest_is_checked_and_documented_once(
         done.append(f"{manifest} checked")
 
     monkeypatch.setattr(extension, "check_before_connecting", check)
-    monkeypatch.setattr(extension, "document", lambda manifest: done.append(f"{manifest} described"))
+    monkeypatch.setattr(extension, "document", lambda given: done.append(f"{given} described"))
     adapter = adapter_class(credentials())
     for manifest in (None, "first", "first", None, "second"):
         adapter.get_macro_resolver = lambda given=manifest: given
