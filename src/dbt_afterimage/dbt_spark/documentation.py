@@ -19,7 +19,7 @@ PACKAGE = "afterimage"
 # Layer -> colour of its nodes in the lineage.
 COLOURS = {
     "staging": "#8d99ae",
-    "changes": "#3d5a80",
+    "changes": "#5b7fd4",
     "history": "#c8553d",
     "current": "#e09f3e",
     "field_changes": "#7b6d8d",
