@@ -6,6 +6,7 @@ describes for one table format:
     pytest tests/functional --table-format iceberg    (the default)
     pytest tests/functional --table-format delta
     pytest tests/functional --numprocesses 2          a worker for each of two cores
+    pytest tests/functional --spark-workers 2         on a cluster of two Spark workers
 
 Tests keep apart by schema: the demos are in the schema `afterimage`; `make_dbt_project` gives any
 project, this one included, in a schema of its own. The warehouse is a temporary folder; each worker
@@ -33,6 +34,7 @@ from tests.functional.dbt_project import DbtProject
 from tests.functional.people import People, build_people
 from tests.functional.runs import Runs
 from tests.functional.scheduling import LONGEST, FileScheduling
+from tests.functional.standalone import HOST, standalone_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +43,9 @@ FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 TABLE_FORMATS = ("iceberg", "delta")
 
+MANY_STREAMS = 100
+"""From this many streams of a shape on, tests spend their time on rows."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -48,6 +53,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=TABLE_FORMATS,
         default="iceberg",
         help="the target of profiles.yml.example that functional tests run on",
+    )
+    parser.addoption(
+        "--spark-workers",
+        type=int,
+        default=0,
+        help="workers of a standalone cluster for the session of all tests; 0 = local[2]",
     )
     parser.addoption(
         "--streams", type=int, default=20, help="random streams of each shape in properties/"
@@ -132,10 +143,37 @@ def warehouse(
 
 
 @pytest.fixture(scope="session")
-def profiles(tmp_path_factory: pytest.TempPathFactory, warehouse: Path) -> Path:
+def cluster_parameters(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, warehouse: Path
+) -> Iterator[dict[str, str]]:
+    """Spark's parameters of a cluster that runs as long as the tests; none without workers."""
+    workers = int(request.config.getoption("--spark-workers"))
+    if not workers:
+        yield {}
+        return
+    with standalone_cluster(tmp_path_factory.mktemp("workers"), workers, "2g") as cluster:
+        yield {
+            "spark.master": cluster.master,
+            "spark.driver.host": HOST,
+            "spark.executor.memory": "1800m",
+            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        }
+
+
+@pytest.fixture(scope="session")
+def profiles(
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+    warehouse: Path,
+    cluster_parameters: dict[str, str],
+) -> Path:
     """The folder of a `profiles.yml`: the example's targets, with a schema that tests choose."""
     text = (ROOT / "profiles.yml.example").read_text(encoding="utf-8")
     profile = yaml.safe_load(text)
+    # Java's first compiler alone: most of a test is code that runs a few times, and the second
+    # compiler took half of the processor's time. Its room for code is then too small by far.
+    has_few_rows = int(request.config.getoption("--streams")) < MANY_STREAMS
+    compiler = "-XX:TieredStopAtLevel=1" if has_few_rows else "-XX:-DontCompileHugeMethods"
     for output in profile["afterimage"]["outputs"].values():
         output["schema"] = "{{ env_var('AFTERIMAGE_TEST_SCHEMA') }}"
         parameters = output["server_side_parameters"]
@@ -143,12 +181,11 @@ def profiles(tmp_path_factory: pytest.TempPathFactory, warehouse: Path) -> Path:
         parameters["spark.driver.memory"] = "3g"
         # Derby, the metastore of the Delta target, writes its log to the working folder otherwise.
         derby_log = warehouse / "derby.log"
-        # Java's first compiler alone: most of a test is code that runs a few times, and the second
-        # compiler took half of the processor's time. Its room for code is then too small by far.
         parameters["spark.driver.extraJavaOptions"] = (
-            "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=600m "
+            f"-XX:+UseParallelGC {compiler} -XX:ReservedCodeCacheSize=600m "
             f"-Xms1g -XX:MetaspaceSize=400m -Dderby.stream.error.file={derby_log}"
         )
+        parameters |= cluster_parameters
     folder = tmp_path_factory.mktemp("profiles")
     (folder / "profiles.yml").write_text(yaml.safe_dump(profile), encoding="utf-8")
     return folder

@@ -1,8 +1,9 @@
-"""A small project on tables in an object store, built and used by processes of their own."""
+"""A small project on tables and a catalog elsewhere, built and used by processes of their own."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -41,6 +42,15 @@ SECOND = [
     [4, "Dan", "I", None, True],
 ]
 
+DOCUMENTED = [
+    "people_changes",
+    "people_current",
+    "people_field_changes",
+    "people_history",
+    "stg_people",
+]
+"""Models with a page in dbt docs."""
+
 
 def iceberg_version() -> str:
     """The one in the example's profile."""
@@ -59,33 +69,59 @@ def s3_settings(store: str) -> dict[str, str]:
     }
 
 
+def catalog_parameters(catalog: Mapping[str, str]) -> dict[str, str]:
+    """Spark's parameters of settings of the profile's Iceberg catalog."""
+    return {f"spark.sql.catalog.lake.{name}": value for name, value in catalog.items()}
+
+
 @dataclass(frozen=True)
 class Lake:
     """A folder with a project and its profile."""
 
     folder: Path
+    table_format: str = "iceberg"
 
-    def write_profile(self, profiles: Path, catalog: Mapping[str, str]) -> None:
+    def write_profile(
+        self, profiles: Path, parameters: Mapping[str, str | None], jars: str = ""
+    ) -> None:
+        """The target of the table format, with its tables or its catalog elsewhere.
+
+        Args:
+            profiles: the folder of the tests' profile.
+            parameters: of Spark, besides those of the profile; None removes one.
+            jars: packages besides those of the profile, each after a comma.
+        """
+        profile = yaml.safe_load((profiles / "profiles.yml").read_text(encoding="utf-8"))
+        target = profile["afterimage"]["outputs"][self.table_format]
+        given = {
+            **target["server_side_parameters"],
+            "spark.driver.memory": "2g",
+            **parameters,
+        }
+        given["spark.jars.packages"] += jars
+        target["server_side_parameters"] = {name: given[name] for name in given if given[name]}
+        write_files(self.folder, {"profiles.yml": profile})
+
+    def write_profile_of_store(self, profiles: Path, catalog: Mapping[str, str]) -> None:
         """The target `iceberg` with its tables in an object store.
 
         Args:
             profiles: the folder of the tests' profile.
             catalog: settings of the catalog, besides those of the profile.
         """
-        profile = yaml.safe_load((profiles / "profiles.yml").read_text(encoding="utf-8"))
-        parameters = profile["afterimage"]["outputs"]["iceberg"]["server_side_parameters"]
-        parameters["spark.jars.packages"] += f",{ICEBERG}:iceberg-aws-bundle:{iceberg_version()}"
-        parameters["spark.driver.memory"] = "2g"
-        parameters |= {f"spark.sql.catalog.lake.{name}": catalog[name] for name in catalog}
-        write_files(self.folder, {"profiles.yml": profile})
+        jars = f",{ICEBERG}:iceberg-aws-bundle:{iceberg_version()}"
+        self.write_profile(profiles, catalog_parameters(catalog), jars)
 
-    def build(self, batch: int, commands: list[list[str]]) -> dict[str, Any]:
+    def build(
+        self, batch: int, commands: list[list[str]], environment: Mapping[str, str]
+    ) -> dict[str, Any]:
         """What a batch and commands after it left, as lake_run writes it."""
         result = self.folder / f"result{batch}.json"
-        arguments = [self.folder, self.folder, batch, json.dumps(commands), result]
+        arguments = [self.folder, self.table_format, batch, json.dumps(commands), result]
         done = subprocess.run(
             [sys.executable, "-m", "tests.functional.lake_run", *map(str, arguments)],
             cwd=ROOT,
+            env={**os.environ, **environment},
             capture_output=True,
             text=True,
             timeout=600,
@@ -96,11 +132,12 @@ class Lake:
         return found
 
 
-def check_lake(lake: Lake) -> None:
+def check_lake(lake: Lake, **environment: str) -> None:
     """Two batches are built, and the commands work on their tables."""
-    assert lake.build(1, [])["built"] == FIRST
-    found = lake.build(2, list(COMMANDS.values()))
+    assert lake.build(1, [], environment)["built"] == FIRST
+    found = lake.build(2, list(COMMANDS.values()), environment)
     assert found["built"] == SECOND
+    assert found["documented"] == DOCUMENTED
     assert found["paths"] == ["rebuild", "incremental"]
     said = dict(zip(COMMANDS, found["commands"], strict=True))
     assert {name: each["output"] for name, each in said.items() if each["exit_code"]} == {}

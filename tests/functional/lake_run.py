@@ -1,9 +1,10 @@
 """A program that builds a batch of people wherever its target has the tables, then runs commands.
 
-    python -m tests.functional.lake_run FOLDER PROFILES BATCH COMMANDS RESULT
+    python -m tests.functional.lake_run FOLDER FORMAT BATCH COMMANDS RESULT
 
-`COMMANDS` is JSON: a list of `afterimage` commands, each with its arguments. What the batch and the
-commands left is written to `RESULT`.
+The profile is in the folder, and `FORMAT` names its target and the format of the tables. `COMMANDS`
+is JSON: a list of `afterimage` commands, each with its arguments. What the batch and the commands
+left is written to `RESULT`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
+from dbt_afterimage.spark.session import current
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import MODELS, PEOPLE, People, seq, start
 from tests.functional.project_files import write_settings
@@ -59,25 +61,25 @@ def run(project: DbtProject, arguments: list[str]) -> dict[str, Any]:
     return {"exit_code": done.exit_code, "stdout": done.stdout, "output": done.output}
 
 
-def main(folder: str, profiles: str, batch: str, commands: str, result: str) -> None:
+def main(folder: str, table_format: str, batch: str, commands: str, result: str) -> None:
     """Do what the command line says."""
     path = Path(folder)
-    project = DbtProject(path / "project", Path(profiles), "iceberg", SCHEMA, path / "scratch")
+    project = DbtProject(path / "project", path, table_format, SCHEMA, path / "scratch")
     write_settings(project.path)
     project("run-operation", "check_session")
-    from pyspark.sql import SparkSession
-
-    session = SparkSession.builder.getOrCreate()
-    people = start(project, session, "iceberg", {**MODELS, "tests.yml": TESTS})
+    session = current()
+    people = start(project, session, table_format, {**MODELS, "tests.yml": TESTS})
     if batch == "1":
         people.land(PEOPLE, BATCHES[0])
     else:
         people.append(PEOPLE, BATCHES[1])
     project("build")
     built = history(people)
+    catalog = project("docs", "generate")
     progress = session.table(f"{SCHEMA}.afterimage_progress").filter("model = 'people_history'")
     found = {
         "built": built,
+        "documented": sorted(each.metadata.name for each in catalog.nodes.values()),
         "paths": [row["path"] for row in progress.orderBy("recorded_at").collect()],
         "commands": [run(project, arguments) for arguments in json.loads(commands)],
         "history": history(people),

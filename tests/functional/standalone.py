@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,13 @@ import pyspark
 from dbt_afterimage.spark.connect import ConnectError, check_reachable
 
 HOST = "127.0.0.1"
+
+
+def free_port() -> int:
+    """A port of this machine on which nothing listens."""
+    with socket.socket() as unused:
+        unused.bind((HOST, 0))
+        return int(unused.getsockname()[1])
 
 
 @contextmanager
@@ -129,6 +137,12 @@ def server_of(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def without_jars_of_tests(**given: str) -> dict[str, str]:
+    """The environment of a process in which only the profile brings jars."""
+    kept = {name: value for name, value in os.environ.items() if name != "AFTERIMAGE_JARS"}
+    return {**kept, **given}
 
 
 def _listens(address: str) -> bool:

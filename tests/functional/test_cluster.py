@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +20,13 @@ from tests.functional.pages import python_of
 from tests.functional.properties.comparison import assert_equal, by_stream
 from tests.functional.properties.stream_project import write_stream_project
 from tests.functional.properties.stream_tables import StreamTable
-from tests.functional.standalone import HOST, server_of, standalone_cluster
+from tests.functional.standalone import (
+    HOST,
+    free_port,
+    server_of,
+    standalone_cluster,
+    without_jars_of_tests,
+)
 from tests.functional.stream_run import build, stream_table
 
 if TYPE_CHECKING:
@@ -88,18 +92,6 @@ def own_profiles(profiles: Path, warehouse: Path, master: str, tmp_path: Path) -
     return folder
 
 
-def free_port() -> int:
-    with socket.socket() as unused:
-        unused.bind((HOST, 0))
-        return int(unused.getsockname()[1])
-
-
-def environment(**given: str) -> dict[str, str]:
-    """The environment of a process in which only the profile brings jars."""
-    kept = {name: value for name, value in os.environ.items() if name != "AFTERIMAGE_JARS"}
-    return {**kept, **given}
-
-
 def remote_of(profiles: Path) -> str:
     """Address of the server of the target `connect`."""
     profile = yaml.safe_load((profiles / "profiles.yml").read_text(encoding="utf-8"))
@@ -114,7 +106,7 @@ def connect_server(profiles: Path, folder: Path, *options: str) -> Iterator[None
     command = [sys.executable, "-m", "dbt_afterimage.cli", "server", "--target", "cluster"]
     command += ["--port", remote.rpartition(":")[2], *options]
     variables = {"DBT_PROFILES_DIR": str(profiles), "AFTERIMAGE_TEST_SCHEMA": "anywhere"}
-    with server_of(command, folder, remote, environment(**variables)):
+    with server_of(command, folder, remote, without_jars_of_tests(**variables)):
         yield
 
 
@@ -131,7 +123,7 @@ def run_elsewhere(
     done = subprocess.run(
         [sys.executable, "-m", "tests.functional.stream_run", *map(str, arguments)],
         cwd=ROOT,
-        env=environment(AFTERIMAGE_TEST_SCHEMA="anywhere", **variables),
+        env=without_jars_of_tests(AFTERIMAGE_TEST_SCHEMA="anywhere", **variables),
         capture_output=True,
         text=True,
         timeout=300,
@@ -161,7 +153,7 @@ def run_notebook(remote: str, table: str, variables: Mapping[str, str]) -> dict[
     result = "\nprint(opened.set_index('opened_by')['count'].to_json())\n"
     done = subprocess.run(
         [sys.executable, "-c", cell + result],
-        env=environment(**variables),
+        env=without_jars_of_tests(**variables),
         capture_output=True,
         text=True,
         timeout=120,
@@ -247,7 +239,7 @@ def test_executors_have_the_jars_of_the_profile_and_those_that_a_command_fetches
     done = subprocess.run(
         [sys.executable, "-c", READ_ON_EXECUTOR, str(tmp_path), json.dumps(parameters)],
         cwd=tmp_path,
-        env=environment(),
+        env=without_jars_of_tests(),
         capture_output=True,
         text=True,
         timeout=120,

@@ -13,5 +13,5 @@ def test_a_project_on_tables_in_an_object_store(profiles: Path, tmp_path: Path) 
     with object_store(tmp_path) as store:
         uri = f"jdbc:sqlite:{tmp_path / 'catalog.db'}"
         settings = {"uri": uri, "warehouse": f"s3://{BUCKET}/tables", **s3_settings(store)}
-        lake.write_profile(profiles, settings)
+        lake.write_profile_of_store(profiles, settings)
         check_lake(lake)

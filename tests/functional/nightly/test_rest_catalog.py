@@ -16,5 +16,5 @@ def test_a_project_on_tables_of_a_rest_catalog(profiles: Path, tmp_path: Path) -
         served = {"warehouse": f"s3://{BUCKET}/tables", **s3_settings(store)}
         with rest_catalog(tmp_path, iceberg_version(), served) as address:
             settings = {"type": "rest", "uri": address, "warehouse": "", **s3_settings(store)}
-            lake.write_profile(profiles, settings)
+            lake.write_profile_of_store(profiles, settings)
             check_lake(lake)
