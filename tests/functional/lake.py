@@ -140,7 +140,8 @@ def check_lake(lake: Lake, **environment: str) -> None:
     assert found["documented"] == DOCUMENTED
     assert found["paths"] == ["rebuild", "incremental"]
     said = dict(zip(COMMANDS, found["commands"], strict=True))
-    assert {name: each["output"] for name, each in said.items() if each["exit_code"]} == {}
+    failed = {name: each["output"] for name, each in said.items() if each["exit_code"]}
+    assert not failed, failed
     rows = json.loads(said["query"]["stdout"])
     assert [[row["id"], row["name"]] for row in rows] == [row[:2] for row in SECOND]
     assert found["history"] == [row for row in SECOND if row[0] != 2]

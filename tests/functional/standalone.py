@@ -131,7 +131,8 @@ def server_of(
         yield
     finally:
         # the program, spark-submit's shell and Java, which may outlive the other two
-        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             process.wait(30)
         with suppress(ProcessLookupError):

@@ -12,7 +12,12 @@ import pytest
 from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, Column, RawTable, Sample
 from dbt_afterimage.cli.doctor import shown, summary
 from dbt_afterimage.cli.doctor.check import Check, failed_by
-from dbt_afterimage.cli.doctor.machine import java_check, packages_check, space_check
+from dbt_afterimage.cli.doctor.machine import (
+    java_check,
+    machine_checks,
+    packages_check,
+    space_check,
+)
 from dbt_afterimage.cli.doctor.project import project_checks, tables_of
 from dbt_afterimage.cli.doctor.raw_tables import clock_findings, mask_findings
 from dbt_afterimage.cli.doctor.spark_session import catalog_check, time_zone_check
@@ -36,6 +41,16 @@ def test_java(said: str | None, state: str) -> None:
     check = java_check(said)
     assert check.state == state
     assert ("JAVA_HOME" in check.fix) == (state == "failed")
+
+
+@pytest.mark.parametrize(("is_client", "state"), [(True, "ok"), (False, "failed")])
+def test_a_client_of_a_server_needs_no_java(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_client: bool, state: str
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("AFTERIMAGE_WAREHOUSE", str(tmp_path))
+    found = {check.name: check.state for check in machine_checks(is_client=is_client)}
+    assert found["Java"] == state
 
 
 def test_packages_and_space_of_this_machine(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from dbt_afterimage.cli.doctor.spark_session import session_checks
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
 from dbt_afterimage.cli.session import load_profile, project_session
 from dbt_afterimage.errors import AfterimageError
+from dbt_afterimage.spark.session import server_address
 
 
 @command("doctor", example="afterimage doctor\nafterimage doctor --target cluster --json")
@@ -45,10 +46,15 @@ def all_checks(target: str | None) -> Iterator[Check]:
     Args:
         target: a target of the profile; by default the profile's own.
     """
-    yield from machine_checks()
     try:
         profile = load_profile(target)
-        yield Check("profile", "ok", f"target {profile.target_name}, schema {_schema(profile)}")
+    except AfterimageError as error:
+        yield from machine_checks(is_client=False)
+        yield failed_by(error, "profile and Spark")
+        return
+    yield from machine_checks(is_client=_is_client(profile))
+    yield Check("profile", "ok", f"target {profile.target_name}, schema {_schema(profile)}")
+    try:
         session = project_session(target)
     except AfterimageError as error:
         yield failed_by(error, "profile and Spark")
@@ -73,6 +79,11 @@ def summary(checks: list[Check]) -> str:
         f"{len(checks)} checks: {counts['ok']} ok, {counts['warning']} warnings, "
         f"{counts['failed']} failed"
     )
+
+
+def _is_client(profile: object) -> bool:
+    """Whether Spark runs on a server."""
+    return server_address(profile.credentials.server_side_parameters) is not None  # type: ignore[attr-defined]
 
 
 def _schema(profile: object) -> str:

@@ -21,10 +21,17 @@ _LITTLE_SPACE = 5 << 30
 _GIB = 1 << 30
 
 
-def machine_checks() -> Iterator[Check]:
-    """Packages, Java and disk space."""
+def machine_checks(*, is_client: bool) -> Iterator[Check]:
+    """Packages, Java and disk space.
+
+    Args:
+        is_client: Spark runs on a server, so no Java is needed here.
+    """
     yield packages_check()
-    yield java_check(_java_says())
+    if is_client:
+        yield Check("Java", "ok", "not needed: Spark runs on a server")
+    else:
+        yield java_check(_java_says())
     yield space_check(_warehouse_folder())
 
 
