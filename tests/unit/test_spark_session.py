@@ -48,7 +48,7 @@ class Server:
     def _set(self, name: str, value: str) -> None:
         from pyspark.errors import AnalysisException
 
-        if name == "spark.sql.codegen.cache.maxEntries":
+        if name in ("spark.sql.codegen.cache.maxEntries", "spark.sql.warehouse.dir"):
             raise AnalysisException("CANNOT_MODIFY_CONFIG")
         self.settings[name] = value
 
@@ -82,6 +82,26 @@ def test_all_that_a_server_lacks_is_listed_with_the_line_to_set() -> None:
     assert text.count("--conf") == 3
     assert "sc://spark:15002" in text
     assert "secret" not in text
+
+
+@pytest.mark.parametrize(
+    ("found", "is_same"),
+    [
+        ("/data/lake", True),
+        ("file:/data/lake", True),
+        ("hdfs://name-node/data/lake", True),
+        ("file:/data/other", False),
+    ],
+)
+def test_spark_completes_the_folder_of_the_warehouse(found: str, is_same: bool) -> None:
+    """The Delta target could not be used over Connect: its server has `file:` before the path."""
+    warehouse = {"spark__sql__warehouse__dir": "/data/lake", "spark__sql__extensions": ICEBERG}
+    server = Server({**CATALOG, "spark.sql.extensions": ICEBERG, "spark.sql.warehouse.dir": found})
+    if is_same:
+        prepare(server, **warehouse)
+    else:
+        with pytest.raises(ConnectError, match=r"warehouse\.dir=/data/lake"):
+            prepare(server, **warehouse)
 
 
 def test_a_catalog_needs_its_extension_whatever_the_profile_says() -> None:

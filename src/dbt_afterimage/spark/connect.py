@@ -45,6 +45,7 @@ _OF_THE_SERVER = (
     "spark.submit.",
     "spark.ui.",
 )
+_WAREHOUSE = "spark.sql.warehouse.dir"
 # A session accepts these, and they have no effect in it.
 _ONLY_AT_LAUNCH = ("spark.hadoop.", "spark.sql.catalogImplementation", "spark.sql.extensions")
 
@@ -173,7 +174,9 @@ def missing_settings(
             for extension in value.split(","):
                 if extension not in has.get(name, "").split(","):
                     yield Missing(name, extension, has.get(name))
-        elif (name in refused or name.startswith(_ONLY_AT_LAUNCH)) and has.get(name) != value:
+        elif (name in refused or name.startswith(_ONLY_AT_LAUNCH)) and not _is_equal(
+            name, value, has.get(name)
+        ):
             yield Missing(name, value, has.get(name))
     catalog = has.get("spark.sql.defaultCatalog", "spark_catalog")
     implementation = has.get(f"spark.sql.catalog.{catalog}", "").lower()
@@ -188,3 +191,10 @@ def missing_settings(
             "<a catalog whose spark.sql.catalog.<name> is one of Iceberg or Delta>",
             has.get("spark.sql.defaultCatalog"),
         )
+
+
+def _is_equal(name: str, value: str, found: str | None) -> bool:
+    if found is not None and name == _WAREHOUSE and not urlsplit(value).scheme:
+        # Spark completes a folder by the file system that it is on
+        found = urlsplit(found).path
+    return found == value
