@@ -36,7 +36,7 @@ def hive_metastore(folder: Path) -> Iterator[str]:
         "hive.async.log.enabled": "false",
     }
     (folder / "hive-site.xml").write_text(_xml(settings), encoding="utf-8")
-    _make_tables_of_locks(folder)
+    _make_lock_tables(folder)
     port = free_port()
     command = [java(), "-Xmx512m", "-cp", _classpath(folder), _SERVER, "-v", "-p", str(port)]
     with process_of(command, folder / "metastore.log", "Starting hive metastore on port"):
@@ -44,8 +44,8 @@ def hive_metastore(folder: Path) -> Iterator[str]:
         yield f"thrift://{HOST}:{port}"
 
 
-def _make_tables_of_locks(folder: Path) -> None:
-    """Iceberg locks a table when it commits; the server makes all tables but those of locks."""
+def _make_lock_tables(folder: Path) -> None:
+    """Iceberg locks a table when it commits; the server makes all tables but the lock tables."""
     port, process = launch_gateway(
         classpath=_classpath(folder),
         java_path=java(),

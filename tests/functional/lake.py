@@ -1,4 +1,4 @@
-"""A small project on tables and a catalog elsewhere, built and used by processes of their own."""
+"""A small project on tables in an object store or a remote catalog, used by other processes."""
 
 from __future__ import annotations
 
@@ -42,14 +42,8 @@ SECOND = [
     [4, "Dan", "I", None, True],
 ]
 
-DOCUMENTED = [
-    "people_changes",
-    "people_current",
-    "people_field_changes",
-    "people_history",
-    "stg_people",
-]
-"""Models with a page in dbt docs."""
+DOCUMENTED = {"tables": 5, "column": "timestamp", "description": True}
+"""What dbt docs show: tables, and the type and description of history's `valid_from`."""
 
 
 def iceberg_version() -> str:
@@ -84,12 +78,12 @@ class Lake:
     def write_profile(
         self, profiles: Path, parameters: Mapping[str, str | None], jars: str = ""
     ) -> None:
-        """The target of the table format, with its tables or its catalog elsewhere.
+        """The target of the table format, with other parameters.
 
         Args:
             profiles: the folder of the tests' profile.
             parameters: of Spark, besides those of the profile; None removes one.
-            jars: packages besides those of the profile, each after a comma.
+            jars: more Maven packages; the text begins with a comma.
         """
         profile = yaml.safe_load((profiles / "profiles.yml").read_text(encoding="utf-8"))
         target = profile["afterimage"]["outputs"][self.table_format]
@@ -99,7 +93,9 @@ class Lake:
             **parameters,
         }
         given["spark.jars.packages"] += jars
-        target["server_side_parameters"] = {name: given[name] for name in given if given[name]}
+        target["server_side_parameters"] = {
+            name: given[name] for name in given if given[name] is not None
+        }
         write_files(self.folder, {"profiles.yml": profile})
 
     def write_profile_of_store(self, profiles: Path, catalog: Mapping[str, str]) -> None:

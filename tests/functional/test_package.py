@@ -89,9 +89,19 @@ def test_the_tables_hold_both_batches(spark: SparkSession, project: DbtProject) 
 
 @pytest.fixture(scope="module")
 def page(project: DbtProject) -> Any:
-    """The manifest that the page of dbt docs reads; dbt asks no plugin in this command."""
+    """The manifest that the page of dbt docs reads."""
     project("docs", "generate")
+    project("run-operation", "check_session")
     return json.loads((project.scratch / "target" / "manifest.json").read_text(encoding="utf-8"))
+
+
+def test_an_unchanged_project_has_no_modified_node(project: DbtProject, page: Any) -> None:
+    """Descriptions count too: those of the old manifest are compared with the parsed ones."""
+    assert page["nodes"]
+    before = project.scratch / "before"
+    before.mkdir()
+    shutil.copy(project.scratch / "target" / "manifest.json", before)
+    assert project("ls", "--select", "state:modified", "--state", str(before)) == []
 
 
 def test_columns_that_the_package_adds_are_described(

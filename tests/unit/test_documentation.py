@@ -44,6 +44,7 @@ def model(name: str, materialized: str, **given: Any) -> Any:
     """A model of a manifest, as far as it counts here."""
     macros, nodes = given.get("macros", []), [f"model.shop.{one}" for one in given.get("reads", [])]
     return SimpleNamespace(
+        unique_id=f"model.shop.{name}",
         name=name,
         alias=name,
         resource_type="model",
@@ -115,6 +116,22 @@ def test_optional_columns_are_those_of_the_system(macro: str) -> None:
     assert columns["changes"] == {*LOG_COLUMNS, "stream_position", "before"}
     assert not columns["history"] & {*OPTIONAL_COLUMNS}
     assert "is_deleted" not in columns["current"]
+
+
+def test_models_that_read_each_other_are_left_to_dbt() -> None:
+    """It refuses them once the manifest is parsed."""
+    one = model("one_changes", "change_log", reads=["two_changes"])
+    two = model("two_changes", "change_log", reads=["one_changes"])
+    history = SimpleNamespace(package_name="afterimage", name="history")
+    manifest: Any = SimpleNamespace(
+        macros={"macro.afterimage.history": history},
+        docs={},
+        sources={},
+        nodes={each.unique_id: each for each in (one, two)},
+    )
+    document(manifest)
+    assert one.docs.node_color
+    assert two.docs.node_color
 
 
 def test_settings_add_columns() -> None:

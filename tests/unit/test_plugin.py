@@ -62,6 +62,9 @@ def adapter_class(monkeypatch: pytest.MonkeyPatch) -> type[Any]:
         def get_macro_resolver(self) -> Any:
             return None
 
+        def set_macro_resolver(self, macro_resolver: list[str]) -> None:
+            macro_resolver.append("taken")
+
         def acquire_connection(self, name: str | None = None) -> str:
             return f"connection {name}"
 
@@ -182,6 +185,7 @@ def test_extending_twice_changes_nothing(tmp_path: Path) -> None:
                 adapter.python_submission_helpers,
                 adapter._available_,
                 adapter.acquire_connection,
+                adapter.set_macro_resolver,
                 dict(adapter._parse_replacements_),
             )
 
@@ -230,6 +234,9 @@ def assert_unchanged(adapter: Any) -> None:
     assert adapter.python_submission_helpers == {"other": object}
     assert list(adapter._get_columns_for_catalog("any")) == [{"column_type": "decimal(9,2)"}]
     assert adapter.acquire_connection("any") == "connection any"
+    manifest: list[str] = []
+    adapter.set_macro_resolver(manifest)
+    assert manifest == ["taken"]
 
 
 @pytest.mark.parametrize("method", ["thrift", "http", "odbc"])
@@ -253,28 +260,14 @@ def test_adapters_that_inherit_from_dbt_spark_behave_as_without_the_plugin(
     assert_unchanged(DatabricksAdapter(given))
 
 
-def test_a_manifest_is_checked_and_documented_once(
+def test_manifests_are_documented_before_dbt_goes_on_with_them(
     monkeypatch: pytest.MonkeyPatch, adapter_class: type[Any]
 ) -> None:
-    """Again if it is another, or if something was wrong with it."""
-    done: list[str] = []
-
-    def check(manifest: str, credentials: Any) -> None:
-        if manifest == "wrong":
-            raise DbtRuntimeError(manifest)
-        done.append(f"{manifest} checked")
-
-    monkeypatch.setattr(extension, "check_before_connecting", check)
-    monkeypatch.setattr(extension, "document", lambda given: done.append(f"{given} described"))
-    adapter = adapter_class(credentials())
-    for manifest in (None, "first", "first", None, "second"):
-        adapter.get_macro_resolver = lambda given=manifest: given
-        adapter.acquire_connection()
-    assert done == ["first checked", "first described", "second checked", "second described"]
-    adapter.get_macro_resolver = lambda: "wrong"
-    for _ in range(2):
-        with pytest.raises(DbtRuntimeError, match="wrong"):
-            adapter.acquire_connection()
+    monkeypatch.setattr(extension, "document", lambda manifest: manifest.append("described"))
+    for method, expected in (("session", ["described", "taken"]), ("thrift", ["taken"])):
+        manifest: list[str] = []
+        adapter_class(credentials(method)).set_macro_resolver(manifest)
+        assert manifest == expected
 
 
 def test_macros_get_an_answer_of_their_own_while_dbt_parses(adapter_class: type[Any]) -> None:

@@ -53,8 +53,10 @@ def manifest(nodes: list[Any] | None = None, *macros: Any, sources: tuple[Any, .
     )
 
 
-def credentials(method: str = "session") -> Any:
-    return SimpleNamespace(method=SparkConnectionMethod(method))
+def adapter(given: Any, method: str = "session") -> Any:
+    credentials = SimpleNamespace(method=SparkConnectionMethod(method))
+    config = SimpleNamespace(credentials=credentials)
+    return SimpleNamespace(config=config, get_macro_resolver=lambda: given)
 
 
 @pytest.fixture
@@ -88,16 +90,32 @@ def test_settings_of_all_source_tables_are_checked() -> None:
 
 
 @pytest.mark.parametrize("name", ["run", "build", "test", "compile", "seed", "snapshot"])
-def test_a_wrong_setting_is_an_error(command: Any, name: str) -> None:
+def test_a_wrong_setting_is_an_error_at_each_connection(command: Any, name: str) -> None:
     command.WHICH = name
-    with pytest.raises(DbtRuntimeError, match=r"erp\.orders: unknown setting `kee`"):
-        preflight.check_before_connecting(WRONG, credentials())
+    given = adapter(WRONG)
+    for _ in range(2):
+        with pytest.raises(DbtRuntimeError, match=r"erp\.orders: unknown setting `kee`"):
+            preflight.check_before_connecting(given)
 
 
 @pytest.mark.parametrize("name", ["run-operation", "show", "debug", None])
 def test_commands_that_repair_and_query_go_on(command: Any, name: str | None) -> None:
     command.WHICH = name
-    preflight.check_before_connecting(WRONG, credentials())
+    preflight.check_before_connecting(adapter(WRONG))
+
+
+def test_a_manifest_is_checked_once(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[Any] = []
+    monkeypatch.setattr(preflight, "problem_of", checked.append)
+    given = adapter(manifest())
+    for _ in range(3):
+        preflight.check_before_connecting(given)
+    assert len(checked) == 1
+    given.get_macro_resolver = lambda: None
+    preflight.check_before_connecting(given)
+    given.get_macro_resolver = manifest
+    preflight.check_before_connecting(given)
+    assert len(checked) == 2, "another manifest"
 
 
 def test_a_misspelt_setting_is_reported_before_spark_starts(tmp_path: Path) -> None:
@@ -180,7 +198,7 @@ def test_projects_that_do_not_use_the_package_are_left_alone() -> None:
 def test_a_thrift_target_is_refused_before_dbt_connects(command: Any) -> None:
     with pytest.raises(DbtRuntimeError, match=r"`method` is thrift; allowed: session\..*Fix: "):
         preflight.check_before_connecting(
-            manifest([model("orders_history", "scd2_history")], *PACKAGE), credentials("thrift")
+            adapter(manifest([model("orders_history", "scd2_history")], *PACKAGE), "thrift")
         )
 
 
@@ -188,4 +206,4 @@ def test_a_thrift_target_is_refused_before_dbt_connects(command: Any) -> None:
 def test_thrift_projects_without_models_of_the_package_are_left_alone(
     command: Any, given: Any
 ) -> None:
-    preflight.check_before_connecting(given, credentials("thrift"))
+    preflight.check_before_connecting(adapter(given, "thrift"))

@@ -85,22 +85,28 @@ def test_all_that_a_server_lacks_is_listed_with_the_line_to_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "is_same"),
+    ("given", "found", "is_same"),
     [
-        ("/data/lake", True),
-        ("file:/data/lake", True),
-        ("hdfs://name-node/data/lake", True),
-        ("file:/data/other", False),
+        ("/data/lake", "/data/lake", True),
+        ("/data/lake", "file:/data/lake", True),
+        ("/data/lake/", "file:/data/lake", True),
+        ("file:///data/lake", "file:/data/lake", True),
+        ("/data/lake", "hdfs://name-node:8020/data/lake", True),
+        ("hdfs:///data/lake", "hdfs://name-node:8020/data/lake", True),
+        ("s3a://bucket/lake/", "s3a://bucket/lake", True),
+        ("/data/lake", "file:/data/other", False),
+        ("s3a://bucket/lake", "s3a://other/lake", False),
+        ("hdfs:///data/lake", "file:/data/lake", False),
     ],
 )
-def test_spark_completes_the_folder_of_the_warehouse(found: str, is_same: bool) -> None:
+def test_spark_qualifies_the_path_of_the_warehouse(given: str, found: str, is_same: bool) -> None:
     """The Delta target could not be used over Connect: its server has `file:` before the path."""
-    warehouse = {"spark__sql__warehouse__dir": "/data/lake", "spark__sql__extensions": ICEBERG}
+    warehouse = {"spark__sql__warehouse__dir": given, "spark__sql__extensions": ICEBERG}
     server = Server({**CATALOG, "spark.sql.extensions": ICEBERG, "spark.sql.warehouse.dir": found})
     if is_same:
         prepare(server, **warehouse)
     else:
-        with pytest.raises(ConnectError, match=r"warehouse\.dir=/data/lake"):
+        with pytest.raises(ConnectError, match=r"warehouse\.dir="):
             prepare(server, **warehouse)
 
 

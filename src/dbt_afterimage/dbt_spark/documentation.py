@@ -173,9 +173,12 @@ class _Columns:
 
         Empty if they cannot be found or read: a run says so.
         """
+        seen = []
         while not node.sources:
+            seen.append(node.unique_id)
             node = self._parent(node)
-            if node is None:
+            # dbt has not looked for cycles yet
+            if node is None or node.unique_id in seen:
                 return {}
         name = tuple(node.sources[0])
         if name not in self._settings:

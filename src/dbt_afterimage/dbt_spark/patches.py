@@ -1,4 +1,4 @@
-"""Adds to dbt-spark's adapter class: Python models, methods that macros call, a readable catalog.
+"""Adds to dbt-spark's adapter class: Python models, methods for macros, checks, documentation.
 
 docs/internals/plugin.md says what is changed, why, and what breaks when dbt changes it. Adapters
 that inherit from dbt-spark's, such as Databricks', keep the behaviour that they inherit, and so
@@ -23,8 +23,6 @@ from dbt_afterimage.dbt_spark.session import start_sessions_quietly
 
 SUBMISSION_METHOD = "session"
 _MARK = "_afterimage_extended"
-_PREPARED = "_afterimage_prepared"
-"""Attribute of an adapter: the manifest that was checked and documented."""
 _extending = threading.Lock()
 
 
@@ -38,7 +36,8 @@ def extend_spark_adapter() -> None:
         _add_python_submission(adapter)
         _make_catalog_readable(adapter)
         _add_macro_api(adapter)
-        _prepare_before_connecting(adapter)
+        _document_manifests(adapter)
+        _check_before_connecting(adapter)
         start_sessions_quietly()
         setattr(adapter, _MARK, True)
 
@@ -87,29 +86,26 @@ def _add_macro_api(adapter: type[Any]) -> None:
     }
 
 
-def _prepare_before_connecting(adapter: type[Any]) -> None:
+def _document_manifests(adapter: type[Any]) -> None:
+    set_macros = adapter.set_macro_resolver
+
+    def set_macro_resolver(self: Any, macro_resolver: Any) -> None:
+        # dbt gives the adapter each manifest, to find macros in: once it is parsed, before it is
+        # written and before nodes are selected
+        if _runs_in_session(self):
+            document(macro_resolver)
+        set_macros(self, macro_resolver)
+
+    adapter.set_macro_resolver = set_macro_resolver
+
+
+def _check_before_connecting(adapter: type[Any]) -> None:
     acquire = adapter.acquire_connection
 
     def acquire_connection(self: Any, name: str | None = None) -> Any:
         # under every method: a project that uses the package is told which one is allowed
         if type(self) is impl.SparkAdapter:
-            _prepare(self)
+            check_before_connecting(self)
         return acquire(self, name)
 
     adapter.acquire_connection = acquire_connection
-
-
-def _prepare(adapter: Any) -> None:
-    """Check and document the manifest of the command that runs, once.
-
-    dbt gives the adapter its manifest to find macros in (`save_macros_to_adapter` in
-    dbt/parser/manifest.py, after a full and after a partial parse; `setup_manifest` in
-    dbt/cli/requires.py for a manifest that a program passes). It connects often in one command, the
-    first time before it starts threads.
-    """
-    manifest = adapter.get_macro_resolver()
-    if manifest is None or vars(adapter).get(_PREPARED) is manifest:
-        return
-    check_before_connecting(manifest, adapter.config.credentials)
-    document(manifest)
-    setattr(adapter, _PREPARED, manifest)

@@ -35,7 +35,8 @@ class AfterimagePlugin(dbtPlugin):
     def get_manifest_artifacts(self, manifest: Manifest) -> PluginArtifacts:
         """Record the run. No artifact is added.
 
-        dbt calls this after parsing a project, before it runs anything (dbt/parser/manifest.py).
+        dbt calls this when it has written the manifest that it parsed (dbt/parser/manifest.py):
+        not in `docs generate`, nor with `--no-write-json`, nor for a manifest from a program.
         """
         if "dbt.adapters.spark" in sys.modules:
             from dbt_afterimage.dbt_spark.documentation import uses_the_package

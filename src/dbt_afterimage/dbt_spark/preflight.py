@@ -1,7 +1,9 @@
 """Preflight checks: what a manifest shows to be wrong is an error before Spark starts.
 
 dbt connects for the schemas and the relation cache before it runs the first hook, and a classic
-session takes seconds to start.
+session takes seconds to start. dbt gives the adapter its manifest to find macros in
+(`save_macros_to_adapter` in dbt/parser/manifest.py, after a full and after a partial parse;
+`setup_manifest` in dbt/cli/requires.py for a manifest that a program passes).
 """
 
 from __future__ import annotations
@@ -35,21 +37,28 @@ Not `run-operation` and `show`: they also repair and query the tables of a proje
 error elsewhere.
 """
 
+_CHECKED = "_afterimage_checked"
+"""Attribute of an adapter: the manifest that was checked. dbt connects often in one command."""
 
-def check_before_connecting(manifest: Manifest, credentials: Any) -> None:
-    """Check the manifest and the target of the command that runs.
+
+def check_before_connecting(adapter: Any) -> None:
+    """Check the manifest of the command that runs, once.
 
     Raises:
         DbtRuntimeError: the command cannot succeed; Spark was not started for it.
     """
-    if command_flag("WHICH") not in CHECKED_COMMANDS:
+    manifest = adapter.get_macro_resolver()
+    if manifest is None or command_flag("WHICH") not in CHECKED_COMMANDS:
         return
-    if credentials.method == SparkConnectionMethod.SESSION:
+    if vars(adapter).get(_CHECKED) is manifest:
+        return
+    if adapter.config.credentials.method == SparkConnectionMethod.SESSION:
         problem = problem_of(manifest)
         if problem:
             raise DbtRuntimeError(problem)
     elif _models(manifest) and _check_session(manifest):
-        check_method(credentials)
+        check_method(adapter.config.credentials)
+    setattr(adapter, _CHECKED, manifest)
 
 
 def problem_of(manifest: Manifest) -> str:

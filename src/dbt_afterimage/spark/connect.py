@@ -6,6 +6,7 @@ settings silently, so they are compared with those of the server before anything
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ _OF_THE_SERVER = (
     "spark.ui.",
 )
 _WAREHOUSE = "spark.sql.warehouse.dir"
+_URI = re.compile(r"(?:([a-z][a-z0-9+.-]*):)?(?://([^/]+)|//)?(.*?)/*", re.I)
 # A session accepts these, and they have no effect in it.
 _ONLY_AT_LAUNCH = ("spark.hadoop.", "spark.sql.catalogImplementation", "spark.sql.extensions")
 
@@ -194,7 +196,14 @@ def missing_settings(
 
 
 def _is_equal(name: str, value: str, found: str | None) -> bool:
-    if found is not None and name == _WAREHOUSE and not urlsplit(value).scheme:
-        # Spark completes a folder by the file system that it is on
-        found = urlsplit(found).path
-    return found == value
+    if found is None or name != _WAREHOUSE:
+        return found == value
+    # Spark qualifies the path: /data/lake becomes file:/data/lake, or hdfs://host/data/lake
+    pairs = zip(_location(value), _location(found), strict=True)
+    return all(mine is None or mine == other for mine, other in pairs)
+
+
+def _location(uri: str) -> tuple[str | None, ...]:
+    """Scheme, host and path, without slashes at its end; None for what is not there."""
+    parts = _URI.fullmatch(uri)
+    return parts.groups() if parts else (None, None, uri)

@@ -10,7 +10,7 @@ from dataclasses import asdict
 import typer
 
 from dbt_afterimage.cli.doctor.check import Check, failed_by
-from dbt_afterimage.cli.doctor.machine import machine_checks
+from dbt_afterimage.cli.doctor.machine import machine_checks, packages_check
 from dbt_afterimage.cli.doctor.project import declared_tables, project_checks
 from dbt_afterimage.cli.doctor.raw_tables import raw_table_checks
 from dbt_afterimage.cli.doctor.spark_session import session_checks
@@ -46,13 +46,15 @@ def all_checks(target: str | None) -> Iterator[Check]:
     Args:
         target: a target of the profile; by default the profile's own.
     """
+    yield packages_check()
     try:
         profile = load_profile(target)
     except AfterimageError as error:
-        yield from machine_checks(is_client=False)
+        yield from machine_checks(is_client=server_address({}) is not None)
         yield failed_by(error, "profile and Spark")
         return
-    yield from machine_checks(is_client=_is_client(profile))
+    parameters = profile.credentials.server_side_parameters or {}
+    yield from machine_checks(is_client=server_address(parameters) is not None)
     yield Check("profile", "ok", f"target {profile.target_name}, schema {_schema(profile)}")
     try:
         session = project_session(target)
@@ -79,11 +81,6 @@ def summary(checks: list[Check]) -> str:
         f"{len(checks)} checks: {counts['ok']} ok, {counts['warning']} warnings, "
         f"{counts['failed']} failed"
     )
-
-
-def _is_client(profile: object) -> bool:
-    """Whether Spark runs on a server."""
-    return server_address(profile.credentials.server_side_parameters) is not None  # type: ignore[attr-defined]
 
 
 def _schema(profile: object) -> str:

@@ -22,12 +22,11 @@ _GIB = 1 << 30
 
 
 def machine_checks(*, is_client: bool) -> Iterator[Check]:
-    """Packages, Java and disk space.
+    """Java and disk space.
 
     Args:
         is_client: Spark runs on a server, so no Java is needed here.
     """
-    yield packages_check()
     if is_client:
         yield Check("Java", "ok", "not needed: Spark runs on a server")
     else:
