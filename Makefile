@@ -101,7 +101,7 @@ test-delta: $(SETUP_DONE)
 # The demos through Kafka and PostgreSQL are in this run, so their SQL is linted here.
 NIGHTLY_DEMO := .scratch/nightly_demo
 DEMO_TESTS := $(addprefix tests/functional/,test_demo.py test_openedge_demo.py test_soliddb_demo.py nightly/test_kafka_demo.py)
-test-nightly: $(SETUP_DONE) ## run the functional tests that `make test` leaves out, on Iceberg and Delta, lint their SQL, and run the demos on a cluster
+test-nightly: $(SETUP_DONE) ## run the functional tests that `make test` leaves out, on Iceberg and Delta, lint their SQL, and run four demos on a cluster
 	$(FUNCTIONAL) tests/functional -m nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(NIGHTLY_DEMO))
 	$(if $(PYTEST_ARGS),,scripts/with_env.sh --scratch-in $(NIGHTLY_DEMO) scripts/check_sql.sh)
 	$(FUNCTIONAL) tests/functional -m "both_formats and (nightly or delta_nightly)" --table-format delta $(PYTEST_ARGS)
