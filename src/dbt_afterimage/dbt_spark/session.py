@@ -17,6 +17,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_afterimage.dbt_spark.jars import submit_arguments
 from dbt_afterimage.errors import AfterimageError, explained, has_explanation
 from dbt_afterimage.spark import session as spark
+from dbt_afterimage.spark.java_objects import free_unused_java_objects
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +29,8 @@ def start_sessions_quietly() -> None:
 
     def execute(self: Any, sql: str, *parameters: Any) -> None:
         session = live_session(self.server_side_parameters)
+        # each model runs a statement
+        free_unused_java_objects()
         try:
             if spark.is_remote(session):
                 # dbt-spark would ask for a classic session with Hive, and set the whole profile
