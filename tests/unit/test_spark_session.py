@@ -60,10 +60,11 @@ def prepare(server: Server, **parameters: str) -> None:
 
 def test_what_a_session_may_set_is_set() -> None:
     server = Server({**CATALOG, "spark.sql.extensions": f"other.Extension,{ICEBERG}"})
-    prepare(server, spark__sql__shuffle__partitions="8", spark__driver__memory="4g")
+    of_the_server = {"spark__driver__memory": "4g", "spark__buffer__pageSize": "4m"}
+    prepare(server, spark__sql__shuffle__partitions="8", **of_the_server)
     assert server.settings["spark.sql.session.timeZone"] == "UTC"
     assert server.settings["spark.sql.shuffle.partitions"] == "8"
-    assert "spark.driver.memory" not in server.settings, "how a server is launched is its own"
+    assert not {"spark.driver.memory", "spark.buffer.pageSize"} & {*server.settings}
 
 
 def test_all_that_a_server_lacks_is_listed_with_the_line_to_set() -> None:

@@ -37,6 +37,7 @@ EXTENSIONS: Mapping[str, str] = {
 # How the server is launched: its operator's choice, of which no result depends.
 _OF_THE_SERVER = (
     "spark.app.",
+    "spark.buffer.",
     "spark.connect.",
     "spark.driver.",
     "spark.executor.",
