@@ -42,8 +42,8 @@ SECOND = [
     [4, "Dan", "I", None, True],
 ]
 
-DOCUMENTED = {"tables": 5, "column": "timestamp", "description": True}
-"""What dbt docs show: tables, and the type and description of history's `valid_from`."""
+DOCUMENTED = {"pages": 5, "valid_from": "timestamp"}
+"""What dbt docs show: pages of models, and the type of a column of history."""
 
 
 def iceberg_version() -> str:
