@@ -34,7 +34,7 @@ from tests.functional.dbt_project import DbtProject
 from tests.functional.people import People, build_people
 from tests.functional.runs import Runs
 from tests.functional.scheduling import LONGEST, FileScheduling
-from tests.functional.standalone import HOST, standalone_cluster
+from tests.functional.standalone import parameters_of_cluster, standalone_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,9 +153,7 @@ def cluster_parameters(
         return
     with standalone_cluster(tmp_path_factory.mktemp("workers"), workers, "2g") as cluster:
         yield {
-            "spark.master": cluster.master,
-            "spark.driver.host": HOST,
-            "spark.executor.memory": "1800m",
+            **parameters_of_cluster(cluster.master, "1800m"),
             "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         }
 
@@ -170,8 +168,8 @@ def profiles(
     """The folder of a `profiles.yml`: the example's targets, with a schema that tests choose."""
     text = (ROOT / "profiles.yml.example").read_text(encoding="utf-8")
     profile = yaml.safe_load(text)
-    # Java's first compiler alone: most of a test is code that runs a few times, and the second
-    # compiler took half of the processor's time. Its room for code is then too small by far.
+    # With few rows Java's first compiler alone: most code runs a few times, and the second one took
+    # half of the processor's time. The first one needs more room for its code.
     has_few_rows = int(request.config.getoption("--streams")) < MANY_STREAMS
     compiler = "-XX:TieredStopAtLevel=1" if has_few_rows else "-XX:-DontCompileHugeMethods"
     for output in profile["afterimage"]["outputs"].values():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +10,9 @@ from xml.sax.saxutils import escape
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
+from afterimage_demo.ports import free_ports
 from dbt_afterimage.dbt_spark.jars import java
-from tests.functional.standalone import HOST, free_port, process_of
+from tests.functional.standalone import HOST, process_of, wait_until_listening
 
 _JARS = Path(pyspark.__file__).parent / "jars" / "*"
 _SERVER = "org.apache.hadoop.hive.metastore.HiveMetaStore"
@@ -37,10 +36,12 @@ def hive_metastore(folder: Path) -> Iterator[str]:
     }
     (folder / "hive-site.xml").write_text(_xml(settings), encoding="utf-8")
     _make_lock_tables(folder)
-    port = free_port()
+    (port,) = free_ports(1)
+    log = folder / "metastore.log"
     command = [java(), "-Xmx512m", "-cp", _classpath(folder), _SERVER, "-v", "-p", str(port)]
-    with process_of(command, folder / "metastore.log", "Starting hive metastore on port"):
-        _wait_for(port)
+    with process_of(command, log, "Starting hive metastore on port") as (process, _):
+        # it says so before it has made its tables
+        wait_until_listening(process, port, log)
         yield f"thrift://{HOST}:{port}"
 
 
@@ -72,15 +73,3 @@ def _xml(settings: Mapping[str, str]) -> str:
         for name, value in settings.items()
     )
     return f"<configuration>{properties}</configuration>"
-
-
-def _wait_for(port: int, seconds: float = 60) -> None:
-    """Until the server listens: it says that it starts before it has made its tables."""
-    deadline = time.monotonic() + seconds
-    while True:
-        with socket.socket() as asking:
-            if asking.connect_ex((HOST, port)) == 0:
-                return
-        if time.monotonic() > deadline:
-            raise AssertionError(f"Nothing listens on port {port}")
-        time.sleep(0.2)

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,26 +76,20 @@ class Lake:
     table_format: str = "iceberg"
 
     def write_profile(
-        self, profiles: Path, parameters: Mapping[str, str | None], jars: str = ""
+        self, profiles: Path, parameters: Mapping[str, str], jars: Sequence[str] = ()
     ) -> None:
         """The target of the table format, with other parameters.
 
         Args:
             profiles: the folder of the tests' profile.
-            parameters: of Spark, besides those of the profile; None removes one.
-            jars: more Maven packages; the text begins with a comma.
+            parameters: of Spark, besides those of the profile.
+            jars: Maven packages, besides those of the profile.
         """
         profile = yaml.safe_load((profiles / "profiles.yml").read_text(encoding="utf-8"))
         target = profile["afterimage"]["outputs"][self.table_format]
-        given = {
-            **target["server_side_parameters"],
-            "spark.driver.memory": "2g",
-            **parameters,
-        }
-        given["spark.jars.packages"] += jars
-        target["server_side_parameters"] = {
-            name: given[name] for name in given if given[name] is not None
-        }
+        given = target["server_side_parameters"]
+        given |= {"spark.driver.memory": "2g", **parameters}
+        given["spark.jars.packages"] = ",".join([given["spark.jars.packages"], *jars])
         write_files(self.folder, {"profiles.yml": profile})
 
     def write_profile_of_store(self, profiles: Path, catalog: Mapping[str, str]) -> None:
@@ -105,7 +99,7 @@ class Lake:
             profiles: the folder of the tests' profile.
             catalog: settings of the catalog, besides those of the profile.
         """
-        jars = f",{ICEBERG}:iceberg-aws-bundle:{iceberg_version()}"
+        jars = [f"{ICEBERG}:iceberg-aws-bundle:{iceberg_version()}"]
         self.write_profile(profiles, catalog_parameters(catalog), jars)
 
     def build(

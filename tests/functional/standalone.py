@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,16 +15,16 @@ from pathlib import Path
 
 import pyspark
 
-from dbt_afterimage.spark.connect import ConnectError, check_reachable
-
 HOST = "127.0.0.1"
 
 
-def free_port() -> int:
-    """A port of this machine on which nothing listens."""
-    with socket.socket() as unused:
-        unused.bind((HOST, 0))
-        return int(unused.getsockname()[1])
+def parameters_of_cluster(master: str, executor_memory: str) -> dict[str, str]:
+    """Spark's parameters for a driver of this process on a cluster."""
+    return {
+        "spark.master": master,
+        "spark.driver.host": HOST,
+        "spark.executor.memory": executor_memory,
+    }
 
 
 @contextmanager
@@ -108,26 +109,32 @@ def standalone_cluster(folder: Path, workers: int, memory: str = "1g") -> Iterat
 
 
 @contextmanager
-def server_of(
-    command: Sequence[str], folder: Path, address: str, environment: Mapping[str, str]
+def afterimage_server(
+    target: str, folder: Path, address: str, variables: Mapping[str, str], *options: str
 ) -> Iterator[None]:
-    """A Connect server that a command in a folder starts; it is ended afterwards."""
+    """`afterimage server` of a target, run in a project's folder; it is ended afterwards.
+
+    Args:
+        target: of the profile.
+        folder: the project's.
+        address: of the server, as its clients have it.
+        variables: of its environment, besides those of this process.
+        options: of the command.
+    """
+    port = address.rpartition(":")[2]
+    command = [sys.executable, "-m", "dbt_afterimage.cli", "server", "--target", target]
     log = folder / "server.log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            command,
+            [*command, "--port", port, *options],
             stdout=output,
             stderr=output,
             cwd=folder,
-            env=dict(environment),
+            env=without_jars_of_tests(**variables),
             start_new_session=True,
         )
     try:
-        deadline = time.monotonic() + 120
-        while not _listens(address):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"It did not start:\n{log.read_text()[-4000:]}")
-            time.sleep(0.2)
+        wait_until_listening(process, int(port), log)
         yield
     finally:
         # the program, spark-submit's shell and Java, which may outlive the other two
@@ -140,18 +147,26 @@ def server_of(
         process.wait()
 
 
+def wait_until_listening(
+    process: subprocess.Popen[bytes], port: int, log: Path, seconds: float = 120
+) -> None:
+    """Return once a process listens on a port of this machine; it writes to a log."""
+    deadline = time.monotonic() + seconds
+    while not _is_open(port):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise AssertionError(f"It did not start:\n{log.read_text(errors='replace')[-4000:]}")
+        time.sleep(0.2)
+
+
 def without_jars_of_tests(**given: str) -> dict[str, str]:
     """The environment of a process in which only the profile brings jars."""
     kept = {name: value for name, value in os.environ.items() if name != "AFTERIMAGE_JARS"}
     return {**kept, **given}
 
 
-def _listens(address: str) -> bool:
-    try:
-        check_reachable(address)
-    except ConnectError:
-        return False
-    return True
+def _is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex((HOST, port)) == 0
 
 
 def _command(name: str) -> list[str]:

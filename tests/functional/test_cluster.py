@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from afterimage_demo.ports import free_ports
 from tests.functional.dbt_project import DbtProject
 from tests.functional.log_reader import read_rows
 from tests.functional.pages import python_of
@@ -22,8 +23,8 @@ from tests.functional.properties.stream_project import write_stream_project
 from tests.functional.properties.stream_tables import StreamTable
 from tests.functional.standalone import (
     HOST,
-    free_port,
-    server_of,
+    afterimage_server,
+    parameters_of_cluster,
     standalone_cluster,
     without_jars_of_tests,
 )
@@ -72,15 +73,13 @@ def own_profiles(profiles: Path, warehouse: Path, master: str, tmp_path: Path) -
     outputs = profile["afterimage"]["outputs"]
     outputs["iceberg"]["schema"] = "anywhere"
     outputs["iceberg"]["server_side_parameters"] |= {
-        "spark.master": master,
-        "spark.driver.host": HOST,
+        **parameters_of_cluster(master, "900m"),
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m",
-        "spark.executor.memory": "900m",
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.sql.shuffle.partitions": "2",
     }
-    remote = {"spark.remote": f"sc://{HOST}:{free_port()}"}
+    remote = {"spark.remote": f"sc://{HOST}:{free_ports(1)[0]}"}
     connect = {**outputs["iceberg"], "server_side_parameters": remote}
     profile["afterimage"] = {
         "target": "cluster",
@@ -102,11 +101,8 @@ def remote_of(profiles: Path) -> str:
 @contextmanager
 def connect_server(profiles: Path, folder: Path, *options: str) -> Iterator[None]:
     """`afterimage server` of the cluster, for the target `connect`."""
-    remote = remote_of(profiles)
-    command = [sys.executable, "-m", "dbt_afterimage.cli", "server", "--target", "cluster"]
-    command += ["--port", remote.rpartition(":")[2], *options]
     variables = {"DBT_PROFILES_DIR": str(profiles), "AFTERIMAGE_TEST_SCHEMA": "anywhere"}
-    with server_of(command, folder, remote, without_jars_of_tests(**variables)):
+    with afterimage_server("cluster", folder, remote_of(profiles), variables, *options):
         yield
 
 
@@ -190,7 +186,7 @@ def test_a_history_begun_here_goes_on_over_connect_and_on_the_cluster(
     table = stream_table(SHAPE, STREAMS)
     write_stream_project(folder, [table.shape])
     build(make_dbt_project(folder, schema="anywhere"), table, [1])
-    thrift = free_port()
+    thrift = free_ports(1)[0]
     with connect_server(own_profiles, folder, "--thrift-port", str(thrift)):
         no_java = {"JAVA_HOME": str(tmp_path / "none"), "PATH": "/none"}
         assert run_elsewhere(folder, own_profiles, "connect", "2", variables=no_java) == "connect"
@@ -226,10 +222,8 @@ def test_executors_have_the_jars_of_the_profile_and_those_that_a_command_fetches
     of_profile = profile["afterimage"]["outputs"]["iceberg"]["server_side_parameters"]
     parameters = {
         packages: of_profile[packages],
-        "spark.master": master,
-        "spark.driver.host": "127.0.0.1",
+        **parameters_of_cluster(master, "512m"),
         "spark.driver.memory": "512m",
-        "spark.executor.memory": "512m",
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": str(tmp_path / "spark"),
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",

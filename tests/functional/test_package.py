@@ -91,13 +91,14 @@ def test_the_tables_hold_both_batches(spark: SparkSession, project: DbtProject) 
 def page(project: DbtProject) -> Any:
     """The manifest that the page of dbt docs reads."""
     project("docs", "generate")
+    # of this command dbt writes the manifest before it connects
     project("run-operation", "check_session")
     return json.loads((project.scratch / "target" / "manifest.json").read_text(encoding="utf-8"))
 
 
-def test_an_unchanged_project_has_no_modified_node(project: DbtProject, page: Any) -> None:
+@pytest.mark.usefixtures("page")
+def test_an_unchanged_project_has_no_modified_node(project: DbtProject) -> None:
     """Descriptions count too: those of the old manifest are compared with the parsed ones."""
-    assert page["nodes"]
     before = project.scratch / "before"
     before.mkdir()
     shutil.copy(project.scratch / "target" / "manifest.json", before)

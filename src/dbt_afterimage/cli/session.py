@@ -49,10 +49,14 @@ def is_remote_target(target: str | None = None) -> bool:
     Raises:
         ProfileError: as `load_profile`.
     """
+    return has_server(load_profile(target))
+
+
+def has_server(profile: Any) -> bool:
+    """Whether a profile's target connects to a Spark Connect server."""
     from dbt_afterimage.spark.session import server_address
 
-    credentials = load_profile(target).credentials
-    return server_address(credentials.server_side_parameters or {}) is not None
+    return server_address(profile.credentials.server_side_parameters or {}) is not None
 
 
 def load_profile(target: str | None = None) -> Any:

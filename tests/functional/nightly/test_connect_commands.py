@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
+from afterimage_demo.ports import free_ports
 from tests.functional.lake import Lake, check_lake
 from tests.functional.lake_run import SCHEMA
 from tests.functional.project_files import write_settings
-from tests.functional.standalone import HOST, free_port, server_of, without_jars_of_tests
+from tests.functional.standalone import HOST, afterimage_server
 
 pytestmark = pytest.mark.both_formats
 
@@ -28,9 +28,7 @@ def test_a_project_and_its_commands_over_connect(
         "AFTERIMAGE_WAREHOUSE": str(warehouse),
         "DBT_PROFILES_DIR": str(tmp_path),
     }
-    port = str(free_port())
-    remote = f"sc://{HOST}:{port}"
-    command = [sys.executable, "-m", "dbt_afterimage.cli", "server", "--target", table_format]
-    with server_of([*command, "--port", port], project, remote, without_jars_of_tests(**given)):
+    remote = f"sc://{HOST}:{free_ports(1)[0]}"
+    with afterimage_server(table_format, project, remote, given):
         # no Java here
         check_lake(lake, **given, SPARK_REMOTE=remote, JAVA_HOME=str(tmp_path), PATH="/none")

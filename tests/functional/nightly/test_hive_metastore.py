@@ -25,8 +25,8 @@ def test_a_project_on_tables_of_a_hive_metastore(
     profiles: Path, tmp_path: Path, metastore: str, table_format: str
 ) -> None:
     catalog = {"type": "hive", "uri": metastore, "warehouse": str(tmp_path / "tables")}
-    parameters: dict[str, dict[str, str | None]] = {
-        "iceberg": {**catalog_parameters(catalog)},
+    parameters = {
+        "iceberg": catalog_parameters(catalog),
         "delta": {
             "spark.hadoop.hive.metastore.uris": metastore,
             # the embedded metastore cannot stand in for the server

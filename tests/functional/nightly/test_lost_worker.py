@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from tests.functional.runs import Runs
-from tests.functional.standalone import HOST, standalone_cluster
+from tests.functional.standalone import parameters_of_cluster, standalone_cluster
 
 ROUNDS = 10
 
@@ -23,10 +23,8 @@ def on_cluster(runs: Runs, master: str) -> None:
     file = runs.profiles / "profiles.yml"
     profile = yaml.safe_load(file.read_text(encoding="utf-8"))
     profile["afterimage"]["outputs"]["iceberg"]["server_side_parameters"] |= {
-        "spark.master": master,
-        "spark.driver.host": HOST,
+        **parameters_of_cluster(master, "900m"),
         "spark.driver.memory": "1g",
-        "spark.executor.memory": "900m",
     }
     file.write_text(yaml.safe_dump(profile), encoding="utf-8")
 

@@ -15,7 +15,7 @@ from dbt_afterimage.cli.doctor.project import declared_tables, project_checks
 from dbt_afterimage.cli.doctor.raw_tables import raw_table_checks
 from dbt_afterimage.cli.doctor.spark_session import session_checks
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
-from dbt_afterimage.cli.session import load_profile, project_session
+from dbt_afterimage.cli.session import has_server, load_profile, project_session
 from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.spark.session import server_address
 
@@ -53,8 +53,7 @@ def all_checks(target: str | None) -> Iterator[Check]:
         yield from machine_checks(is_client=server_address({}) is not None)
         yield failed_by(error, "profile and Spark")
         return
-    parameters = profile.credentials.server_side_parameters or {}
-    yield from machine_checks(is_client=server_address(parameters) is not None)
+    yield from machine_checks(is_client=has_server(profile))
     yield Check("profile", "ok", f"target {profile.target_name}, schema {_schema(profile)}")
     try:
         session = project_session(target)
