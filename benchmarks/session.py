@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.project import SCHEMA, spark_settings, write_profiles
 from tests.functional.dbt_project import DbtProject
-from tests.functional.standalone import HOST, standalone_cluster
+from tests.functional.standalone import parameters_of_cluster, standalone_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,9 +61,7 @@ def running_bench(
             )
             java = spark_settings(table_format)["spark.driver.extraJavaOptions"]
             settings = {
-                "spark.master": cluster.master,
-                "spark.driver.host": HOST,
-                "spark.executor.memory": _EXECUTOR_MEMORY,
+                **parameters_of_cluster(cluster.master, _EXECUTOR_MEMORY),
                 "spark.executor.extraJavaOptions": java,
             }
         write_profiles(folder / "profiles", threads, settings)
