@@ -24,7 +24,7 @@ FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka demo-postgres test lint lint-code lint-sql \
 	check test-unit test-kernel test-dbt test-functional test-iceberg test-delta test-nightly test-properties \
 	test-mutations \
-	bench bench-sweeps bench-compaction bench-soliddb bench-kafka docs dist lock clean
+	bench bench-sweeps bench-start bench-compaction bench-soliddb bench-kafka docs dist lock clean
 
 help: ## list all commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -126,6 +126,9 @@ bench: $(SETUP_DONE) ## measure each step of a table's chain against its baselin
 
 bench-sweeps: $(SETUP_DONE) ## the same as one size varies: changes, keys, columns, closed versions, tables, threads; hours
 	$(WITH_ENV) python -m benchmarks.sweeps --table-format $(FORMAT) $(BENCH_ARGS)
+
+bench-start: $(SETUP_DONE) ## measure whole `dbt run` commands on Iceberg: Spark in the process, and a warm Connect server
+	$(WITH_ENV) python -m benchmarks.new_process $(BENCH_ARGS)
 
 bench-compaction: $(SETUP_DONE) ## measure 200 small batches, then the effect of `compact`; an hour
 	$(WITH_ENV) python -m benchmarks.compaction --table-format $(FORMAT) $(BENCH_ARGS)

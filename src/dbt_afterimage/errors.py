@@ -45,13 +45,18 @@ class ConcurrentRunError(RuntimeError):
     """Another run wrote to a table while this one was about to."""
 
     @classmethod
-    def of(cls, table: str) -> ConcurrentRunError:
-        """The error for a table."""
+    def of(cls, table: str, unless: str = "") -> ConcurrentRunError:
+        """The error for a table.
+
+        Args:
+            table: its name.
+            unless: sentence on what else it may be, if no other run was at work.
+        """
         return cls(
             f"{table}: another run wrote to it while this one was working. Nothing of this run was "
             "written to it, nothing is lost or doubled. Fix: wait until the other run has ended "
             "and run again; see to it that only one run at a time builds a table, for example by a "
-            "concurrency limit of one in your scheduler."
+            f"concurrency limit of one in your scheduler.{unless and ' '}{unless}"
         )
 
     @classmethod
@@ -67,14 +72,17 @@ class ConcurrentRunError(RuntimeError):
 
 
 @contextmanager
-def conflicts_explained(table: str) -> Iterator[None]:
-    """While this lasts, a commit that meets another run's raises `ConcurrentRunError`."""
+def conflicts_explained(table: str, unless: str = "") -> Iterator[None]:
+    """While this lasts, a commit that meets another run's raises `ConcurrentRunError`.
+
+    `unless` is a sentence on what else it may be.
+    """
     try:
         yield
     except Exception as error:
         # Spark wraps what it knows; what it does not is an error of py4j
         if is_conflict(str(error)):
-            raise ConcurrentRunError.of(table) from error
+            raise ConcurrentRunError.of(table, unless) from error
         raise
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from dbt_afterimage.dbt_spark.server import Listen, server_settings, shown_command
-from dbt_afterimage.errors import explained
+from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained, explained
 from dbt_afterimage.spark import connect
 from dbt_afterimage.spark.connect import ConnectError
 
@@ -143,6 +143,19 @@ def test_a_server_that_is_not_there_is_named_at_once_and_without_its_token() -> 
 def test_a_lost_executor_is_said_to_be_one() -> None:
     spark = "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_5_1 not found! Either ..."
     assert re.search(r"executor.*was lost.*Nothing of this batch.*Fix: run again", explained(spark))
+
+
+def test_a_conflict_of_another_cause_is_told_with_it() -> None:
+    refusal = "org.apache.iceberg.exceptions.CommitFailedException: Branch not found"
+    with (
+        pytest.raises(ConcurrentRunError) as caught,
+        # an inner explanation stays
+        conflicts_explained("shop.orders"),
+        conflicts_explained("shop.orders", "Or the catalog refuses branches."),
+    ):
+        raise RuntimeError(refusal)
+    text = str(caught.value)
+    assert re.search(r"shop.orders: another run.*Fix: wait.* Or the catalog refuses", text)
 
 
 def test_a_driver_without_the_jar_of_the_catalog_is_told_how_to_get_it() -> None:

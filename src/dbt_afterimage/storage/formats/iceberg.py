@@ -15,7 +15,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.errors import ConcurrentRunError
+from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
 from dbt_afterimage.storage.concurrency import check_unchanged, is_newer
@@ -35,6 +35,12 @@ _BROADCAST_LIMIT = 100_000
 
 _APPENDS = ("append", "replace", "delete")
 """Operations after which the rows of appended files are all that is new."""
+
+# Iceberg reports a catalog's refusal, such as that of Nessie's REST catalog, as a conflict.
+_BRANCHES_REFUSED = (
+    "If no other run was at work, the catalog refuses branches, by which marts are published: "
+    "`afterimage doctor` tries to create one."
+)
 
 # A killed run leaves its branch behind; a branch of a live run is younger than this.
 _ABANDONED_AFTER = timedelta(days=1)
@@ -264,7 +270,8 @@ def _write_branch(
 ) -> None:
     name = f"{BRANCH_PREFIX}{uuid4().hex}"
     branch = f"{table}.branch_{name}"
-    session.sql(f"alter table {table} create branch {name} as of version {batch.base_version}")
+    with conflicts_explained(table, _BRANCHES_REFUSED):
+        session.sql(f"alter table {table} create branch {name} as of version {batch.base_version}")
     try:
         if deleted is not None:
             with temporary_view(deleted) as view:
