@@ -94,10 +94,17 @@ _NO_CATALOG_CLASS = re.compile(
     r"Cannot find catalog plugin class for catalog '?(\w+)'?: ((?:\w+\.)*\w+)"
 )
 
+# Iceberg's, for a catalog of tables only, such as Glue
+_NO_VIEWS = re.compile(r"(?:Creating|Replacing) a view is not supported by catalog: (\w+)")
+
 
 def has_explanation(text: str) -> bool:
     """Whether `explained` says more about an error than Spark does."""
-    return is_conflict(text) or _LOST_EXECUTOR in text or bool(_NO_CATALOG_CLASS.search(text))
+    return (
+        is_conflict(text)
+        or _LOST_EXECUTOR in text
+        or any(known.search(text) for known in (_NO_CATALOG_CLASS, _NO_VIEWS))
+    )
 
 
 def explained(text: str) -> str:
@@ -111,6 +118,13 @@ def explained(text: str) -> str:
             "Fix: give the driver the package, such as spark-submit --packages with the profile's "
             "`spark.jars.packages`, and --conf for its other static settings; docs/spark.md shows "
             "the command."
+        )
+    found = _NO_VIEWS.search(text)
+    if found:
+        return (
+            f"The catalog {found[1]} has no views, and staging models are views. Fix: use one "
+            "that has them, such as Iceberg's catalogs of the types jdbc (with "
+            "jdbc.schema-version: V1), rest and hive; those of the types hadoop and glue have none."
         )
     if _LOST_EXECUTOR in text:
         return (

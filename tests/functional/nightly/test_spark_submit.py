@@ -28,8 +28,8 @@ ROOT = Path(__file__).parents[3]
 MEMORY = "900m"
 
 
-def documented_command(master: str, project: Path) -> list[str]:
-    """spark-submit as the page has it, with this cluster and project, and little memory."""
+def documented_command(master: str, project: Path, packages: str) -> list[str]:
+    """spark-submit as the page has it, with this cluster, project and packages, little memory."""
     page = section_of("docs/spark.md", "## spark-submit, operators, containers")
     (shown,) = re.findall(r"^\$ (spark-submit .*?)^```", page, re.S | re.M)
     given = shlex.split(shown.replace("\\\n", " "))
@@ -38,6 +38,7 @@ def documented_command(master: str, project: Path) -> list[str]:
         "yarn": master,
         "run_dbt.py": str(ROOT / "examples" / "deploy" / "run_dbt.py"),
         "/opt/project": str(project),
+        given[given.index("--packages") + 1]: packages,
     }
     assert replaced.keys() <= set(given)
     program, *rest = (replaced.get(word, word) for word in given)
@@ -65,9 +66,10 @@ def test_dbt_builds_in_a_driver_that_spark_submit_starts(
     with standalone_cluster(cluster_folder, workers=1) as cluster:
         # the profile of a user of that cluster
         given = parameters_of_cluster(cluster.master, MEMORY)
-        Lake(tmp_path).write_profile(profiles, given)
+        Lake(tmp_path, table_format).write_profile(profiles, given)
+        packages = spark.conf.get("spark.jars.packages") or ""
         done = subprocess.run(
-            documented_command(cluster.master, project),
+            documented_command(cluster.master, project, packages),
             cwd=tmp_path,
             env=without_jars_of_tests(
                 AFTERIMAGE_TEST_SCHEMA="submitted",
