@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from dbt_afterimage.cli.init.files import PACKAGE_VARIABLE
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "deploy"
 PACKAGES = "spark.jars.packages"
@@ -59,6 +61,14 @@ def test_the_manifest_runs_a_program_that_the_image_has() -> None:
     assert (EXAMPLES / program).is_file()
     assert "WORKDIR /opt/project" in example("Dockerfile")
     assert given["arguments"][:3] == ["build", "--project-dir", "/opt/project"]
+
+
+def test_the_image_has_the_dbt_package_where_packages_yml_looks_for_it() -> None:
+    image = example("Dockerfile")
+    given = dict(re.findall(r"(\w+)=\S+/site-packages/(\S+)", image))
+    built = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'"dbt_project.yml" = "{given[PACKAGE_VARIABLE]}/dbt_project.yml"' in built
+    assert image.index("pip install") < image.index("dbt deps")
 
 
 def test_the_program_ends_with_the_result_of_dbt(tmp_path: Path) -> None:

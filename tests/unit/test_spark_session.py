@@ -171,7 +171,9 @@ def test_a_driver_without_the_jar_of_the_catalog_is_told_how_to_get_it() -> None
 def test_a_catalog_without_views_is_said_to_have_none() -> None:
     for verb in ("Creating", "Replacing"):
         text = explained(f"{verb} a view is not supported by catalog: lake")
-        assert re.search(r"The catalog lake has no views, and staging.*Fix: use one that has them", text)
+        assert re.search(
+            r"The catalog lake has no views, and staging.*Fix: use one that has them", text
+        )
 
 
 def test_a_server_has_the_settings_of_the_target_and_listens_where_it_is_told() -> None:
