@@ -1,7 +1,7 @@
 """An Airflow DAG: one dbt build an hour on a warm Spark Connect server.
 
-The worker needs `pip install 'dbt-afterimage[connect]'`, the project's folder, in which `dbt deps` has
-run, and no Java.
+The worker needs no Java, but `pip install 'dbt-afterimage[connect]'` and the project's folder, in
+which `dbt deps` has run.
 """
 
 from __future__ import annotations
