@@ -42,33 +42,38 @@ def test_the_manifest_has_the_versions_of_the_profile() -> None:
     assert given["sparkVersion"] == importlib.metadata.version("pyspark")
 
 
-def test_the_manifest_has_the_settings_that_come_too_late_from_the_profile() -> None:
-    given, profile = manifest()["sparkConf"], target("cluster_rest")
-    late = {
-        name
-        for name in profile
-        if name.startswith(("spark.sql.catalog", "spark.sql.extensions", "spark.sql.defaultCat"))
-    }
-    late -= {"spark.sql.catalog.lake.warehouse"}  # the catalog may know its own
-    assert given.keys() >= late
-    for name in late - {"spark.sql.catalog.lake.uri"}:
-        assert given[name] == profile[name]
+def test_the_manifest_has_what_comes_too_late_from_the_target() -> None:
+    given, of_target = manifest(), target("cluster_rest")
+    for of in ("driver", "executor"):
+        assert given[of]["javaOptions"] == of_target[f"spark.{of}.extraJavaOptions"]
 
 
-def test_the_manifest_runs_a_program_that_the_image_has() -> None:
+def test_the_manifest_has_the_variables_that_the_target_needs() -> None:
+    texts = "\n".join(map(str, target("cluster_rest").values()))
+    needed = re.findall(r"env_var\('(\w+)'\)", texts)
+    assert needed
+    assert {each["name"] for each in manifest()["driver"]["env"]} == set(needed)
+
+
+def test_the_manifest_runs_the_program_and_target_that_the_image_has() -> None:
     given = manifest()
     program = given["mainApplicationFile"].removeprefix("local:///opt/project/")
     assert (EXAMPLES / program).is_file()
     assert "WORKDIR /opt/project" in example("Dockerfile")
-    assert given["arguments"][:3] == ["build", "--project-dir", "/opt/project"]
+    folder, target_name = "/opt/project", "cluster_rest"
+    options = ["--project-dir", folder, "--profiles-dir", folder, "--target", target_name]
+    assert given["arguments"] == ["build", *options]
 
 
-def test_the_image_has_the_dbt_package_where_packages_yml_looks_for_it() -> None:
+def test_the_image_has_the_locked_version_of_spark() -> None:
+    assert f"FROM spark:{importlib.metadata.version('pyspark')}-" in example("Dockerfile")
+
+
+def test_the_image_sets_the_variable_that_packages_yml_reads() -> None:
     image = example("Dockerfile")
-    given = dict(re.findall(r"(\w+)=\S+/site-packages/(\S+)", image))
-    built = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert f'"dbt_project.yml" = "{given[PACKAGE_VARIABLE]}/dbt_project.yml"' in built
-    assert image.index("pip install") < image.index("dbt deps")
+    assert f'{PACKAGE_VARIABLE}="$(afterimage package-path)" dbt deps' in image
+    # the link of the machine where the project was made leads nowhere in the image
+    assert "dbt_packages" in example(".dockerignore").split()
 
 
 def test_the_program_ends_with_the_result_of_dbt(tmp_path: Path) -> None:

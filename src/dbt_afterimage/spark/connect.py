@@ -34,8 +34,7 @@ EXTENSIONS: Mapping[str, str] = {
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
 }
 
-# How the server is launched: its operator's choice, of which no result depends.
-_OF_THE_SERVER = (
+LAUNCH_SETTINGS = (
     "spark.app.",
     "spark.buffer.",
     "spark.connect.",
@@ -47,6 +46,7 @@ _OF_THE_SERVER = (
     "spark.submit.",
     "spark.ui.",
 )
+"""Prefixes of settings that say how Spark is launched; no result depends on them."""
 _WAREHOUSE = "spark.sql.warehouse.dir"
 _URI = re.compile(r"(?:([a-z][a-z0-9+.-]*):)?(?://([^/]+)|//)?(.*?)/*", re.I)
 # A session accepts these, and they have no effect in it.
@@ -157,7 +157,7 @@ def wanted(parameters: Mapping[str, Any]) -> dict[str, str]:
     of_profile = {
         name: str(value)
         for name, value in parameters.items()
-        if not name.startswith(_OF_THE_SERVER)
+        if not name.startswith(LAUNCH_SETTINGS)
     }
     return {**NEEDED, **of_profile}
 

@@ -22,7 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.errors import AfterimageError
-from dbt_afterimage.spark.connect import ConnectError, check_reachable, prepare
+from dbt_afterimage.spark.connect import (
+    LAUNCH_SETTINGS,
+    ConnectError,
+    check_reachable,
+    prepare,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -155,19 +160,34 @@ def _connect(address: str, parameters: Mapping[str, Any]) -> SparkSession:
 def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.enableHiveSupport()
-    for name, value in parameters.items():
-        if name != "spark.jars":
-            builder = builder.config(name, value)
     # the log also has the lines of earlier runs
     start = log.stat().st_size if log.exists() else 0
     try:
         with _stderr_to(log), environment_variable(_ARGUMENTS, arguments):
+            launched = _launched_with()
+            builder = SparkSession.builder.enableHiveSupport()
+            for name, value in parameters.items():
+                if name != "spark.jars" and name not in launched:
+                    builder = builder.config(name, value)
             session = builder.getOrCreate()
     except Exception as error:
         raise SparkStartError(_why(error, log, start)) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _launched_with() -> set[str]:
+    """Names of settings by which spark-submit has launched this driver; empty without spark-submit.
+
+    It has read master and memory already, and what a session sets now would win.
+    """
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return set()
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    given = dict(SparkConf().getAll())
+    return {name for name in given if name.startswith(LAUNCH_SETTINGS)}
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from tests.functional.pages import section_of
 from tests.functional.people import MODELS, PEOPLE, record, start
 from tests.functional.standalone import (
     HOST,
-    parameters_of_cluster,
     standalone_cluster,
     without_jars_of_tests,
 )
@@ -25,30 +24,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[3]
-MEMORY = "900m"
 
 
-def documented_command(master: str, project: Path, packages: str) -> list[str]:
-    """spark-submit as the page has it, with this cluster, project and packages, little memory."""
+def documented_command(given: Mapping[str, str]) -> list[str]:
+    """spark-submit as the page has it, with other values of its options."""
     page = section_of("docs/spark.md", "## spark-submit, operators, containers")
     (shown,) = re.findall(r"^\$ (spark-submit .*?)^```", page, re.S | re.M)
-    given = shlex.split(shown.replace("\\\n", " "))
-    replaced = {
-        "spark-submit": str(Path(sys.executable).with_name("spark-submit")),
-        "yarn": master,
-        "run_dbt.py": str(ROOT / "examples" / "deploy" / "run_dbt.py"),
-        "/opt/project": str(project),
-        given[given.index("--packages") + 1]: packages,
-    }
-    assert replaced.keys() <= set(given)
-    program, *rest = (replaced.get(word, word) for word in given)
-    settings = {
-        "spark.driver.host": HOST,
-        "spark.driver.memory": "1g",
-        "spark.executor.memory": MEMORY,
-    }
+    program, *words = shlex.split(shown.replace("\\\n", " "))
+    for option, value in given.items():
+        words[words.index(option) + 1] = value
+    words[words.index("run_dbt.py")] = str(ROOT / "examples" / "deploy" / "run_dbt.py")
+    settings = {"spark.driver.host": HOST, "spark.executor.memory": "900m"}
     confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-    return [program, *confs, *rest]
+    return [str(Path(sys.executable).with_name(program)), *confs, *words]
 
 
 def test_dbt_builds_in_a_driver_that_spark_submit_starts(
@@ -63,19 +51,23 @@ def test_dbt_builds_in_a_driver_that_spark_submit_starts(
     people.land(PEOPLE, [record(1, "I", 1, "Ann"), record(2, "D", 1, "Ann")])
     cluster_folder = tmp_path / "cluster"
     cluster_folder.mkdir()
+    # its target has another master, as that of a laptop has
+    Lake(tmp_path, table_format).write_profile(profiles, {})
     with standalone_cluster(cluster_folder, workers=1) as cluster:
-        # the profile of a user of that cluster
-        given = parameters_of_cluster(cluster.master, MEMORY)
-        Lake(tmp_path, table_format).write_profile(profiles, given)
-        packages = spark.conf.get("spark.jars.packages") or ""
+        command = documented_command(
+            {
+                "--master": cluster.master,
+                "--packages": spark.conf.get("spark.jars.packages") or "",
+                "--driver-memory": "1g",
+                "--project-dir": str(project),
+                "--profiles-dir": str(tmp_path),
+                "--target": table_format,
+            }
+        )
         done = subprocess.run(
-            documented_command(cluster.master, project, packages),
+            command,
             cwd=tmp_path,
-            env=without_jars_of_tests(
-                AFTERIMAGE_TEST_SCHEMA="submitted",
-                DBT_PROFILES_DIR=str(tmp_path),
-                DBT_TARGET=table_format,
-            ),
+            env=without_jars_of_tests(AFTERIMAGE_TEST_SCHEMA="submitted"),
             capture_output=True,
             text=True,
             timeout=300,
