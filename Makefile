@@ -128,7 +128,7 @@ bench-sweeps: $(SETUP_DONE) ## the same as one size varies: changes, keys, colum
 	$(WITH_ENV) python -m benchmarks.sweeps --table-format $(FORMAT) $(BENCH_ARGS)
 
 bench-start: $(SETUP_DONE) ## measure whole `dbt run` commands on Iceberg: Spark in the process, and a warm Connect server
-	$(WITH_ENV) python -m benchmarks.new_process $(BENCH_ARGS)
+	$(WITH_ENV) python -m benchmarks.new_process --table-format $(FORMAT) $(BENCH_ARGS)
 
 bench-compaction: $(SETUP_DONE) ## measure 200 small batches, then the effect of `compact`; an hour
 	$(WITH_ENV) python -m benchmarks.compaction --table-format $(FORMAT) $(BENCH_ARGS)

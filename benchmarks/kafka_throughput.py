@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from afterimage_demo.broker import Broker, producer_options, running_broker
+from afterimage_demo.broker import Broker, running_broker, send
 from benchmarks.measuring import common_options, timed, write_result
 from benchmarks.project import SCHEMA
 from benchmarks.session import Bench, running_bench
@@ -70,8 +70,7 @@ def produce(session: SparkSession, broker: Broker, count: int) -> None:
         "cast(id % 3 as int) as partition",
         f"to_json({envelope}, map('ignoreNullFields', 'false')) as value",
     )
-    options = {f"kafka.{name}": value for name, value in producer_options(broker.address).items()}
-    rows.write.format("kafka").options(**options).save()
+    send(rows, broker.address)
 
 
 def _image(age: int) -> str:

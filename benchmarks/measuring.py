@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
-def common_options(description: str | None) -> ArgumentParser:
+FORMATS = ("iceberg", "delta")
+
+
+def common_options(description: str | None, formats: Sequence[str] = FORMATS) -> ArgumentParser:
     """A parser with the options that every benchmark of tables has.
 
     Args:
         description: the module's docstring.
+        formats: the table formats that it can measure.
     """
     parser = ArgumentParser(description=description, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("--table-format", choices=("iceberg", "delta"), default="iceberg")
+    parser.add_argument("--table-format", choices=formats, default="iceberg")
     parser.add_argument("--repeats", type=int, default=3, help="repeats; figures are their medians")
     parser.add_argument(
         "--results", type=Path, default=Path(".scratch/bench"), help="folder for the results"

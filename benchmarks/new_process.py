@@ -15,14 +15,13 @@ import os
 import statistics
 import subprocess
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
 
 from afterimage_demo.ports import free_ports
 from benchmarks.many_tables import QUIET_SCHEMA, write_tables
-from benchmarks.measuring import timed, write_result
+from benchmarks.measuring import common_options, timed, write_result
 from benchmarks.project import RAW_SCHEMA
 from benchmarks.session import Bench, running_bench
 from benchmarks.workload import Workload, append_batch, create_raw_tables
@@ -71,19 +70,15 @@ def measure(bench: Bench, workload: Workload, repeats: int) -> dict[str, list[fl
 
 def main() -> None:
     """Measure, print the medians, and write all figures."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser = common_options(__doc__, ["iceberg"])
     parser.add_argument("--tables", type=int, default=10, help="tables in the project")
     parser.add_argument("--keys", type=int, default=20_000, help="rows of each base table")
     parser.add_argument("--changes", type=int, default=200, help="changes per table and batch")
     parser.add_argument("--threads", type=int, default=2, help="dbt threads")
-    parser.add_argument("--repeats", type=int, default=3, help="repeats; figures are their medians")
-    parser.add_argument(
-        "--results", type=Path, default=Path(".scratch/bench"), help="folder for the results"
-    )
     options = parser.parse_args()
     workload = Workload(options.keys, columns=20, changes=options.changes)
     write = partial(write_tables, tables=options.tables)
-    with running_bench("iceberg", write, options.threads) as bench:
+    with running_bench(options.table_format, write, options.threads) as bench:
         seconds = measure(bench, workload, options.repeats)
     for case, measured in seconds.items():
         each = ", ".join(f"{value:.1f}" for value in measured)

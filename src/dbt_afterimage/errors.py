@@ -94,8 +94,11 @@ _NO_CATALOG_CLASS = re.compile(
     r"Cannot find catalog plugin class for catalog '?(\w+)'?: ((?:\w+\.)*\w+)"
 )
 
-# Iceberg's, for a catalog of tables only, such as Glue
-_NO_VIEWS = re.compile(r"(?:Creating|Replacing) a view is not supported by catalog: (\w+)")
+# Iceberg's, for a catalog of tables only, such as Glue, and for a REST server of tables only
+_NO_VIEWS = re.compile(
+    r"(?:Creating|Replacing) a view is not supported by catalog: (?P<name>\S+)"
+    r"|Server does not support endpoint: \w+ \S+/views\b"
+)
 
 
 def has_explanation(text: str) -> bool:
@@ -121,10 +124,12 @@ def explained(text: str) -> str:
         )
     found = _NO_VIEWS.search(text)
     if found:
+        name = found["name"]
         return (
-            f"The catalog {found[1]} has no views, and staging models are views. Fix: use one "
-            "that has them, such as Iceberg's catalogs of the types jdbc (with "
-            "jdbc.schema-version: V1), rest and hive; those of the types hadoop and glue have none."
+            f"The catalog{' ' + name if name else ''} has no views, and staging models are views. "
+            "Fix: use one that has them, such as Iceberg's catalogs of the types jdbc (with "
+            "jdbc.schema-version: V1), hive and, if its server has views, rest; those of the types "
+            "hadoop and glue have none."
         )
     if _LOST_EXECUTOR in text:
         return (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from afterimage_demo.broker import Broker, producer_options
+from afterimage_demo.broker import Broker, send
 from dbt_afterimage.ingest.kafka import java_ends, python_ends
 from dbt_afterimage.ingest.kafka.request import KafkaLandingError, Request
 from tests.functional.dbt_project import DbtProject
@@ -39,8 +39,7 @@ def produce(
         "if(id % 2 = 0, array(named_struct('key', 'table', 'value', cast('carts' as binary))), "
         "null) as headers",
     )
-    options = {f"kafka.{name}": value for name, value in producer_options(broker.address).items()}
-    rows.coalesce(1).write.format("kafka").options(includeHeaders="true", **options).save()
+    send(rows.coalesce(1), broker.address, includeHeaders="true")
 
 
 @contextmanager

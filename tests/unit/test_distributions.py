@@ -130,7 +130,7 @@ def test_all_parts_have_one_version() -> None:
         (ROOT / "pyproject.toml", r'^version = "(.+)"'),
         (ROOT / "demo/pyproject.toml", r'^version = "(.+)"'),
         (ROOT / "dbt_project.yml", r"^version: (.+)"),
-        (ROOT / "CHANGELOG.md", r"^## \[(.+)\]"),
+        (ROOT / "CHANGELOG.md", r"^## \[(\d.+)\]"),
     ]
     for path, pattern in texts:
         found = re.search(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)

@@ -168,12 +168,21 @@ def test_a_driver_without_the_jar_of_the_catalog_is_told_how_to_get_it() -> None
     assert re.search(r"Fix: .*spark-submit --packages", text)
 
 
-def test_a_catalog_without_views_is_said_to_have_none() -> None:
-    for verb in ("Creating", "Replacing"):
-        text = explained(f"{verb} a view is not supported by catalog: lake")
-        assert re.search(
-            r"The catalog lake has no views, and staging.*Fix: use one that has them", text
-        )
+@pytest.mark.parametrize(
+    ("error", "catalog"),
+    [
+        ("Creating a view is not supported by catalog: lake", "catalog lake"),
+        ("Replacing a view is not supported by catalog: my-lake", "catalog my-lake"),
+        (
+            "Server does not support endpoint: POST /v1/{prefix}/namespaces/{namespace}/views",
+            "catalog",
+        ),
+    ],
+)
+def test_a_catalog_without_views_is_said_to_have_none(error: str, catalog: str) -> None:
+    found = re.search(r"The (.*) has no views, and.*Fix: use one that has them", explained(error))
+    assert found is not None
+    assert found[1] == catalog
 
 
 def test_a_server_has_the_settings_of_the_target_and_listens_where_it_is_told() -> None:

@@ -13,9 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from afterimage_demo.ports import free_ports
 from dbt_afterimage.dbt_spark.jars import fetched, java
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 KAFKA = ("org.apache.kafka", "kafka_2.13", "4.1.1")
 _START_SECONDS = 60
@@ -67,6 +71,18 @@ def producer_options(brokers: str) -> dict[str, str]:
     4.1.1 on a busy machine.
     """
     return {"bootstrap.servers": brokers, "max.in.flight.requests.per.connection": "1"}
+
+
+def send(rows: DataFrame, brokers: str, **options: str) -> None:
+    """Send rows, as Spark's Kafka sink takes them, to topics that may be new.
+
+    Args:
+        rows: topic, key, value, partition, headers, as far as they have them.
+        brokers: Kafka's bootstrap.servers.
+        options: further ones of the sink.
+    """
+    of_kafka = {f"kafka.{name}": value for name, value in producer_options(brokers).items()}
+    rows.write.format("kafka").options(**of_kafka, **options).save()
 
 
 @contextmanager

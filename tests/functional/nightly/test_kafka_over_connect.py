@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 import pytest
 
-from afterimage_demo.broker import Broker, producer_options
+from afterimage_demo.broker import Broker, send
 from afterimage_demo.ports import free_ports
 from dbt_afterimage.ingest.kafka.request import PACKAGE
 from tests.functional.lake import Lake
@@ -72,21 +72,20 @@ def client(profiles: Path, warehouse: Path, tmp_path: Path) -> Any:
         yield run
 
 
-def send(spark: SparkSession, broker: Broker, messages: Sequence[Any]) -> None:
+def send_to(spark: SparkSession, broker: Broker, messages: Sequence[Any]) -> None:
     rows = [(TOPIC, json.dumps(message), 0) for message in messages]
-    options = {f"kafka.{name}": value for name, value in producer_options(broker.address).items()}
-    frame = spark.createDataFrame(rows, "topic string, value string, partition int")
-    frame.coalesce(1).write.format("kafka").options(**options).save()
+    sent = spark.createDataFrame(rows, "topic string, value string, partition int")
+    send(sent.coalesce(1), broker.address)
 
 
 def test_messages_are_landed_and_built_over_connect(
     spark: SparkSession, broker: Broker, client: Client
 ) -> None:
     landing = ["land", "kafka", SOURCE, "--brokers", broker.address, "--topic", TOPIC]
-    send(spark, broker, FIRST)
+    send_to(spark, broker, FIRST)
     assert "2 of 2 messages landed" in client("afterimage", *landing)
     client("dbt", "build")
-    send(spark, broker, SECOND)
+    send_to(spark, broker, SECOND)
     assert "2 of 2 messages landed" in client("afterimage", *landing)
     assert f"Nothing new for {SOURCE}.messages" in client("afterimage", *landing)
     client("dbt", "build")
