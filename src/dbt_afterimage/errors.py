@@ -45,26 +45,26 @@ class ConcurrentRunError(RuntimeError):
     """Another run wrote to a table while this one was about to."""
 
     @classmethod
-    def of(cls, table: str, unless: str = "") -> ConcurrentRunError:
+    def of(cls, table: str, other_cause: str = "") -> ConcurrentRunError:
         """The error for a table.
 
         Args:
             table: its name.
-            unless: sentence on what else it may be, if no other run was at work.
+            other_cause: sentence on what else it may be, if no other run was at work; may be empty.
         """
         return cls(
             f"{table}: another run wrote to it while this one was working. Nothing of this run was "
             "written to it, nothing is lost or doubled. Fix: wait until the other run has ended "
             "and run again; see to it that only one run at a time builds a table, for example by a "
-            f"concurrency limit of one in your scheduler.{unless and ' '}{unless}"
+            f"concurrency limit of one in your scheduler.{other_cause and ' '}{other_cause}"
         )
 
     @classmethod
     def while_replaced(cls, table: str) -> ConcurrentRunError:
         """The error for a table that was replaced, and what another run had added with it."""
         return cls(
-            f"{table}: another run wrote to it while this one rebuilt it. It stands as this run "
-            "made it; the next run reads again what the other one had recorded, so nothing is "
+            f"{table}: another run wrote to it while this one rebuilt it. It is as this run "
+            "built it; the next run reads again what the other one had recorded, so nothing is "
             "lost. But what was built from it meanwhile does not know that it was rebuilt. Fix: "
             "wait until the other run has ended and run once more with --vars "
             "'{rebuild_changes: true}'; see to it that only one run at a time builds a table."
@@ -72,17 +72,17 @@ class ConcurrentRunError(RuntimeError):
 
 
 @contextmanager
-def conflicts_explained(table: str, unless: str = "") -> Iterator[None]:
+def conflicts_explained(table: str, other_cause: str = "") -> Iterator[None]:
     """While this lasts, a commit that meets another run's raises `ConcurrentRunError`.
 
-    `unless` is a sentence on what else it may be.
+    `other_cause` is that of `ConcurrentRunError.of`.
     """
     try:
         yield
     except Exception as error:
         # Spark wraps what it knows; what it does not is an error of py4j
         if is_conflict(str(error)):
-            raise ConcurrentRunError.of(table, unless) from error
+            raise ConcurrentRunError.of(table, other_cause) from error
         raise
 
 
@@ -119,8 +119,7 @@ def explained(text: str) -> str:
             f"{found[2]}. Where something else started Spark's driver (spark-submit, an operator, "
             "a server), `spark.jars.packages` of profiles.yml comes too late. Nothing was run. "
             "Fix: give the driver the package, such as spark-submit --packages with the profile's "
-            "`spark.jars.packages`, and --conf for its other static settings; docs/spark.md shows "
-            "the command."
+            "`spark.jars.packages`; docs/spark.md shows the command."
         )
     found = _NO_VIEWS.search(text)
     if found:
