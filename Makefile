@@ -127,7 +127,7 @@ bench: $(SETUP_DONE) ## measure each step of a table's chain against its baselin
 bench-sweeps: $(SETUP_DONE) ## the same as one size varies: changes, keys, columns, closed versions, tables, threads; hours
 	$(WITH_ENV) python -m benchmarks.sweeps --table-format $(FORMAT) $(BENCH_ARGS)
 
-bench-start: $(SETUP_DONE) ## measure whole `dbt run` commands on Iceberg: Spark in the process, and a warm Connect server
+bench-start: $(SETUP_DONE) ## measure whole `dbt run` commands on Iceberg, also with an archive of classes, and on a Connect server
 	$(WITH_ENV) python -m benchmarks.new_process --table-format $(FORMAT) $(BENCH_ARGS)
 
 bench-compaction: $(SETUP_DONE) ## measure 200 small batches, then the effect of `compact`; an hour

@@ -1,11 +1,12 @@
-"""What a `dbt run` costs in a new process, and on a warm Connect server: `make bench-start`.
+"""What a `dbt run` costs in a new process, and what makes it cheaper: `make bench-start`.
 
     python -m benchmarks.new_process --tables 10 --changes 200
 
-Each run is a whole command, as under a scheduler. It runs Spark in its own process, or sends its
-work to a server that has already built the same tables. Both continue the same tables in turn,
-so that both find them equally large. Iceberg only: with the example's Delta target, one process
-at a time has the metastore.
+Each run is a whole command, as under a scheduler: with the settings of the example's profile, with
+an archive of Java's classes, also with Java's first compiler alone, and as a client of a Spark
+Connect server that has already built the same tables. All continue the same tables in turn, so
+that each finds them equally large. Iceberg only: with the example's Delta target, one process at a
+time has the metastore.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import statistics
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -25,27 +27,42 @@ from benchmarks.measuring import common_options, timed, write_result
 from benchmarks.project import RAW_SCHEMA
 from benchmarks.session import Bench, running_bench
 from benchmarks.workload import Workload, append_batch, create_raw_tables
+from dbt_afterimage.spark import class_archive
 from tests.functional.standalone import HOST, afterimage_server
 
-OWN, SERVER = "Spark in the process", "warm server"
 CHANGED, EMPTY = "all tables changed", "nothing new"
+FIRST_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m"
 
 
-def run(bench: Bench, remote: str | None) -> None:
-    """`dbt run` in a new process, on a server if an address is given."""
+def kinds_of_runs(folder: Path, remote: str) -> dict[str, dict[str, str]]:
+    """Environment variables by kind of run.
+
+    Args:
+        folder: for archives of classes.
+        remote: address of the server.
+    """
+    archive = {class_archive.FOLDER: str(folder)}
+    return {
+        "Spark in the process": {},
+        "with an archive": archive,
+        "with an archive, first compiler": {**archive, "JDK_JAVA_OPTIONS": FIRST_COMPILER},
+        "warm server": {"SPARK_REMOTE": remote},
+    }
+
+
+def run(bench: Bench, variables: Mapping[str, str]) -> None:
+    """`dbt run` in a new process."""
     command = [str(Path(sys.executable).with_name("dbt")), "--quiet", "run"]
     with bench.dbt.environment():
-        environment = {**os.environ, **({"SPARK_REMOTE": remote} if remote else {})}
-        subprocess.run(command, check=True, cwd=bench.dbt.path, env=environment)
+        subprocess.run(command, check=True, cwd=bench.dbt.path, env={**os.environ, **variables})
 
 
 def measure(bench: Bench, workload: Workload, repeats: int) -> dict[str, list[float]]:
-    """Measure both kinds of runs; returns seconds by case."""
+    """Measure all kinds of runs; returns seconds by case."""
     seconds: dict[str, list[float]] = defaultdict(list)
     schemas = (RAW_SCHEMA, QUIET_SCHEMA)
     for schema in schemas:
         create_raw_tables(bench.session, workload, schema, bench.table_format)
-    run(bench, None)
     batch = 0
 
     def land() -> None:
@@ -55,16 +72,20 @@ def measure(bench: Bench, workload: Workload, repeats: int) -> dict[str, list[fl
         batch += 1
 
     address = f"sc://{HOST}:{free_ports(1)[0]}"
+    kinds = kinds_of_runs(bench.folder / "archives", address)
+    run(bench, {})
+    land()
+    run(bench, kinds["with an archive"])  # writes it
     variables = {"DBT_PROFILES_DIR": str(bench.dbt.profiles)}
     with afterimage_server(bench.table_format, bench.dbt.path, address, variables):
         for _ in range(2):
             land()
-            run(bench, address)  # warms up
+            run(bench, kinds["warm server"])  # warms it up
         for _ in range(repeats):
-            for where, remote in ((OWN, None), (SERVER, address)):
+            for kind, given in kinds.items():
                 land()
-                seconds[f"{CHANGED}, {where}"].append(timed(partial(run, bench, remote))[0])
-                seconds[f"{EMPTY}, {where}"].append(timed(partial(run, bench, remote))[0])
+                seconds[f"{CHANGED}, {kind}"].append(timed(partial(run, bench, given))[0])
+                seconds[f"{EMPTY}, {kind}"].append(timed(partial(run, bench, given))[0])
     return seconds
 
 
@@ -82,7 +103,7 @@ def main() -> None:
         seconds = measure(bench, workload, options.repeats)
     for case, measured in seconds.items():
         each = ", ".join(f"{value:.1f}" for value in measured)
-        print(f"{case:45} {statistics.median(measured):6.1f} s   ({each})")
+        print(f"{case:52} {statistics.median(measured):6.1f} s   ({each})")
     text = json.dumps({"seconds": seconds}, indent=2)
     write_result(options.results, f"new_process_{options.tables}.json", text)
 

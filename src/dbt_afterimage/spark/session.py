@@ -12,6 +12,7 @@ JVM that fails to start shows why.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
@@ -19,9 +20,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.errors import AfterimageError
+from dbt_afterimage.spark.class_archive import OPTIONS, ClassArchive, class_archive
 from dbt_afterimage.spark.connect import (
     LAUNCH_SETTINGS,
     ConnectError,
@@ -36,6 +39,7 @@ REMOTE = "spark.remote"
 REMOTE_VARIABLE = "SPARK_REMOTE"
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _TAIL_LINES = 15
+_ARCHIVE_SECONDS = 300
 _launch = threading.Lock()
 _connected: list[SparkSession] = []
 """The Connect session of this process, if there is one."""
@@ -164,25 +168,54 @@ def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> 
     start = log.stat().st_size if log.exists() else 0
     try:
         with _stderr_to(log), environment_variable(_ARGUMENTS, arguments):
-            launched = _launched_with()
+            archive = None if _is_launched() else class_archive(parameters)
             builder = SparkSession.builder.enableHiveSupport()
-            for name, value in parameters.items():
-                if name != "spark.jars" and name not in launched:
-                    builder = builder.config(name, value)
+            for name, value in _launch_parameters(parameters, archive).items():
+                builder = builder.config(name, value)
             session = builder.getOrCreate()
     except Exception as error:
         raise SparkStartError(_why(error, log, start)) from error
     session.sparkContext.setLogLevel("ERROR")
+    if archive is not None and not archive.is_complete:
+        atexit.register(_write_archive, session.sparkContext._gateway, archive)
     return session
 
 
+def _is_launched() -> bool:
+    """Whether spark-submit has launched this driver, with its JVM."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _launch_parameters(
+    parameters: Mapping[str, Any], archive: ClassArchive | None
+) -> dict[str, Any]:
+    """The parameters of a classic session that is about to start."""
+    launched = _launched_with() if _is_launched() else set()
+    kept = {
+        name: value
+        for name, value in parameters.items()
+        if name != "spark.jars" and name not in launched
+    }
+    if archive is not None:
+        kept[OPTIONS] = f"{kept.get(OPTIONS, '')} {archive.java_option}".strip()
+    return kept
+
+
+def _write_archive(gateway: Any, archive: ClassArchive) -> None:
+    """End the JVM, which then writes its archive of classes, and wait for it."""
+    print(f"Java writes its archive of classes, once: {archive.file}", file=sys.stderr)
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(_ARCHIVE_SECONDS)
+    except TimeoutExpired:
+        gateway.proc.kill()
+
+
 def _launched_with() -> set[str]:
-    """Names of settings by which spark-submit has launched this driver; empty without spark-submit.
+    """Names of settings by which spark-submit has launched this driver.
 
     It has read master and memory already, and what a session sets now would win.
     """
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return set()
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()
