@@ -54,7 +54,8 @@ def run(bench: Bench, variables: Mapping[str, str]) -> None:
     """`dbt run` in a new process."""
     command = [str(Path(sys.executable).with_name("dbt")), "--quiet", "run"]
     with bench.dbt.environment():
-        subprocess.run(command, check=True, cwd=bench.dbt.path, env={**os.environ, **variables})
+        own = {name: each for name, each in os.environ.items() if name != class_archive.FOLDER}
+        subprocess.run(command, check=True, cwd=bench.dbt.path, env={**own, **variables})
 
 
 def measure(bench: Bench, workload: Workload, repeats: int) -> dict[str, list[float]]:

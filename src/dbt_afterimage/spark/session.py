@@ -20,11 +20,10 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.errors import AfterimageError
-from dbt_afterimage.spark.class_archive import OPTIONS, ClassArchive, class_archive
+from dbt_afterimage.spark.class_archive import ClassArchive, class_archive
 from dbt_afterimage.spark.connect import (
     LAUNCH_SETTINGS,
     ConnectError,
@@ -38,8 +37,9 @@ if TYPE_CHECKING:
 REMOTE = "spark.remote"
 REMOTE_VARIABLE = "SPARK_REMOTE"
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+# Java options of the driver that come before those of the profile and of spark-defaults.conf
+_JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
 _TAIL_LINES = 15
-_ARCHIVE_SECONDS = 300
 _launch = threading.Lock()
 _connected: list[SparkSession] = []
 """The Connect session of this process, if there is one."""
@@ -162,53 +162,52 @@ def _connect(address: str, parameters: Mapping[str, Any]) -> SparkSession:
 
 
 def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> SparkSession:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
     # the log also has the lines of earlier runs
     start = log.stat().st_size if log.exists() else 0
+    # a JVM that runs already has been launched without it
+    has_jvm = _is_launched() or SparkContext._gateway is not None
+    archive = None if has_jvm else class_archive(parameters)
     try:
         with _stderr_to(log), environment_variable(_ARGUMENTS, arguments):
-            archive = None if _is_launched() else class_archive(parameters)
-            builder = SparkSession.builder.enableHiveSupport()
-            for name, value in _launch_parameters(parameters, archive).items():
-                builder = builder.config(name, value)
-            session = builder.getOrCreate()
+            session = _new_classic(parameters, archive)
     except Exception as error:
         raise SparkStartError(_why(error, log, start)) from error
     session.sparkContext.setLogLevel("ERROR")
-    if archive is not None and not archive.is_complete:
-        atexit.register(_write_archive, session.sparkContext._gateway, archive)
+    return session
+
+
+def _new_classic(parameters: Mapping[str, Any], archive: ClassArchive | None) -> SparkSession:
+    """A session; its JVM uses an archive of classes, or writes it in the end, if it can."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.enableHiveSupport()
+    launched = _launched_with() if _is_launched() else set()
+    for name, value in parameters.items():
+        if name != "spark.jars" and name not in launched:
+            builder = builder.config(name, value)
+    if archive is None:
+        return builder.getOrCreate()
+    options = f"{os.environ.get(_JAVA_OPTIONS, '')} {archive.java_options}".strip()
+    try:
+        with environment_variable(_JAVA_OPTIONS, options):
+            session = builder.getOrCreate()
+    except Exception:
+        if SparkContext._gateway is not None:
+            raise
+        # Java does not start with an archive and an agent, such as that of a profiler
+        return builder.getOrCreate()
+    if not archive.is_complete:
+        gateway: Any = session.sparkContext._gateway
+        atexit.register(archive.write, gateway.proc)
     return session
 
 
 def _is_launched() -> bool:
     """Whether spark-submit has launched this driver, with its JVM."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
-def _launch_parameters(
-    parameters: Mapping[str, Any], archive: ClassArchive | None
-) -> dict[str, Any]:
-    """The parameters of a classic session that is about to start."""
-    launched = _launched_with() if _is_launched() else set()
-    kept = {
-        name: value
-        for name, value in parameters.items()
-        if name != "spark.jars" and name not in launched
-    }
-    if archive is not None:
-        kept[OPTIONS] = f"{kept.get(OPTIONS, '')} {archive.java_option}".strip()
-    return kept
-
-
-def _write_archive(gateway: Any, archive: ClassArchive) -> None:
-    """End the JVM, which then writes its archive of classes, and wait for it."""
-    print(f"Java writes its archive of classes, once: {archive.file}", file=sys.stderr)
-    gateway.proc.stdin.close()
-    try:
-        gateway.proc.wait(_ARCHIVE_SECONDS)
-    except TimeoutExpired:
-        gateway.proc.kill()
 
 
 def _launched_with() -> set[str]:
