@@ -1,4 +1,4 @@
-"""The files of examples/deploy name what the project has: versions, programs, static settings."""
+"""The files of examples/deploy name what the project has: versions, programs, variables."""
 
 from __future__ import annotations
 

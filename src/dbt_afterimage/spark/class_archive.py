@@ -28,6 +28,7 @@ _WRITING_SECONDS = 300
 _REMARKS = "-Xlog:disable -Xlog:all=warning:stderr"
 # Java splits its option at colons, Spark at quotation marks.
 _REFUSED = ':"\\'
+# The class path, and the memory from which on Java stores references in another way (32 GB)
 _VARIABLES = ("SPARK_DIST_CLASSPATH", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _PARAMETERS = ("spark.driver.extraClassPath", "spark.driver.memory")
 
@@ -76,7 +77,7 @@ class ClassArchive:
             java.kill()
         if not _is_complete(self.file):
             print(
-                f"Java did not write {self.file}: the log of Spark may say why. Fix: unset "
+                f"Java did not write {self.file}: Spark's log may say why. Fix: unset "
                 f"{FOLDER}, or see docs/operations.md for what an archive needs.",
                 file=sys.stderr,
             )
