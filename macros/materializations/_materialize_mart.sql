@@ -26,10 +26,8 @@
     {%- endif -%}
     {%- set is_first = existing is none or should_full_refresh() -%}
     {#- counts of change activity say themselves what they have counted -#}
-    {%- set noted = none if is_first or mart == 'change_activity' else afterimage._progress_at_start(target_relation, inputs) -%}
-    {%- if noted and not afterimage._has_applied_all(mart, inputs, target_relation, noted) -%}
-        {%- set noted = afterimage._progress_by(target_relation, inputs) -%}
-    {%- endif -%}
+    {%- set noted = none if is_first or mart == 'change_activity' else afterimage._progress_by(target_relation, inputs) -%}
+    {%- set after = noted[afterimage._progress_name(target_relation)].recorded_at if noted else none -%}
     {%- if noted and (
         afterimage._has_applied_all(mart, inputs, target_relation, noted) or afterimage._is_empty_still(mart, inputs, target_relation, noted)
     ) -%}
@@ -46,7 +44,7 @@
             afterimage._table_properties(mart), whole.get('kept', [])
         ) -%}
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
-        {%- do afterimage._write_progress(target_relation, whole.applied) -%}
+        {%- do afterimage._write_progress(target_relation, whole.applied, none) -%}
     {%- else -%}
         {%- do afterimage._check_mart(target_relation, mart, inputs) -%}
         {%- set batch = afterimage._mart_batch(target_relation, mart, inputs, noted) -%}
@@ -54,7 +52,7 @@
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
         {%- elif not (batch.rows or batch.source or batch.statement) -%}
             {%- call noop_statement('main', 'OK, nothing to write') -%}{%- endcall -%}
-            {%- do afterimage._write_progress(target_relation, batch.applied) -%}
+            {%- do afterimage._write_progress(target_relation, batch.applied, after) -%}
         {%- else -%}
             {%- do log(model.name ~ ": " ~ batch.changes ~ " changed rows, " ~ batch.path ~ " path: " ~ batch.why, info=true) -%}
             {%- if batch.rows -%}
@@ -70,7 +68,7 @@
                     {{ batch.statement }}
                 {%- endcall -%}
             {%- endif -%}
-            {%- do afterimage._write_progress(target_relation, batch.applied) -%}
+            {%- do afterimage._write_progress(target_relation, batch.applied, after) -%}
             {%- do afterimage._compact_after_run(target_relation, mart) -%}
         {%- endif -%}
     {%- endif -%}
@@ -119,6 +117,9 @@
 {% macro _must_rebuild(mart, inputs, target_relation, noted) %}
     {%- if afterimage._has_no_progress(mart, target_relation, noted) -%}
         {{ return(true) }}
+    {%- endif -%}
+    {%- if noted and noted[afterimage._progress_name(inputs[0])].is_continued -%}
+        {{ return(false) }}
     {%- endif -%}
     {%- set applied = {} -%}
     {%- if mart == 'change_activity' -%}

@@ -36,6 +36,7 @@
 
 {# Creates it on the first run. Afterwards it commits nothing, but for many files that small batches have left. #}
 {% macro _create_progress() %}
+    {%- set batch = "string comment 'JSON: the batch that the table had before; of a change log also what this batch holds'" -%}
     {%- do run_query("create schema if not exists " ~ target.schema) -%}
     {%- set statement -%}
         create table if not exists {{ afterimage._progress_relation() }} (
@@ -45,12 +46,14 @@
             changed_at timestamp comment 'greatest changed_at that it has applied',
             path string comment 'how it did so: incremental, replay or rebuild; NULL for change logs',
             arrival string comment 'greatest mark of arrival that a change log has read; NULL where there are none',
-            raw_version string comment 'of a change log: JSON with the versions of the raw tables that it has read; of a landing: topic ids'
+            raw_version string comment 'of a change log: JSON with the versions of the raw tables that it has read; of a landing: topic ids',
+            batch {{ batch }}
         )
         {{ adapter.afterimage.table_options() }}
         comment 'One row per publication of a model: what it had applied by then'
     {%- endset -%}
     {%- do run_query(statement) -%}
+    {%- do adapter.afterimage.add_progress_column(afterimage._progress_relation(), 'batch', batch) -%}
     {#- each model of a run adds a file, and each run reads them all -#}
     {%- do adapter.afterimage.compact_if_needed(afterimage._progress_relation()) -%}
 {% endmacro %}
@@ -58,48 +61,15 @@
 
 {# What a table has applied: {recorded_at, change_seq, changed_at}, each none before its first publication. #}
 {% macro _read_progress(relation) %}
-    {%- set name = afterimage._progress_name(relation) -%}
-    {{ return(afterimage._progress_since(name, [name])[name]) }}
+    {{ return(afterimage._progress_by(relation, [])[afterimage._progress_name(relation)]) }}
 {% endmacro %}
 
 
-{# The same of a mart and its inputs, by relation name. #}
+{# The same of a mart and its inputs, by relation name, with what has happened since its last batch; see `progress_since`. #}
 {% macro _progress_by(mart, inputs) %}
-    {{ return(afterimage._progress_since(afterimage._progress_name(mart), afterimage._progress_names([mart] + inputs))) }}
-{% endmacro %}
-
-
-{# What they had applied when the command began, and have not changed since: {recorded_at}, none where that is not known. #}
-{% macro _progress_at_start(mart, inputs) %}
-    {{ return(adapter.afterimage.cached_progress(
-        afterimage._progress_relation(), afterimage._progress_names([mart] + inputs)
+    {{ return(adapter.afterimage.progress_since(
+        afterimage._progress_relation(), afterimage._progress_name(mart), afterimage._progress_names([mart] + inputs)
     )) }}
-{% endmacro %}
-
-
-{#
-    What models have applied, in one query; also `paths`, the distinct ones of what each has published since the reader's last
-    batch. The last row as a whole and not the greatest of each column: a log that was rebuilt may end at another place.
-    `partition by 1` is all rows; Spark warns of a window without it.
-#}
-{% macro _progress_since(reader, model_names) %}
-    {%- set noted = {} -%}
-    {%- for name in model_names -%}
-        {%- do noted.update({name: {'recorded_at': none, 'change_seq': none, 'changed_at': none, 'paths': []}}) -%}
-    {%- endfor -%}
-    {%- for row in run_query(
-        "select model, cast(last.recorded_at as string), last.change_seq, cast(last.changed_at as string), to_json(paths)"
-        ~ " from (select model, max(struct(recorded_at, change_seq, changed_at)) as last,"
-        ~ " collect_set(if(coalesce(recorded_at > applied, true), path, null)) as paths"
-        ~ " from (select *, max(if(model = '" ~ reader ~ "', recorded_at, null)) over (partition by 1) as applied from "
-        ~ afterimage._progress_relation() ~ " where model in ('" ~ noted | join("', '") ~ "')) as publications"
-        ~ " group by model) as last_rows"
-    ).rows -%}
-        {%- do noted.update({row[0]: {
-            'recorded_at': row[1], 'change_seq': row[2], 'changed_at': row[3], 'paths': fromjson(row[4]),
-        }}) -%}
-    {%- endfor -%}
-    {{ return(noted) }}
 {% endmacro %}
 
 
@@ -122,18 +92,13 @@
 {% endmacro %}
 
 
-{# Appends what has just been published to a table. #}
-{% macro _write_progress(relation, progress) %}
-    {%- set progress_name = afterimage._progress_name(relation) -%}
-    {%- set texts = [] -%}
-    {%- for name in ('recorded_at', 'change_seq', 'changed_at', 'path') -%}
-        {%- do texts.append("'" ~ progress[name] ~ "'" if progress[name] is not none else 'null') -%}
-    {%- endfor -%}
-    {%- do run_query(
-        "insert into " ~ afterimage._progress_relation() ~ " values ('" ~ progress_name ~ "', cast(" ~ texts[0] ~ " as timestamp), "
-        ~ texts[1] ~ ", cast(" ~ texts[2] ~ " as timestamp), " ~ texts[3] ~ ", null, null)"
-    ) -%}
-    {%- do adapter.afterimage.drop_cached_progress(progress_name) -%}
+{#
+    Appends what has just been published to a table.
+
+    after  the batch that the table had applied before; none for a new table
+#}
+{% macro _write_progress(relation, progress, after) %}
+    {%- do adapter.afterimage.write_progress(afterimage._progress_relation(), afterimage._progress_name(relation), progress, after) -%}
 {% endmacro %}
 
 

@@ -28,7 +28,9 @@
 {% macro _history_batch(target_relation, log, noted) %}
     {%- set after = adapter.afterimage.state(target_relation) -%}
     {%- set batch = adapter.afterimage.history_batch(
-        target_relation, log, afterimage._history_table(log), noted[afterimage._progress_name(target_relation)],
+        target_relation, log, afterimage._history_table(log),
+        (afterimage._progress_relation(), afterimage._progress_name(target_relation)),
+        noted[afterimage._progress_name(target_relation)], noted[afterimage._progress_name(log)].profile,
         afterimage._var('force_full_replay')
     ) -%}
     {%- if batch is not none -%}

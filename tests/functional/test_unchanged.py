@@ -11,9 +11,9 @@ from urllib.parse import urlparse
 import pytest
 
 from dbt_afterimage.storage.progress_cache import (
-    CachedProgress,
-    cached_progress,
-    drop_cached_progress,
+    Publication,
+    forget_publications,
+    last_publication,
 )
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import LATER, MODELS, PEOPLE, PEOPLE_LATER, People, seq, start
@@ -147,8 +147,8 @@ def test_other_settings_read_the_raw_table_again(people: People) -> None:
 def test_what_models_had_noted_is_read_once_a_command(people: People) -> None:
     progress = f"{people.dbt.schema}.afterimage_progress"
 
-    def noted() -> CachedProgress | None:
-        return cached_progress(people.spark, progress, "people_history")
+    def noted() -> Publication | None:
+        return last_publication(people.spark, progress, "people_history")
 
     people.dbt("run")
     last = people.spark.sql(
@@ -162,5 +162,5 @@ def test_what_models_had_noted_is_read_once_a_command(people: People) -> None:
         "values ('people_history', timestamp '2999-01-01 00:00:00')"
     )
     assert noted() == found
-    drop_cached_progress("people_history")
+    forget_publications("people_history")
     assert noted() is None

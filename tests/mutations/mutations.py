@@ -204,8 +204,8 @@ MUTATIONS = (
         "R11: late changes take the incremental path",
         PLAN,
         # the clocks of late changes would tell them as well
-        "    if not reasons:\n",
-        "    if True:\n",
+        "    if reason is None:\n        return VersionsPlan(",
+        "    if True:\n        return VersionsPlan(",
         _batches("r11_history", "late_and_plain"),
     ),
     Mutation(
@@ -232,8 +232,8 @@ MUTATIONS = (
     Mutation(
         "R7: a transaction that a batch continues is read in part",
         PLAN,
-        "if profile.key_changes and not",
-        "if False and not",
+        "if reason is None and stored.continues_transaction:",
+        "if False:",
         _batches("r11_history", "on_time"),
     ),
     Mutation(

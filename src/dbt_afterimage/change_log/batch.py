@@ -72,6 +72,8 @@ class ChangeBatch:
         raw_version: what the raw tables held when they were read, as JSON.
         days: from its first change to its last one.
         counts: what became of the records.
+        profile: what the accepted changes hold, as `log_rows.profile` says; None where that is
+            not known.
         kept: what to release once the batch is written.
     """
 
@@ -90,4 +92,5 @@ class ChangeBatch:
     raw_version: str
     days: int
     counts: BatchCounts
+    profile: str | None
     kept: DataFrame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -74,7 +74,7 @@ def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFr
     optional = optional_columns(staged.columns, settings["optional_columns"])
     is_there = session.catalog.tableExists(context.log)
     log = session.table(context.log).schema if is_there else StructType()
-    kept = [name for name in log.names if name not in _own_columns(settings)]
+    kept = data_columns_of_log(log.names, settings)
     _check_names(context, "key", data)
     # the log keeps a column that the source has no longer
     for setting in ("track", "ignore"):
@@ -120,6 +120,12 @@ def _hashed_after(session: SparkSession, context: RunContext) -> str | None:
 def _own_columns(settings: dict[str, Any]) -> set[str]:
     """Columns of a change log that are no data columns."""
     return {*LOG_COLUMNS, *settings["optional_columns"], "before"}
+
+
+def data_columns_of_log(columns: Collection[str], settings: dict[str, Any]) -> list[str]:
+    """The data columns among the columns of a change log, in their order."""
+    own = _own_columns(settings)
+    return [name for name in columns if name not in own]
 
 
 def _check_names(context: RunContext, setting: str, allowed: list[str]) -> None:

@@ -15,7 +15,13 @@ from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.create import table_writer
-from dbt_afterimage.storage.progress import Progress, reset_progress_after, write_progress
+from dbt_afterimage.storage.progress import (
+    Progress,
+    reset_progress_after,
+    spark_text,
+    write_progress,
+)
+from dbt_afterimage.storage.progress_cache import batch_json
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,7 @@ def write_log(
     *,
     is_rebuild: bool,
     only_with_rows: bool = False,
+    profile: str | None = None,
 ) -> bool:
     """Append a batch to a log, or replace the log, then add the progress row.
 
@@ -74,6 +81,7 @@ def write_log(
         progress: what the log has read then; None where nothing is new.
         is_rebuild: the rows replace those of the log.
         only_with_rows: progress is recorded only if there are rows.
+        profile: what the rows hold, as `log_rows.profile` says; None where it is not known.
 
     Returns:
         Whether rows were written.
@@ -92,7 +100,10 @@ def write_log(
     else:
         wrote = append_rows(session, log, context.file_format, batch)
     if progress is not None and (wrote or not only_with_rows):
-        write_progress(session, context.progress, context.model, progress)
+        # after a rebuild, marts look at the log
+        is_batch = wrote and not is_rebuild
+        description = batch_json(spark_text(batch.after), profile) if is_batch else None
+        write_progress(session, context.progress, context.model, progress, batch=description)
     if others_wrote:
         raise ConcurrentRunError.while_replaced(log)
     return wrote

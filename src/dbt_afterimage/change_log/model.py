@@ -26,7 +26,11 @@ from dbt_afterimage.change_log.full_load import (
     rows_too_late,
 )
 from dbt_afterimage.change_log.gaps import check_gap
-from dbt_afterimage.change_log.log_schema import evolve_log_schema
+from dbt_afterimage.change_log.log_schema import (
+    conformed,
+    data_columns_of_log,
+    evolve_log_schema,
+)
 from dbt_afterimage.change_log.new_rows import NewRows, new_rows
 from dbt_afterimage.change_log.pairing import (
     ACCEPTED,
@@ -48,6 +52,7 @@ from dbt_afterimage.change_log.raw_version import RawVersion, is_recorded, raw_v
 from dbt_afterimage.change_log.read import read
 from dbt_afterimage.change_log.rebuild import check_rebuild
 from dbt_afterimage.change_log.summary import summarize
+from dbt_afterimage.log_rows.profile import profiled
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import positions
 from dbt_afterimage.storage.checkpoint import checkpoint
@@ -141,7 +146,21 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
             decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = checkpoint(_without_dropped_values(decided, data))
 
-    found = summarize(decided, where)
+    recorded_at = next_recorded_at(done)
+    kinds = LOG_COLUMNS | optional
+
+    def log_rows(rows: DataFrame) -> DataFrame:
+        return _log_rows(rows, kinds, data, recorded_at, context.beginning_of_time)
+
+    held = None
+    # marts that find a new log or a load read the log in any case
+    if log is not None and not loads:
+        accepted = conformed(
+            log_rows(decided.filter(F.col("outcome") == ACCEPTED)), log.schema, settings
+        )
+        beginning = f"timestamp '{context.beginning_of_time}'"
+        held = profiled(accepted, key, data_columns_of_log(log.columns, settings), beginning)
+    found = summarize(decided, where, held)
     if log is not None and not loads:
         check_gap(context, where, staged, log, done, reading.marks, found.first_seq)
     horizon = where.before_look_back(greatest(found.seen_seq, done.change_seq) or where.first)
@@ -156,7 +175,6 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         logged = logged.unionByName(mark, allowMissingColumns=True)
 
     has_rows = bool(counts.accepted) or bool(loads)
-    recorded_at = next_recorded_at(done)
     rejects = (
         new_rejects(session, context, rejected, records, recorded_at, hashed_after)
         if counts.rejected
@@ -166,8 +184,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     counts = replace(counts, rejected=rejects.count if rejects is not None else 0)
     if rejects is not None and settings["on_reject"] == "fail":
         raise RejectedRecordsError(describe_rejects(context, rejects.rows))
-    kinds = LOG_COLUMNS | optional
-    rows = _log_rows(logged, kinds, data, recorded_at, context.beginning_of_time)
+    rows = log_rows(logged)
     rejected_kinds = REJECTED_COLUMNS | optional
     arrival = greatest(found.arrival, done.arrival)
     change_seq = read_up_to(
@@ -206,6 +223,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         raw_version=version.to_text(),
         days=found.days,
         counts=counts,
+        profile=None if late.updates else found.profile,
         kept=decided,
     )
 

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.run_context import NOT_READ, RunContext
 from dbt_afterimage.storage.missing_relation import is_missing
-from dbt_afterimage.storage.progress_cache import cached_progress
+from dbt_afterimage.storage.progress_cache import last_publication
 
 Version = list[str]
 """Kind of a relation (`view`, `iceberg`, `delta`, `absent`), and what names its version."""
@@ -121,8 +121,8 @@ def is_recorded(session: SparkSession, progress: str, model: str, version: RawVe
     """Whether ``model`` has read this version, in whichever of its runs."""
     if version.digest is None:
         return False
-    cached = cached_progress(session, progress, model)
-    if cached is not None and RawVersion.from_text(cached.raw_version).digest == version.digest:
+    last = last_publication(session, progress, model)
+    if last is not None and RawVersion.from_text(last.raw_version).digest == version.digest:
         return True
     digest = F.get_json_object("raw_version", "$.digest")
     same = (F.col("model") == model) & (digest == version.digest)

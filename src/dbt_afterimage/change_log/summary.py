@@ -17,6 +17,7 @@ from dbt_afterimage.change_log.pairing import (
     is_pending_too_long,
 )
 from dbt_afterimage.change_log.read import is_position
+from dbt_afterimage.log_rows.profile import PROFILE
 from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP
 
@@ -56,6 +57,7 @@ class Summary:
         open_arrival: least mark of arrival of the records that a later run may decide otherwise.
         open_unmarked: how many of these have no mark.
         days: from the first time to the last one, of loads too.
+        profile: what the accepted changes hold, as `profile.profiled` says; None if not asked.
     """
 
     records: Mapping[str, int]
@@ -69,6 +71,7 @@ class Summary:
     open_arrival: str | None
     open_unmarked: int
     days: int
+    profile: str | None = None
 
     def late(self, decided: DataFrame, horizon: str) -> Late:
         """What of a batch waits no longer.
@@ -110,12 +113,15 @@ class Summary:
         )
 
 
-def summarize(decided: DataFrame, where: ChangeSequence) -> Summary:
+def summarize(
+    decided: DataFrame, where: ChangeSequence, accepted_profile: DataFrame | None = None
+) -> Summary:
     """Look at a batch once.
 
     Args:
         decided: records with their `outcome`.
         where: the positions of their system.
+        accepted_profile: of `profile.profiled`, asked in the same job.
     """
     # not by group: Spark sorts all rows for the greatest text of each group
     outcome, is_change = F.col("outcome"), F.col("change_oper") != "L"
@@ -125,7 +131,7 @@ def summarize(decided: DataFrame, where: ChangeSequence) -> Summary:
     is_seen = outcome.isin(ACCEPTED, PENDING, DUPLICATE) & is_change & is_sound
     is_update = is_accepted & (F.col("change_oper") == "U")
     is_open = (outcome == PENDING) | F.col("reject_reason").eqNullSafe("future_change_seq")
-    found = decided.agg(
+    rows = decided.agg(
         *[F.count_if(outcome == name).alias(name) for name in _OUTCOMES],
         F.count_if(is_update).alias("updates"),
         F.count_if(is_update & F.col("before_record_hash").isNotNull()).alias("with_before_image"),
@@ -142,7 +148,10 @@ def summarize(decided: DataFrame, where: ChangeSequence) -> Summary:
             F.date_diff(F.max("changed_at"), F.min("changed_at")),
             F.lit(0),
         ).alias("days"),
-    ).collect()[0]
+    )
+    if accepted_profile is not None:
+        rows = rows.crossJoin(accepted_profile)
+    found = rows.collect()[0]
     return Summary(
         records={name: found[name] for name in _OUTCOMES},
         updates=found["updates"],
@@ -155,4 +164,5 @@ def summarize(decided: DataFrame, where: ChangeSequence) -> Summary:
         open_arrival=found["open_arrival"],
         open_unmarked=found["open_unmarked"],
         days=found["days"],
+        profile=found[PROFILE] if accepted_profile is not None else None,
     )

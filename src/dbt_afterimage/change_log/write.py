@@ -69,6 +69,7 @@ def _write(session: SparkSession, context: RunContext, batch: ChangeBatch) -> No
         ),
         is_rebuild=batch.is_rebuild,
         only_with_rows=not batch.is_progress_behind,
+        profile=batch.profile,
     )
     if wrote and context.settings["auto_compact"]:
         compact_after_run(session, log, context.file_format)

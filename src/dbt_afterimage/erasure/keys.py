@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from dbt_afterimage.change_log.key_hash import key_hash_sql, text_sql, value_sql
 from dbt_afterimage.erasure.request import ErasureError, ErasureRequest, parse_key
 from dbt_afterimage.erasure.tables import ErasableTables
-from dbt_afterimage.history.sql import is_key_change
+from dbt_afterimage.log_rows.conditions import is_key_change
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.schema_evolution import column_types

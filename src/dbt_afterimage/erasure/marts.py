@@ -9,11 +9,12 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.erasure.keys import Keys
 from dbt_afterimage.erasure.tables import ErasableTables, Mart
-from dbt_afterimage.history.run import rebuilt_keys
+from dbt_afterimage.history.run import HistoryRows, rebuilt_keys
 from dbt_afterimage.history.table import history_table, missing_columns
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
-from dbt_afterimage.storage.progress import read_progress
+from dbt_afterimage.storage.progress import read_progress, spark_text, write_progress
+from dbt_afterimage.storage.progress_cache import batch_json
 from dbt_afterimage.storage.publish import current_version, publish
 from dbt_afterimage.storage.schema_contract import Alterations
 from dbt_afterimage.storage.schema_evolution import alter_table
@@ -60,15 +61,25 @@ def rebuild_mart_rows(
         if made_from:
             session.sql(f"refresh table {made_from}")
     if mart.kind == "scd2_history":
-        batch = _history_batch(session, tables, mart, keys, version)
+        found = _history_rows(session, tables, mart, keys)
+        batch = MartBatch(found.rows, found.identity, "", version)
+        if found.applied.unknown_columns:
+            _forget_unknown_columns(session, tables, mart)
     else:
         batch = _batch_of_select(session, tables, mart, keys, version)
     publish(session, mart.table, batch, tables.table_format)
 
 
-def _history_batch(
-    session: SparkSession, tables: ErasableTables, mart: Mart, keys: Keys, version: str
-) -> MartBatch:
+def _forget_unknown_columns(session: SparkSession, tables: ErasableTables, mart: Mart) -> None:
+    """The next run asks the open versions which columns they do not know."""
+    progress = read_progress(session, tables.progress, mart.name)
+    batch = batch_json(spark_text(progress.recorded_at))
+    write_progress(session, tables.progress, mart.name, progress, path="replay", batch=batch)
+
+
+def _history_rows(
+    session: SparkSession, tables: ErasableTables, mart: Mart, keys: Keys
+) -> HistoryRows:
     log, history = session.table(tables.log), session.table(mart.table)
     table = history_table(
         name=mart.model,
@@ -80,8 +91,7 @@ def _history_batch(
         stored_columns=history.columns,
     )
     recorded_at = read_progress(session, tables.progress, mart.name).recorded_at
-    found = rebuilt_keys(log, history, table, keys.rows, recorded_at)
-    return MartBatch(found.rows, found.identity, "", version)
+    return rebuilt_keys(log, history, table, keys.rows, recorded_at)
 
 
 def _batch_of_select(

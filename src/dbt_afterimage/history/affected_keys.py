@@ -6,19 +6,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.history.names import KIND, REPLAY_FROM, own
-from dbt_afterimage.history.profile import BatchProfile
+from dbt_afterimage.history.profile import content_of
 from dbt_afterimage.history.rules.key_events import by_affected_key
-from dbt_afterimage.history.sql import (
-    columns,
-    equal,
-    is_open_since,
-    knows,
-    text,
-    timestamp,
-    was_open_at,
-)
+from dbt_afterimage.history.sql import columns, equal, is_open_since, was_open_at
 from dbt_afterimage.history.table import HistoryTable
+from dbt_afterimage.log_rows.conditions import knows
+from dbt_afterimage.log_rows.profile import BatchProfile
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.spark.literals import text, timestamp
 
 _FIRST_SEQ = own("first_seq")
 _IS_NEW = own("is_new")
@@ -246,7 +241,9 @@ def _replays(
     later: BatchProfile,
 ) -> DataFrame:
     """Per key what its later changes tell of its anchor version."""
-    updates_in_place = later.content(table).forward_filled or len(table.tracked) < len(table.values)
+    updates_in_place = content_of(later, table).forward_filled or len(table.tracked) < len(
+        table.values
+    )
     updated_since = (
         f"coalesce(bool_or({'true' if updates_in_place else 'anchor.unknown_columns is not null'}"
         f" and not later.{_IS_NEW} and later.{KIND} not in ('X', 'D')"

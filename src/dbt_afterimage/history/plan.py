@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pyspark.sql import DataFrame
-
-from dbt_afterimage.history.affected_keys import (
-    keys_contradicting_their_load,
-    keys_within_a_transaction,
-)
-from dbt_afterimage.history.profile import BatchProfile
-from dbt_afterimage.history.table import HistoryTable
+from dbt_afterimage.log_rows.profile import BatchProfile
 
 
 @dataclass(frozen=True)
@@ -24,13 +16,31 @@ class Applied:
         recorded_at: the newest batch; None when there was none.
         change_seq: the greatest change_seq.
         changed_at: the greatest changed_at.
-        is_known: whether this is all; False after a run that was killed before it noted more.
+        unknown_columns: columns that an open version may not know (R9); None for any.
     """
 
     recorded_at: str | None
     change_seq: str | None
     changed_at: str | None
-    is_known: bool = True
+    unknown_columns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class StoredVersions:
+    """What the stored history says of a batch.
+
+    Attributes:
+        is_ahead: it holds batches that are not noted as applied, after a run that was killed.
+        unknown_columns: columns that some open version does not know.
+        contradicts_load: whether a change shows that the base table was ahead of the load (R8).
+        continues_transaction: whether a transaction that moves rows between keys began in an
+            earlier batch (R7).
+    """
+
+    is_ahead: bool = False
+    unknown_columns: tuple[str, ...] = ()
+    contradicts_load: bool = False
+    continues_transaction: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,65 +63,44 @@ class VersionsPlan:
 
 
 def plan_versions(
-    batch: DataFrame,
-    profile: BatchProfile,
-    opened: DataFrame,
-    table: HistoryTable,
-    applied: Applied,
-    *,
-    force_full_replay: bool,
+    profile: BatchProfile, applied: Applied, stored: StoredVersions, *, force_full_replay: bool
 ) -> VersionsPlan:
     """The cheapest path that gives the history of the whole log (R11, R12).
 
     Args:
-        batch: the changes to apply. Asked only where there is a base, or key changes.
-        profile: what they hold.
-        opened: the open versions.
-        table: the table.
+        profile: what the changes to apply hold.
         applied: what was applied before.
+        stored: what the stored history says of them.
         force_full_replay: the run's var.
     """
     if profile.loads:
         return VersionsPlan("rebuild", "the batch has a full load")
-    if not applied.is_known:
+    if stored.is_ahead:
         return VersionsPlan("rebuild", "what was applied before is not known, a run was cut off")
     if applied.change_seq is None:
         return VersionsPlan("rebuild", "no change was applied before")
-    reasons = _reasons_to_replay(
-        batch, profile, opened, table, applied, force_full_replay=force_full_replay
-    )
-    if not reasons:
+    reason = reason_to_replay(profile, applied, force_full_replay=force_full_replay)
+    if reason is None and stored.contradicts_load:
+        reason = "a change shows that the base table was ahead of the load"
+    if reason is None and stored.continues_transaction:
+        reason = "a transaction that moves rows between keys began in an earlier batch"
+    if reason is None:
         return VersionsPlan("incremental", "all changes are newer than what was applied")
     if profile.truncates:
-        return VersionsPlan("rebuild", f"{reasons[0]}, and a truncate, which concerns every key")
-    return VersionsPlan("replay", reasons[0])
+        return VersionsPlan("rebuild", f"{reason}, and a truncate, which concerns every key")
+    return VersionsPlan("replay", reason)
 
 
-def _reasons_to_replay(
-    batch: DataFrame,
-    profile: BatchProfile,
-    opened: DataFrame,
-    table: HistoryTable,
-    applied: Applied,
-    *,
-    force_full_replay: bool,
-) -> Sequence[str]:
+def reason_to_replay(
+    profile: BatchProfile, applied: Applied, *, force_full_replay: bool
+) -> str | None:
+    """Why a batch cannot be added to the open versions, as far as its profile tells; else None."""
     if str(profile.first_seq) <= str(applied.change_seq):
-        return ["the batch has late changes"]
+        return "the batch has late changes"
     if (
         applied.changed_at
         and profile.first_changed_at
         and profile.first_changed_at < applied.changed_at
     ):
-        return ["clocks ran back"]
-    if force_full_replay:
-        return ["force_full_replay is set"]
-    if table.base:
-        contradicting = keys_contradicting_their_load(
-            batch, opened, table, has_truncates=profile.truncates > 0
-        )
-        if not contradicting.isEmpty():
-            return ["a change shows that the base table was ahead of the load"]
-    if profile.key_changes and not keys_within_a_transaction(batch, opened, table).isEmpty():
-        return ["a transaction that moves rows between keys began in an earlier batch"]
-    return []
+        return "clocks ran back"
+    return "force_full_replay is set" if force_full_replay else None

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.history.affected_keys import UNKNOWN_COLUMNS, keys_of, replayed_keys
+from dbt_afterimage.history.affected_keys import (
+    UNKNOWN_COLUMNS,
+    keys_contradicting_their_load,
+    keys_of,
+    keys_within_a_transaction,
+    replayed_keys,
+)
 from dbt_afterimage.history.differences import changed_versions, differing_versions
 from dbt_afterimage.history.names import REPLAY_FROM, VERSION_ID
-from dbt_afterimage.history.plan import Applied, VersionsPlan, plan_versions
+from dbt_afterimage.history.plan import (
+    Applied,
+    StoredVersions,
+    VersionsPlan,
+    plan_versions,
+    reason_to_replay,
+)
 from dbt_afterimage.history.profile import (
-    PROFILE,
-    BatchProfile,
     ChangeContent,
+    content_of,
     has_update_without_image_after_a_load,
     profile_of,
-    profiled,
-    read_profile,
 )
-from dbt_afterimage.history.sql import (
-    equal,
-    is_open_since,
-    text,
-    timestamp,
-    was_open_at,
-)
+from dbt_afterimage.history.sql import equal, is_open_since, was_open_at
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.history.versions import versions
+from dbt_afterimage.log_rows.profile import BatchProfile
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.spark.literals import text, timestamp
 from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.mart_batch import ACTION
 
@@ -67,10 +72,13 @@ def whole_history(log: DataFrame, table: HistoryTable) -> HistoryRows:
     profile = profile_of(log, table)
     # rows of a later batch would be new once more to the next run
     changes = _up_to(log, profile)
-    made = versions(changes, table, _content_of_log(changes, profile, table))
+    content = _content_of_log(changes, profile, table)
+    made = versions(changes, table, content)
     return HistoryRows(
         rows=_as_history(made, table, profile.recorded_at),
-        applied=Applied(profile.recorded_at, profile.change_seq, profile.changed_at),
+        applied=Applied(
+            profile.recorded_at, profile.change_seq, profile.changed_at, content.forward_filled
+        ),
         plan=VersionsPlan("rebuild", "the whole log"),
         changes=profile.changes,
     )
@@ -102,7 +110,9 @@ def rebuilt_keys(
         stored = history.alias("stored").join(keys.alias("keys"), F.expr(same), "left_semi")
     return HistoryRows(
         rows=_as_history(differing_versions(made, stored, table.version_id), table, recorded_at),
-        applied=Applied(recorded_at, profile.change_seq, profile.changed_at),
+        applied=Applied(
+            recorded_at, profile.change_seq, profile.changed_at, content.forward_filled
+        ),
         plan=VersionsPlan("replay", "data of some keys was erased"),
         changes=profile.changes,
         identity=(table.version_id,),
@@ -115,6 +125,7 @@ def next_batch(
     history: DataFrame,
     table: HistoryTable,
     applied: Applied,
+    profile: BatchProfile | None = None,
     *,
     force_full_replay: bool,
 ) -> HistoryRows | None:
@@ -125,37 +136,43 @@ def next_batch(
         log: the change log.
         history: the stored history.
         table: the table.
-        applied: what the history has noted; whether that is all is found out here.
+        applied: what the history has noted.
+        profile: what was noted of all batches since; None where the log has to be asked.
         force_full_replay: the run's var.
+
+    Raises:
+        HistoryAheadError: the history holds more than `applied`. Only with a profile: without
+            one, such a history is rebuilt.
     """
-    is_new = "true"
-    if applied.recorded_at:
-        is_new = f"recorded_at > {timestamp(applied.recorded_at)}"
-    profile, is_known, unknown = _profile_batch(session, log.where(is_new), history, table, is_new)
+    is_new = _is_new(applied)
+    has_profile = profile is not None
+    if profile is None:
+        profile = profile_of(log.where(is_new), table)
     if not profile.changes:
         return None
     # another run may append the next batch at any moment
     changes = _up_to(log, profile)
     batch = changes.where(is_new)
-    opened = history.where("is_current")
-    plan = plan_versions(
-        batch,
-        profile,
-        opened,
-        table,
-        replace(applied, is_known=is_known),
-        force_full_replay=force_full_replay,
-    )
+    reason = reason_to_replay(profile, applied, force_full_replay=force_full_replay)
+    stored = StoredVersions()
+    if not profile.loads:
+        new = None if reason else batch
+        stored = _stored_versions(session, history, table, applied, profile, new)
+    if has_profile and stored.is_ahead:
+        raise HistoryAheadError
+    plan = plan_versions(profile, applied, stored, force_full_replay=force_full_replay)
     now = Applied(
         profile.recorded_at,
         _greatest(profile.change_seq, applied.change_seq),
         _greatest(profile.changed_at, applied.changed_at),
     )
     if plan.path == "incremental":
-        rows = _incremental(batch, opened, table, profile, unknown)
+        prior = _prior_versions(batch, history, table, profile)
+        content = replace(content_of(profile, table, stored.unknown_columns), has_loads=False)
+        rows = changed_versions(versions(batch, table, content, prior=prior))
         return HistoryRows(
             rows=_as_history(rows, table, profile.recorded_at),
-            applied=now,
+            applied=replace(now, unknown_columns=content.forward_filled),
             plan=plan,
             changes=profile.changes,
             # the open version of a key, and it has but one: closed rows are not read
@@ -176,40 +193,70 @@ def next_batch(
     )
 
 
-def _profile_batch(
-    session: SparkSession, batch: DataFrame, history: DataFrame, table: HistoryTable, is_new: str
-) -> tuple[BatchProfile, bool, list[str]]:
-    """The batch's profile, whether progress tells all, and columns that open versions lack."""
-    row = session.sql(
-        f"""select
-            (select {PROFILE} from {{batch}}) as found,
-            (select max(recorded_at) from {{history}} where {is_new}) is null as is_known,
-            (
-                select to_json(array_distinct(flatten(collect_set(unknown_columns))))
-                from {{history}}
-                where is_current and unknown_columns is not null
-            ) as unknown""",
-        batch=profiled(batch, table),
-        history=history,
-    ).collect()[0]
-    # the history holds more than was noted where a run was killed before it noted it
-    return read_profile(row["found"], table), row["is_known"], json.loads(row["unknown"] or "[]")
+class HistoryAheadError(Exception):
+    """A history holds versions of batches that are not noted as applied."""
 
 
-def _incremental(
-    batch: DataFrame,
-    opened: DataFrame,
-    table: HistoryTable,
-    profile: BatchProfile,
-    unknown: Iterable[str],
+def _is_new(applied: Applied) -> str:
+    """Condition: recorded in a batch that is not noted as applied."""
+    if applied.recorded_at is None:
+        return "true"
+    return f"recorded_at > {timestamp(applied.recorded_at)}"
+
+
+def _prior_versions(
+    batch: DataFrame, history: DataFrame, table: HistoryTable, profile: BatchProfile
 ) -> DataFrame:
-    prior = opened
-    if not profile.truncates:
-        keys = keys_of(batch, table, has_key_changes=profile.key_changes > 0)
-        same = equal(table.key, "opened", "keys", "=")
-        prior = opened.alias("opened").join(keys.alias("keys"), F.expr(same), "left_semi")
-    content = replace(profile.content(table, unknown), has_loads=False)
-    return changed_versions(versions(batch, table, content, prior=prior))
+    """The open versions that a batch continues."""
+    opened = history.where("is_current")
+    if profile.truncates:
+        return opened
+    keys = keys_of(batch, table, has_key_changes=profile.key_changes > 0)
+    same = equal(table.key, "opened", "keys", "=")
+    return opened.alias("opened").join(keys.alias("keys"), F.expr(same), "left_semi")
+
+
+def _stored_versions(
+    session: SparkSession,
+    history: DataFrame,
+    table: HistoryTable,
+    applied: Applied,
+    profile: BatchProfile,
+    batch: DataFrame | None,
+) -> StoredVersions:
+    """What the stored history says of a batch, in one statement.
+
+    Args:
+        session: the live session.
+        history: the stored history.
+        table: the table.
+        applied: what the history has noted.
+        profile: what the changes hold.
+        batch: the changes; None where they are replayed in any case.
+    """
+    asked = {"is_ahead": f"select max(recorded_at) from {{history}} where {_is_new(applied)}"}
+    if applied.unknown_columns != ():
+        # reads that column of all open versions: formats keep no statistics of arrays
+        asked["unknown_columns"] = (
+            "select array_distinct(flatten(collect_set(unknown_columns))) from {history}"
+            " where is_current and unknown_columns is not null"
+        )
+    keys: dict[str, Any] = {}
+    # an insert tells that a frozen base was ahead; of a live one any change may
+    may_contradict = table.base == "live" or (table.base is not None and profile.inserts > 0)
+    opened = history.where("is_current")
+    if batch is not None and may_contradict:
+        keys["contradicts_load"] = keys_contradicting_their_load(
+            batch, opened, table, has_truncates=profile.truncates > 0
+        )
+    if batch is not None and profile.key_changes:
+        keys["continues_transaction"] = keys_within_a_transaction(batch, opened, table)
+    asked |= {name: f"select nullif(count(*), 0) from {{{name}}}" for name in keys}
+    listed = ", ".join(f"({query}) as {name}" for name, query in asked.items())
+    row = session.sql(f"select {listed}", history=history, **keys).collect()[0].asDict()
+    unknown = tuple(row.pop("unknown_columns", None) or ())
+    found = {name: value is not None for name, value in row.items()}
+    return StoredVersions(unknown_columns=unknown, **found)
 
 
 class _Replay:
@@ -263,7 +310,7 @@ class _Replay:
         else:
             self.from_seq = str(self.profile.first_seq)
             plan = plan.because(f"; read from change_seq {self.from_seq} on")
-            changes, content = self._since(self.from_seq), later.content(table, lacking)
+            changes, content = self._since(self.from_seq), content_of(later, table, lacking)
         if content.fills_along_key_changes:
             return self._rebuilt_along_key_changes(plan)
         self.plan = plan
@@ -341,7 +388,7 @@ def _content_of_log(
 ) -> ChangeContent:
     if has_update_without_image_after_a_load(changes, table):
         unknown = table.columns
-    return profile.content(table, unknown)
+    return content_of(profile, table, unknown)
 
 
 def _up_to(log: DataFrame, profile: BatchProfile) -> DataFrame:

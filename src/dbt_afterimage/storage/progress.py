@@ -15,7 +15,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import is_conflict
-from dbt_afterimage.storage.progress_cache import drop_cached_progress
+from dbt_afterimage.storage.progress_cache import (
+    Publication,
+    forget_publications,
+    remember_publication,
+)
 
 _one_delete = Lock()
 _TRIES = 10
@@ -63,18 +67,73 @@ def write_progress(
     table: str,
     model: str,
     progress: Progress,
+    *,
+    path: str | None = None,
+    batch: str | None = None,
 ) -> None:
-    """Append one row."""
+    """Append one row.
+
+    Args:
+        session: the live Spark session.
+        table: the table of progress.
+        model: its name there.
+        progress: what it has applied; times may also be text as Spark casts it.
+        path: how a mart did so.
+        batch: what `batch_json` says of a batch; None where the row tells of none.
+    """
+    strings = {
+        "model": model,
+        "recorded_at": progress.recorded_at,
+        "change_seq": progress.change_seq,
+        "changed_at": progress.changed_at,
+        "path": path,
+        "arrival": progress.arrival,
+        "raw_version": progress.raw_version,
+        "batch": batch,
+    }
+    # a table of an earlier version has no `batch` before the first `dbt run`
+    schema = [field for field in session.table(table).schema if field.name in strings]
     session.range(1).select(
-        F.lit(model).alias("model"),
-        F.lit(progress.recorded_at).cast("timestamp").alias("recorded_at"),
-        F.lit(progress.change_seq).cast("string").alias("change_seq"),
-        F.lit(progress.changed_at).cast("timestamp").alias("changed_at"),
-        F.lit(None).cast("string").alias("path"),
-        F.lit(progress.arrival).cast("string").alias("arrival"),
-        F.lit(progress.raw_version).cast("string").alias("raw_version"),
+        *(F.lit(strings[field.name]).cast(field.dataType).alias(field.name) for field in schema)
     ).writeTo(table).append()
-    drop_cached_progress(model)
+    publication = Publication(
+        spark_text(progress.recorded_at),
+        progress.change_seq,
+        spark_text(progress.changed_at),
+        path,
+        batch,
+        progress.raw_version,
+    )
+    remember_publication(table, model, publication)
+
+
+def add_column(session: SparkSession, table: str, column: str, kind: str) -> None:
+    """Add a column that a table of an earlier version lacks.
+
+    Args:
+        session: the live Spark session.
+        table: the table of progress.
+        column: its name.
+        kind: its type and comment, as SQL.
+    """
+    if column in session.table(table).columns:
+        return
+    try:
+        session.sql(f"alter table {table} add columns ({column} {kind})")
+    except Exception:
+        # another run may have added it meanwhile
+        session.sql(f"refresh table {table}")
+        if column not in session.table(table).columns:
+            raise
+
+
+def spark_text(moment: str | None) -> str | None:
+    """A time in UTC, ISO text, as Spark casts a timestamp to text."""
+    if moment is None:
+        return None
+    seconds, _, fraction = moment.replace("T", " ").partition(".")
+    fraction = fraction.rstrip("0")
+    return f"{seconds}.{fraction}" if fraction else seconds
 
 
 def reset_progress(session: SparkSession, table: str, model: str) -> None:
@@ -98,7 +157,7 @@ def reset_progress_after(session: SparkSession, table: str, model: str, after: s
     if session.table(table).filter(later).isEmpty():
         return False
     _delete(session, table, later)
-    drop_cached_progress(model)
+    forget_publications(model)
     return True
 
 

@@ -37,13 +37,14 @@ def test_staging_asks_for_its_log_by_the_name_that_is_noted(schema: str, noted: 
         config=SimpleNamespace(materialized="change_log"),
         depends_on=SimpleNamespace(nodes=["model.stg_orders"]),
     )
+    named = MacroRenderer(target=SimpleNamespace(schema="plant"))
     render = MacroRenderer(
         graph=SimpleNamespace(nodes={"model.orders_changes": log}),
         model=SimpleNamespace(unique_id="model.stg_orders"),
         target=SimpleNamespace(schema="plant"),
         api=SimpleNamespace(Relation=SimpleNamespace(create=SimpleNamespace)),
         load_relation=lambda relation: relation,
-        _progress_since=lambda reader, names: {name: f"noted of {name}" for name in names},
+        _read_progress=lambda relation: f"noted of {named('_progress_name', relation)}",
     )
     assert render("_openedge_progress") == f"noted of {noted}"
 

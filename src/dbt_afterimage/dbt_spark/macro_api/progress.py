@@ -9,28 +9,73 @@ from dbt_afterimage.spark.session import current
 
 
 @macro_method(while_parsing={})
-def cached_progress(adapter: Any, progress: Any, models: list[str]) -> dict[str, Any]:
-    """The last batch that models had applied when the command began, as text; None where unknown.
+def progress_since(adapter: Any, progress: Any, reader: str, models: list[str]) -> dict[str, Any]:
+    """What models have noted, as `progress_cache.ProgressSince`, since the last batch of a reader.
+
+    `profile` is that of all batches since, as `BatchProfile`; none where one is not known.
 
     Args:
         adapter: dbt's adapter.
         progress: the table of progress.
-        models: their names there.
+        reader: name of the reader there.
+        models: names of the models there.
     """
-    from dbt_afterimage.storage.progress_cache import cached_progress as read_cached
+    from dbt_afterimage.log_rows.profile import BatchProfile, merged
+    from dbt_afterimage.storage import progress_cache
 
-    session = current()
     with dbt_errors():
-        found = {name: read_cached(session, str(progress), name) for name in models}
-    return {name: {"recorded_at": each and each.recorded_at} for name, each in found.items()}
+        found = progress_cache.progress_since(current(), str(progress), reader, models)
+    since = {}
+    for name, each in found.items():
+        profiles = [BatchProfile.from_json(profile) for profile in each.profiles or ()]
+        since[name] = {**vars(each), "profile": merged(profiles) if profiles else None}
+    return since
 
 
 @macro_method()
-def drop_cached_progress(adapter: Any, model: str) -> None:
-    """Drop a model from the progress cache, after its progress was written."""
-    from dbt_afterimage.storage.progress_cache import drop_cached_progress as drop
+def write_progress(
+    adapter: Any, progress: Any, model: str, applied: dict[str, Any], after: str | None
+) -> None:
+    """Note what has just been published.
 
-    drop(model)
+    Args:
+        adapter: dbt's adapter.
+        progress: the table of progress.
+        model: its name there.
+        applied: `recorded_at`, `change_seq`, `changed_at` and `path`; of a history also
+            `unknown_columns`.
+        after: the batch that the table had applied before; None where the table is new.
+    """
+    from dbt_afterimage.storage.progress import Progress
+    from dbt_afterimage.storage.progress import write_progress as write
+    from dbt_afterimage.storage.progress_cache import batch_json
+
+    moments = (applied["recorded_at"], applied["change_seq"], applied["changed_at"])
+    with dbt_errors():
+        write(
+            current(),
+            str(progress),
+            model,
+            Progress(*moments),
+            path=applied["path"],
+            batch=batch_json(after, unknown_columns=applied.get("unknown_columns")),
+        )
+
+
+@macro_method()
+def add_progress_column(adapter: Any, progress: Any, column: str, kind: str) -> None:
+    """Add a column that a table of progress made by an earlier version lacks.
+
+    Args:
+        adapter: dbt's adapter.
+        progress: the table of progress.
+        column: its name.
+        kind: its type and comment, as SQL.
+    """
+    from dbt_afterimage.storage.progress import add_column
+
+    with dbt_errors():
+        add_column(current(), str(progress), column, kind)
 
 
 @macro_method()

@@ -16,9 +16,11 @@ from dbt_afterimage.history.names import (
     TRUNCATES,
     own,
 )
-from dbt_afterimage.history.sql import UPSERTS, by_key, is_upsert, knows, text
+from dbt_afterimage.history.sql import UPSERTS, by_key, is_upsert
 from dbt_afterimage.history.table import HistoryTable
+from dbt_afterimage.log_rows.conditions import knows
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.spark.literals import text
 
 _IN_ORDER = (
     "(one, other) -> case"

@@ -9,17 +9,11 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.history.names import KIND, RANK, ROW, UNKNOWN, own
 from dbt_afterimage.history.rules.key_changes import DEPARTURE
-from dbt_afterimage.history.sql import (
-    by_key,
-    columns,
-    equal,
-    is_incomplete,
-    is_upsert,
-    knows,
-    text,
-)
+from dbt_afterimage.history.sql import by_key, columns, equal, is_upsert
 from dbt_afterimage.history.table import HistoryTable
+from dbt_afterimage.log_rows.conditions import is_incomplete, knows
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.spark.literals import text
 
 STARTED = own("row_started_seq")
 ROW_ID = own("row_id")

@@ -16,9 +16,10 @@ from dbt_afterimage.history.names import (
     VERSION_ID,
     own,
 )
-from dbt_afterimage.history.sql import by_key, columns, is_upsert, text
+from dbt_afterimage.history.sql import by_key, columns, is_upsert
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.spark.literals import text
 
 _FIRST_KIND = own("first_kind")
 _WAS_OPEN = own("was_open")

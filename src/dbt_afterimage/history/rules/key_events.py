@@ -11,9 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.history.names import ANCHOR, KIND, RANK, REPLAY_FROM, ROW
-from dbt_afterimage.history.sql import columns, equal, is_key_change, texts
+from dbt_afterimage.history.sql import columns, equal
 from dbt_afterimage.history.table import HistoryTable
+from dbt_afterimage.log_rows.conditions import is_key_change
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.spark.literals import texts
 
 _ANCHOR_TYPE = "struct<opened_by: string, changed_columns: array<string>>"
 

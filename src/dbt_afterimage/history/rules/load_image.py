@@ -32,9 +32,10 @@ from dbt_afterimage.history.names import (
 )
 from dbt_afterimage.history.rules.boundaries import may_reach
 from dbt_afterimage.history.rules.key_changes import MOVE_GROUP_OF_EVENT
-from dbt_afterimage.history.sql import by_key, columns, text, texts
+from dbt_afterimage.history.sql import by_key, columns
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.spark.literals import text, texts
 
 LOAD_EPOCH = own("load_epoch")
 DISPLACED = own("displaced")

@@ -1,0 +1,122 @@
+"""What changes of a log hold, found in one look at them.
+
+The profile of a batch is noted with its progress: marts plan from it, and do not read the log to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from dbt_afterimage.log_rows.conditions import is_incomplete, is_key_change
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PROFILE = "profile"
+
+
+@dataclass(frozen=True)
+class BatchProfile:
+    """What some changes of a log hold; times are text, as Spark casts them.
+
+    Attributes:
+        changes: how many there are.
+        recorded_at: their newest batch.
+        first_seq: the least change_seq.
+        change_seq: the greatest one; a load's marker counts, its rows do not.
+        first_changed_at: the least changed_at, the beginning of time where one is unknown (R10).
+        changed_at: the greatest one, of the same rows as `change_seq`.
+        inserts: how many inserts.
+        truncates: how many truncates.
+        loads: how many full loads.
+        load_seq: change_seq of the first full load.
+        key_changes: how many updates with another key in the before image.
+        incomplete_key_changes: how many of those lack a column in both images.
+        scopes: columns that some truncate names in its scope.
+        known: the distinct lists of known columns, of both images.
+    """
+
+    changes: int
+    recorded_at: str | None = None
+    first_seq: str | None = None
+    change_seq: str | None = None
+    first_changed_at: str | None = None
+    changed_at: str | None = None
+    inserts: int = 0
+    truncates: int = 0
+    loads: int = 0
+    load_seq: str | None = None
+    key_changes: int = 0
+    incomplete_key_changes: int = 0
+    scopes: tuple[str, ...] = ()
+    known: tuple[tuple[str, ...], ...] = ()
+
+    @classmethod
+    def from_json(cls, found: str) -> BatchProfile:
+        """From the column PROFILE of `profiled`."""
+        given: dict[str, Any] = json.loads(found)
+        known = tuple(tuple(names) for names in given.pop("known", []))
+        scopes = tuple(sorted(given.pop("scopes", [])))
+        return cls(**given, known=known, scopes=scopes)
+
+    @property
+    def has_boundary_events(self) -> bool:
+        """Whether truncates, or loads after other changes, are among them."""
+        if self.truncates or self.loads > 1:
+            return True
+        return bool(self.loads) and str(self.first_seq) < str(self.load_seq)
+
+
+def profiled(
+    changes: DataFrame, key: Sequence[str], columns: Iterable[str], beginning: str
+) -> DataFrame:
+    """One row with the column PROFILE: the fields of `BatchProfile` as JSON.
+
+    Args:
+        changes: rows of a change log.
+        key: its key columns; without them no change is a key change.
+        columns: its data columns.
+        beginning: the beginning of time, as SQL.
+    """
+    # a load may precede the changes that have landed; its own time bounds those of its rows
+    counts = "change_oper <> 'L' or load_rows is not null"
+    moved = is_key_change(key) if key else "false"
+    found = {
+        "changes": "count(*)",
+        "recorded_at": "cast(max(recorded_at) as string)",
+        "first_seq": "min(change_seq)",
+        "change_seq": f"max(if({counts}, change_seq, null))",
+        "first_changed_at": "cast(min(if(change_oper <> 'L',"
+        f" coalesce(changed_at, {beginning}), null)) as string)",
+        "changed_at": f"cast(max(if({counts}, changed_at, null)) as string)",
+        "inserts": "count_if(change_oper = 'I')",
+        "truncates": "count_if(change_oper = 'T')",
+        "loads": "count_if(load_rows is not null)",
+        "load_seq": "min(if(load_rows is not null, change_seq, null))",
+        "key_changes": f"count_if({moved})",
+        "incomplete_key_changes": f"count_if({moved} and {is_incomplete(columns)})",
+        "scopes": "array_distinct(flatten(collect_set(map_keys(truncate_scope))))",
+        "known": "array_union(collect_set(known_columns), collect_set(before_known_columns))",
+    }
+    row = ", ".join(f"{expression} as {name}" for name, expression in found.items())
+    return changes.selectExpr(f"to_json(struct({row})) as {PROFILE}")
+
+
+def merged(profiles: Sequence[BatchProfile]) -> BatchProfile:
+    """The profile of the changes of several batches, of one at least."""
+    least = {"first_seq", "first_changed_at", "load_seq"}
+    values: dict[str, Any] = {}
+    for name in (field.name for field in fields(BatchProfile)):
+        each = [getattr(profile, name) for profile in profiles]
+        if isinstance(each[0], int):
+            values[name] = sum(each)
+        elif isinstance(each[0], tuple):
+            values[name] = tuple(sorted({item for items in each for item in items}))
+        else:
+            choose: Callable[[Iterable[str]], str] = min if name in least else max
+            given = [value for value in each if value is not None]
+            values[name] = choose(given) if given else None
+    return BatchProfile(**values)

@@ -1,0 +1,191 @@
+"""A batch is noted with what it holds, and marts plan from that instead of reading the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dbt_afterimage.history import run as history_run
+from dbt_afterimage.storage import progress_cache
+from tests.functional.dbt_project import DbtProject
+from tests.functional.people import MODELS, PEOPLE, People, record, seq, start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TO_LOG = ("stg_people", "people_changes")
+MARTS = ("people_history", "people_current", "people_field_changes")
+
+
+@pytest.fixture
+def begun(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    table_format: str,
+    tmp_path: Path,
+) -> People:
+    """All tables, after a first batch."""
+    people = start(make_dbt_project(tmp_path, schema="noted_batches"), spark, table_format, MODELS)
+    for table in ("changes", "changes_rejected", "history", "current", "field_changes"):
+        spark.sql(f"drop table if exists {people.name(table)}")
+    spark.sql(f"drop table if exists {people.dbt.schema}.afterimage_progress")
+    people.land(PEOPLE, [record(1, "I", 1, "Ann"), record(2, "I", 2, "Bob")])
+    people.dbt("run")
+    return people
+
+
+def noted(people: People, model: str) -> list[dict[str, Any]]:
+    """What is noted of the batches of a model, in their order."""
+    rows = people.spark.sql(
+        f"select batch from {people.dbt.schema}.afterimage_progress "
+        f"where model = '{model}' and batch is not null order by recorded_at"
+    ).collect()
+    return [json.loads(row["batch"]) for row in rows]
+
+
+def batches(people: People) -> list[str]:
+    rows = people.rows("changes", "distinct cast(recorded_at as string)", "1")
+    return [row[0] for row in rows]
+
+
+def read_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(*_: Any) -> None:
+        raise AssertionError("the log was asked what it holds")
+
+    monkeypatch.setattr(history_run, "profile_of", asked)
+
+
+def test_a_batch_is_noted_with_what_it_holds(begun: People) -> None:
+    begun.append(
+        PEOPLE,
+        [
+            record(3, "I", 3, "Cid"),
+            record(4, "B", 1, "Ann"),
+            record(4, "U", 9, "Ann"),
+            record(5, "D", 2, "Bob"),
+            # its before image has not come, so it waits
+            record(6, "U", 3, "Cyd"),
+        ],
+    )
+    begun.dbt("run")
+    first, second = noted(begun, "people_changes")
+    assert (first["after"], first["profile"]) == (None, None)
+    assert second["after"] == batches(begun)[0]
+    assert json.loads(second["profile"]) == {
+        "changes": 3,
+        "recorded_at": batches(begun)[1],
+        "first_seq": seq(3),
+        "change_seq": seq(5),
+        "first_changed_at": "2026-03-01 08:00:00",
+        "changed_at": "2026-03-01 08:00:00",
+        "inserts": 1,
+        "truncates": 0,
+        "loads": 0,
+        "key_changes": 1,
+        "incomplete_key_changes": 0,
+        "scopes": [],
+        "known": [],
+    }
+
+
+def test_a_column_that_the_source_has_no_longer_is_noted_as_unknown(begun: People) -> None:
+    fewer = {name: kind for name, kind in PEOPLE.items() if name != "note"}
+    begun.land(fewer, [(seq(3), "I", 3, "Cid", 0.5, "1.00")])
+    begun.dbt("run")
+    profile = json.loads(noted(begun, "people_changes")[-1]["profile"])
+    assert profile["known"] == [["id", "name", "score", "fee"]]
+    assert noted(begun, "people_history")[-1]["unknown_columns"] == ["note"]
+    begun.append(
+        fewer, [(seq(4), "B", 1, "Ann", 0.5, "1.00"), (seq(4), "U", 1, "Abe", 0.5, "1.00")]
+    )
+    begun.dbt("run")
+    assert begun.rows("history", "name, unknown_columns", "valid_from_seq, id")[2:] == [
+        ("Cid", ["note"]),
+        ("Abe", None),
+    ]
+
+
+@pytest.mark.both_formats
+def test_marts_plan_from_what_is_noted(begun: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the command that has noted it, and in a later one that finds two batches."""
+    read_no_profile(monkeypatch)
+    begun.append(PEOPLE, [record(3, "I", 3, "Cid")])
+    begun.dbt("run")
+    begun.append(PEOPLE, [record(4, "B", 3, "Cid"), record(4, "U", 3, "Cyd")])
+    begun.dbt("run", "--select", *TO_LOG)
+    begun.append(PEOPLE, [record(5, "D", 1, "Ann")])
+    begun.dbt("run", "--select", *TO_LOG)
+    begun.dbt("run", "--select", *MARTS)
+    assert begun.rows("history", "id, name, closed_by", "valid_from_seq") == [
+        (1, "Ann", "D"),
+        (2, "Bob", None),
+        (3, "Cid", "U"),
+        (3, "Cyd", None),
+    ]
+    assert begun.rows("current", "id, name", "id") == [(2, "Bob"), (3, "Cyd")]
+    changes = begun.rows("field_changes", "id, column_name, old_value, new_value", "change_seq")
+    assert (3, "name", "Cid", "Cyd") in changes
+    paths = begun.spark.sql(
+        f"select distinct path from {begun.dbt.schema}.afterimage_progress where path <> 'rebuild'"
+    ).collect()
+    assert [row[0] for row in paths] == ["incremental"]
+
+
+def test_a_batch_of_which_nothing_is_noted_is_looked_at(begun: People) -> None:
+    """As one of an earlier version, or of a killed run."""
+    begun.append(PEOPLE, [record(3, "I", 3, "Cid")])
+    begun.dbt("run", "--select", *TO_LOG)
+    begun.spark.sql(
+        f"update {begun.dbt.schema}.afterimage_progress set batch = null "
+        "where model = 'people_changes'"
+    )
+    begun.append(PEOPLE, [record(4, "I", 4, "Dan")])
+    begun.dbt("run", "--select", *TO_LOG)
+    begun.dbt("run", "--select", *MARTS)
+    assert begun.rows("current", "id, name", "id") == [
+        (1, "Ann"),
+        (2, "Bob"),
+        (3, "Cid"),
+        (4, "Dan"),
+    ]
+
+
+@pytest.mark.both_formats
+def test_a_table_of_progress_without_the_column_gets_it(begun: People) -> None:
+    progress = f"{begun.dbt.schema}.afterimage_progress"
+    if begun.table_format == "delta":
+        begun.spark.sql(
+            f"alter table {progress} set tblproperties ('delta.columnMapping.mode' = 'name')"
+        )
+    begun.spark.sql(f"alter table {progress} drop column batch")
+    begun.append(PEOPLE, [record(3, "I", 3, "Cid")])
+    begun.dbt("run")
+    assert begun.rows("current", "id, name", "id") == [(1, "Ann"), (2, "Bob"), (3, "Cid")]
+    assert noted(begun, "people_changes")[-1]["after"] == batches(begun)[0]
+
+
+def test_a_history_that_another_run_has_brought_up_to_date_is_not_built_again(
+    begun: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What this command knows of the history is older than the history."""
+    begun.append(PEOPLE, [record(3, "I", 3, "Cid")])
+    begun.dbt("run", "--select", *TO_LOG)
+    progress, names = (
+        f"{begun.dbt.schema}.afterimage_progress",
+        ("people_history", "people_changes"),
+    )
+    before = progress_cache.progress_since(begun.spark, progress, names[0], names)
+    begun.dbt("run", "--select", "people_history")
+    begun.dbt("run", "--select", "people_current")
+    real = progress_cache.progress_since
+
+    def earlier(session: Any, table: str, reader: str, models: Any) -> Any:
+        return before if reader == names[0] else real(session, table, reader, models)
+
+    monkeypatch.setattr(progress_cache, "progress_since", earlier)
+    with begun.untouched():
+        begun.dbt("run", "--select", "people_history")

@@ -1,0 +1,132 @@
+"""What a reader of a table learns from the progress of the model that writes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbt_afterimage.log_rows.profile import BatchProfile, merged
+from dbt_afterimage.storage.progress import spark_text
+from dbt_afterimage.storage.progress_cache import ProgressSince, Publication, batch_json, seen_from
+
+FIRST, SECOND, THIRD = "2026-03-01 10:00:00", "2026-03-01 11:00:00.5", "2026-03-02 09:00:00"
+
+
+def published(recorded_at: str, after: str | None, profile: str | None = "{}") -> Publication:
+    return Publication(recorded_at, batch=batch_json(after, profile))
+
+
+def seen(applied: str | None, *since: Publication) -> ProgressSince:
+    return seen_from(applied, since[-1], since)
+
+
+def test_batches_that_follow_each_other_are_known() -> None:
+    noted = seen(FIRST, published(SECOND, FIRST, "a"), published(THIRD, SECOND, "b"))
+    assert noted.is_continued
+    assert noted.profiles == ["a", "b"]
+    assert noted.recorded_at == THIRD
+
+
+def test_rows_are_in_the_order_of_their_batches() -> None:
+    later, earlier = published(THIRD, SECOND, "b"), published(SECOND, FIRST, "a")
+    assert seen_from(FIRST, later, [later, earlier]).profiles == ["a", "b"]
+
+
+def test_what_the_reader_has_applied_is_left_out() -> None:
+    noted = seen(SECOND, published(SECOND, FIRST, "a"), published(THIRD, SECOND, "b"))
+    assert noted.profiles == ["b"]
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        pytest.param([published(THIRD, SECOND)], id="a killed run noted nothing"),
+        pytest.param([Publication(SECOND)], id="an earlier version noted no batch"),
+        pytest.param([published(SECOND, None)], id="the table is a new one"),
+        pytest.param([published(SECOND, FIRST), Publication(THIRD)], id="the log was rebuilt"),
+        pytest.param([Publication(None, path="rebuild")], id="built without a batch"),
+    ],
+)
+def test_a_batch_that_is_not_noted_leaves_all_unknown(since: list[Publication]) -> None:
+    noted = seen(FIRST, *since)
+    assert not noted.is_continued
+    assert noted.profiles is None
+
+
+def test_a_reader_without_progress_knows_nothing() -> None:
+    noted = seen(None, published(FIRST, None), published(SECOND, FIRST))
+    assert not noted.is_continued
+    assert noted.profiles is None
+
+
+def test_a_batch_without_a_profile_follows_all_the_same() -> None:
+    noted = seen(FIRST, published(SECOND, FIRST, None))
+    assert noted.is_continued
+    assert noted.profiles is None
+
+
+def test_marks_that_are_noted_later_are_no_batch() -> None:
+    noted = seen(FIRST, published(SECOND, FIRST, "a"), Publication(SECOND))
+    assert noted.is_continued
+    assert noted.profiles == ["a"]
+
+
+def test_paths_are_those_since_the_last_batch_of_the_reader() -> None:
+    since = [
+        Publication(FIRST, path="rebuild"),
+        Publication(SECOND, path="incremental"),
+        Publication(THIRD, path="replay"),
+    ]
+    assert seen(FIRST, *since).paths == ["incremental", "replay"]
+
+
+@pytest.mark.parametrize(
+    ("iso", "cast"),
+    [
+        ("2026-03-01T10:00:00.120000", "2026-03-01 10:00:00.12"),
+        ("2026-03-01T10:00:00.000000", "2026-03-01 10:00:00"),
+        ("2026-03-01 10:00:00.5", "2026-03-01 10:00:00.5"),
+        (None, None),
+    ],
+)
+def test_times_are_written_as_spark_casts_them(iso: str | None, cast: str | None) -> None:
+    assert spark_text(iso) == cast
+
+
+def test_profiles_of_several_batches_add_up() -> None:
+    first = BatchProfile(
+        changes=3,
+        recorded_at=FIRST,
+        first_seq="02",
+        change_seq="05",
+        first_changed_at="2026-02-02 00:00:00",
+        changed_at="2026-02-05 00:00:00",
+        inserts=1,
+        truncates=1,
+        key_changes=1,
+        scopes=("region",),
+        known=(("id", "name"),),
+    )
+    second = BatchProfile(
+        changes=2,
+        recorded_at=SECOND,
+        first_seq="01",
+        change_seq="04",
+        first_changed_at="2026-02-01 00:00:00",
+        incomplete_key_changes=1,
+        key_changes=1,
+        known=(("id",), ("id", "name")),
+    )
+    assert merged([first, second]) == BatchProfile(
+        changes=5,
+        recorded_at=SECOND,
+        first_seq="01",
+        change_seq="05",
+        first_changed_at="2026-02-01 00:00:00",
+        changed_at="2026-02-05 00:00:00",
+        inserts=1,
+        truncates=1,
+        key_changes=2,
+        incomplete_key_changes=1,
+        scopes=("region",),
+        known=(("id",), ("id", "name")),
+    )
