@@ -29,7 +29,7 @@ def begun(
     tmp_path: Path,
 ) -> People:
     """All tables, after a first batch."""
-    people = start(make_dbt_project(tmp_path, schema="noted_batches"), spark, table_format, MODELS)
+    people = start(make_dbt_project(tmp_path, schema="batch_profiles"), spark, table_format, MODELS)
     for table in ("changes", "changes_rejected", "history", "current", "field_changes"):
         spark.sql(f"drop table if exists {people.name(table)}")
     spark.sql(f"drop table if exists {people.dbt.schema}.afterimage_progress")
