@@ -15,13 +15,11 @@
 {% macro _field_changes_batch_by_images(target_relation, changes, settings, noted) %}
     {%- set applied = noted[afterimage._progress_name(target_relation)].recorded_at -%}
     {%- set is_new = afterimage._recorded_after(applied) -%}
-    {%- set queries = {'published': afterimage._newest_batch_query(target_relation, is_new)} -%}
-    {%- set found = noted[afterimage._progress_name(changes)].profile -%}
-    {%- if not found -%}
-        {%- do queries.update({'found': afterimage._batch_query(changes, is_new)}) -%}
-    {%- endif -%}
-    {%- set answers = afterimage._scalar_answers(queries) -%}
-    {%- set found = found or fromjson(answers.found) -%}
+    {%- set answers = afterimage._scalar_answers({
+        'found': afterimage._batch_query(changes, is_new),
+        'published': afterimage._newest_batch_query(target_relation, is_new),
+    }) -%}
+    {%- set found = fromjson(answers.found) -%}
     {%- if not found.changes -%}
         {{ return(none) }}
     {%- endif -%}

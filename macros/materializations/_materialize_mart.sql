@@ -27,7 +27,7 @@
     {%- set is_first = existing is none or should_full_refresh() -%}
     {#- counts of change activity say themselves what they have counted -#}
     {%- set noted = none if is_first or mart == 'change_activity' else afterimage._progress_by(target_relation, inputs) -%}
-    {%- set after = noted[afterimage._progress_name(target_relation)].recorded_at if noted else none -%}
+    {%- set applied_before = noted[afterimage._progress_name(target_relation)].recorded_at if noted else none -%}
     {%- if noted and (
         afterimage._has_applied_all(mart, inputs, target_relation, noted) or afterimage._is_empty_still(mart, inputs, target_relation, noted)
     ) -%}
@@ -36,7 +36,7 @@
     {%- elif is_first or afterimage._must_rebuild(mart, inputs, target_relation, noted) -%}
         {%- set whole = afterimage._whole_mart(mart, inputs) -%}
         {%- if mart == 'history' -%}
-            {%- do afterimage._reset_downstream_progress() -%}
+            {%- do afterimage._reset_progress_from(target_relation) -%}
         {%- endif -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
         {%- do adapter.afterimage.create_table(
@@ -52,7 +52,7 @@
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
         {%- elif not (batch.rows or batch.source or batch.statement) -%}
             {%- call noop_statement('main', 'OK, nothing to write') -%}{%- endcall -%}
-            {%- do afterimage._write_progress(target_relation, batch.applied, after) -%}
+            {%- do afterimage._write_progress(target_relation, batch.applied, applied_before) -%}
         {%- else -%}
             {%- do log(model.name ~ ": " ~ batch.changes ~ " changed rows, " ~ batch.path ~ " path: " ~ batch.why, info=true) -%}
             {%- if batch.rows -%}
@@ -68,7 +68,7 @@
                     {{ batch.statement }}
                 {%- endcall -%}
             {%- endif -%}
-            {%- do afterimage._write_progress(target_relation, batch.applied, after) -%}
+            {%- do afterimage._write_progress(target_relation, batch.applied, applied_before) -%}
             {%- do afterimage._compact_after_run(target_relation, mart) -%}
         {%- endif -%}
     {%- endif -%}
@@ -153,7 +153,8 @@
         {%- set applied = afterimage._change_activity_applied('rebuild') -%}
     {%- elif mart == 'field_changes' and inputs | length > 1 -%}
         {#- old values come from history: what it has applied #}
-        {%- set applied = afterimage._read_progress(inputs[1]) -%}
+        {%- set noted = afterimage._read_progress(inputs[1]) -%}
+        {%- set applied = {'recorded_at': noted.recorded_at, 'change_seq': noted.change_seq, 'changed_at': noted.changed_at} -%}
     {%- else -%}
         {%- set newest = run_query("select cast(max(recorded_at) as string) from " ~ inputs[0]).rows[0][0] -%}
         {%- set applied = {'recorded_at': newest, 'change_seq': none, 'changed_at': none} -%}

@@ -36,7 +36,7 @@
 
 {# Creates it on the first run. Afterwards it commits nothing, but for many files that small batches have left. #}
 {% macro _create_progress() %}
-    {%- set batch = "string comment 'JSON: the batch that the table had before; of a change log also what this batch holds'" -%}
+    {%- set batch = "string comment 'JSON: the batch before it; what the batch of a change log holds; which columns a history may not know'" -%}
     {%- do run_query("create schema if not exists " ~ target.schema) -%}
     {%- set statement -%}
         create table if not exists {{ afterimage._progress_relation() }} (
@@ -103,11 +103,11 @@
 
 
 {#
-    Forgets what the marts made from this history have noted, so that they are rebuilt after it: other settings may have
+    Forgets what a history and the marts made from it have noted, so that they are rebuilt after it: other settings may have
     given it other rows of the very batches that they have applied. Before it is built: a killed run forgets too much.
 #}
-{% macro _reset_downstream_progress() %}
-    {%- set names = [] -%}
+{% macro _reset_progress_from(history) %}
+    {%- set names = [afterimage._progress_name(history)] -%}
     {%- for node in graph.nodes.values() -%}
         {%- if node.config.materialized in afterimage._mart_materializations() and model.unique_id in node.depends_on.nodes -%}
             {%- do names.append(afterimage._progress_name(afterimage._relation_of(node))) -%}

@@ -29,7 +29,6 @@
     {%- set after = adapter.afterimage.state(target_relation) -%}
     {%- set batch = adapter.afterimage.history_batch(
         target_relation, log, afterimage._history_table(log),
-        (afterimage._progress_relation(), afterimage._progress_name(target_relation)),
         noted[afterimage._progress_name(target_relation)], noted[afterimage._progress_name(log)].profile,
         afterimage._var('force_full_replay')
     ) -%}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dbt_afterimage.history import run as history_run
-from dbt_afterimage.storage import progress_cache
+from dbt_afterimage.storage import progress as storage_progress
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import MODELS, PEOPLE, People, record, seq, start
 
@@ -88,7 +88,7 @@ def test_a_batch_is_noted_with_what_it_holds(begun: People) -> None:
         "key_changes": 1,
         "incomplete_key_changes": 0,
         "scopes": [],
-        "known": [],
+        "columns": 5,
     }
 
 
@@ -97,7 +97,7 @@ def test_a_column_that_the_source_has_no_longer_is_noted_as_unknown(begun: Peopl
     begun.land(fewer, [(seq(3), "I", 3, "Cid", 0.5, "1.00")])
     begun.dbt("run")
     profile = json.loads(noted(begun, "people_changes")[-1]["profile"])
-    assert profile["known"] == [["id", "name", "score", "fee"]]
+    assert profile["known"] == ["id", "name", "score", "fee"]
     assert noted(begun, "people_history")[-1]["unknown_columns"] == ["note"]
     begun.append(
         fewer, [(seq(4), "B", 1, "Ann", 0.5, "1.00"), (seq(4), "U", 1, "Abe", 0.5, "1.00")]
@@ -168,24 +168,40 @@ def test_a_table_of_progress_without_the_column_gets_it(begun: People) -> None:
     assert noted(begun, "people_changes")[-1]["after"] == batches(begun)[0]
 
 
-def test_a_history_that_another_run_has_brought_up_to_date_is_not_built_again(
+def test_what_another_run_removes_from_the_progress_meanwhile_counts(
     begun: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What this command knows of the history is older than the history."""
+    """Another run rebuilds the history while this one has begun: current must be rebuilt, too."""
     begun.append(PEOPLE, [record(3, "I", 3, "Cid")])
-    begun.dbt("run", "--select", *TO_LOG)
-    progress, names = (
-        f"{begun.dbt.schema}.afterimage_progress",
-        ("people_history", "people_changes"),
+    progress = f"{begun.dbt.schema}.afterimage_progress"
+    next_batch = history_run.next_batch
+
+    def meanwhile(*arguments: Any, **options: Any) -> Any:
+        begun.spark.sql(f"delete from {progress} where model = 'people_current'")
+        return next_batch(*arguments, **options)
+
+    monkeypatch.setattr(history_run, "next_batch", meanwhile)
+    begun.dbt("run")
+    paths = begun.spark.sql(f"select path from {progress} where model = 'people_current'").collect()
+    assert [row[0] for row in paths] == ["rebuild"]
+
+
+def test_a_history_whose_rebuild_was_killed_is_built_again(
+    begun: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are of a batch that it had noted before, so nothing else would tell."""
+    with monkeypatch.context() as patch:
+
+        def killed(*_: Any, **__: Any) -> None:
+            raise RuntimeError("killed")
+
+        patch.setattr(storage_progress, "write_progress", killed)
+        begun.dbt.error_of("run", "--full-refresh", "--select", "people_history")
+    begun.append(PEOPLE, [record(3, "I", 3, "Cid")])
+    begun.dbt("run")
+    last = begun.spark.sql(
+        f"select max_by(path, recorded_at) from {begun.dbt.schema}.afterimage_progress "
+        "where model = 'people_history'"
     )
-    before = progress_cache.progress_since(begun.spark, progress, names[0], names)
-    begun.dbt("run", "--select", "people_history")
-    begun.dbt("run", "--select", "people_current")
-    real = progress_cache.progress_since
-
-    def earlier(session: Any, table: str, reader: str, models: Any) -> Any:
-        return before if reader == names[0] else real(session, table, reader, models)
-
-    monkeypatch.setattr(progress_cache, "progress_since", earlier)
-    with begun.untouched():
-        begun.dbt("run", "--select", "people_history")
+    assert last.collect()[0][0] == "rebuild"
+    assert begun.rows("current", "id, name", "id") == [(1, "Ann"), (2, "Bob"), (3, "Cid")]

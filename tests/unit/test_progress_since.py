@@ -52,6 +52,10 @@ def test_a_batch_that_is_not_noted_leaves_all_unknown(since: list[Publication]) 
     assert noted.profiles is None
 
 
+def test_a_model_that_has_noted_nothing_is_not_known() -> None:
+    assert not seen_from(FIRST, Publication(), []).is_continued
+
+
 def test_a_reader_without_progress_knows_nothing() -> None:
     noted = seen(None, published(FIRST, None), published(SECOND, FIRST))
     assert not noted.is_continued
@@ -104,7 +108,8 @@ def test_profiles_of_several_batches_add_up() -> None:
         truncates=1,
         key_changes=1,
         scopes=("region",),
-        known=(("id", "name"),),
+        known=("id", "name"),
+        columns=3,
     )
     second = BatchProfile(
         changes=2,
@@ -114,7 +119,8 @@ def test_profiles_of_several_batches_add_up() -> None:
         first_changed_at="2026-02-01 00:00:00",
         incomplete_key_changes=1,
         key_changes=1,
-        known=(("id",), ("id", "name")),
+        known=("city", "id"),
+        columns=4,
     )
     assert merged([first, second]) == BatchProfile(
         changes=5,
@@ -128,5 +134,16 @@ def test_profiles_of_several_batches_add_up() -> None:
         key_changes=2,
         incomplete_key_changes=1,
         scopes=("region",),
-        known=(("id",), ("id", "name")),
+        known=("id",),
+        columns=3,
     )
+
+
+def test_a_batch_that_knows_all_columns_leaves_those_that_others_know() -> None:
+    partial, whole = BatchProfile(1, known=("id",)), BatchProfile(1)
+    assert merged([partial, whole]).known == ("id",)
+    assert merged([whole, whole]).known is None
+
+
+def test_a_profile_of_another_version_is_not_read() -> None:
+    assert BatchProfile.from_json('{"changes": 1, "of_a_later_version": 2}') is None

@@ -57,7 +57,7 @@ class Summary:
         open_arrival: least mark of arrival of the records that a later run may decide otherwise.
         open_unmarked: how many of these have no mark.
         days: from the first time to the last one, of loads too.
-        profile: what the accepted changes hold, as `profile.profiled` says; None if not asked.
+        profile: what the accepted changes hold, as `log_rows.profile` says; None if not asked.
     """
 
     records: Mapping[str, int]
@@ -121,7 +121,7 @@ def summarize(
     Args:
         decided: records with their `outcome`.
         where: the positions of their system.
-        accepted_profile: of `profile.profiled`, asked in the same job.
+        accepted_profile: of `log_rows.profile`, asked in the same job.
     """
     # not by group: Spark sorts all rows for the greatest text of each group
     outcome, is_change = F.col("outcome"), F.col("change_oper") != "L"

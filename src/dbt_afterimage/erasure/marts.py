@@ -74,7 +74,7 @@ def _forget_unknown_columns(session: SparkSession, tables: ErasableTables, mart:
     """The next run asks the open versions which columns they do not know."""
     progress = read_progress(session, tables.progress, mart.name)
     batch = batch_json(spark_text(progress.recorded_at))
-    write_progress(session, tables.progress, mart.name, progress, path="replay", batch=batch)
+    write_progress(session, tables.progress, mart.name, progress, batch=batch)
 
 
 def _history_rows(

@@ -16,7 +16,8 @@ class Applied:
         recorded_at: the newest batch; None when there was none.
         change_seq: the greatest change_seq.
         changed_at: the greatest changed_at.
-        unknown_columns: columns that an open version may not know (R9); None for any.
+        unknown_columns: all columns that some open version does not know (R9), and maybe others;
+            None where that is not known.
     """
 
     recorded_at: str | None
@@ -30,6 +31,7 @@ class StoredVersions:
     """What the stored history says of a batch.
 
     Attributes:
+        changes: how many changes of the batch the log has.
         is_ahead: it holds batches that are not noted as applied, after a run that was killed.
         unknown_columns: columns that some open version does not know.
         contradicts_load: whether a change shows that the base table was ahead of the load (R8).
@@ -37,6 +39,7 @@ class StoredVersions:
             earlier batch (R7).
     """
 
+    changes: int | None = None
     is_ahead: bool = False
     unknown_columns: tuple[str, ...] = ()
     contradicts_load: bool = False

@@ -57,8 +57,8 @@ def content_of(
     """
     _check_scopes(profile, table)
     unknown_columns = set(unknown)
-    for known in profile.known:
-        unknown_columns.update(set(table.columns).difference(known))
+    if profile.known is not None:
+        unknown_columns.update(set(table.columns).difference(profile.known))
     return ChangeContent(
         forward_filled=tuple(name for name in table.values if name in unknown_columns),
         has_boundary_events=profile.has_boundary_events,
@@ -77,6 +77,7 @@ def profile_of(changes: DataFrame, table: HistoryTable) -> BatchProfile:
     """
     rows = profiled(changes, table.key, table.columns, table.beginning)
     profile = BatchProfile.from_json(str(rows.collect()[0][PROFILE]))
+    assert profile is not None
     _check_scopes(profile, table)
     return profile
 

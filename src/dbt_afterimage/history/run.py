@@ -139,12 +139,11 @@ def next_batch(
         applied: what the history has noted.
         profile: what was noted of all batches since; None where the log has to be asked.
         force_full_replay: the run's var.
-
-    Raises:
-        HistoryAheadError: the history holds more than `applied`. Only with a profile: without
-            one, such a history is rebuilt.
     """
     is_new = _is_new(applied)
+    # what a key change lacks is counted by the columns that there were
+    if profile and profile.key_changes and profile.columns != len(table.columns):
+        profile = None
     has_profile = profile is not None
     if profile is None:
         profile = profile_of(log.where(is_new), table)
@@ -156,10 +155,15 @@ def next_batch(
     reason = reason_to_replay(profile, applied, force_full_replay=force_full_replay)
     stored = StoredVersions()
     if not profile.loads:
-        new = None if reason else batch
-        stored = _stored_versions(session, history, table, applied, profile, new)
-    if has_profile and stored.is_ahead:
-        raise HistoryAheadError
+        is_compared = reason is None
+        stored = _stored_versions(
+            session, history, table, applied, profile, batch, is_compared=is_compared
+        )
+    if has_profile and stored.changes != profile.changes:
+        # something was erased, or Spark still reads an earlier state of the log
+        return next_batch(
+            session, log, history, table, applied, force_full_replay=force_full_replay
+        )
     plan = plan_versions(profile, applied, stored, force_full_replay=force_full_replay)
     now = Applied(
         profile.recorded_at,
@@ -193,10 +197,6 @@ def next_batch(
     )
 
 
-class HistoryAheadError(Exception):
-    """A history holds versions of batches that are not noted as applied."""
-
-
 def _is_new(applied: Applied) -> str:
     """Condition: recorded in a batch that is not noted as applied."""
     if applied.recorded_at is None:
@@ -222,7 +222,9 @@ def _stored_versions(
     table: HistoryTable,
     applied: Applied,
     profile: BatchProfile,
-    batch: DataFrame | None,
+    batch: DataFrame,
+    *,
+    is_compared: bool,
 ) -> StoredVersions:
     """What the stored history says of a batch, in one statement.
 
@@ -232,9 +234,13 @@ def _stored_versions(
         table: the table.
         applied: what the history has noted.
         profile: what the changes hold.
-        batch: the changes; None where they are replayed in any case.
+        batch: the changes.
+        is_compared: whether the plan may depend on the open versions of the batch's keys.
     """
-    asked = {"is_ahead": f"select max(recorded_at) from {{history}} where {_is_new(applied)}"}
+    asked = {
+        "changes": "select count(*) from {batch}",
+        "is_ahead": f"select max(recorded_at) from {{history}} where {_is_new(applied)}",
+    }
     if applied.unknown_columns != ():
         # reads that column of all open versions: formats keep no statistics of arrays
         asked["unknown_columns"] = (
@@ -245,18 +251,19 @@ def _stored_versions(
     # an insert tells that a frozen base was ahead; of a live one any change may
     may_contradict = table.base == "live" or (table.base is not None and profile.inserts > 0)
     opened = history.where("is_current")
-    if batch is not None and may_contradict:
+    if is_compared and may_contradict:
         keys["contradicts_load"] = keys_contradicting_their_load(
             batch, opened, table, has_truncates=profile.truncates > 0
         )
-    if batch is not None and profile.key_changes:
+    if is_compared and profile.key_changes:
         keys["continues_transaction"] = keys_within_a_transaction(batch, opened, table)
     asked |= {name: f"select nullif(count(*), 0) from {{{name}}}" for name in keys}
     listed = ", ".join(f"({query}) as {name}" for name, query in asked.items())
-    row = session.sql(f"select {listed}", history=history, **keys).collect()[0].asDict()
-    unknown = tuple(row.pop("unknown_columns", None) or ())
+    statement = f"select {listed}"
+    row = session.sql(statement, history=history, batch=batch, **keys).collect()[0].asDict()
+    changes, unknown = row.pop("changes"), row.pop("unknown_columns", None)
     found = {name: value is not None for name, value in row.items()}
-    return StoredVersions(unknown_columns=unknown, **found)
+    return StoredVersions(changes, unknown_columns=tuple(unknown or ()), **found)
 
 
 class _Replay:
@@ -316,7 +323,7 @@ class _Replay:
         self.plan = plan
         has_few_keys = count <= _FEW_KEYS
         # read once, with all columns: the anchor versions are among what may change
-        stored = self._checkpoint(self._stored_versions(keys, has_few_keys=has_few_keys))
+        stored = self._checkpoint(self._replaced_versions(keys, has_few_keys=has_few_keys))
         made = versions(
             changes,
             table,
@@ -354,7 +361,7 @@ class _Replay:
         made = versions(self.changes, self.table, self._content_of_log())
         return differing_versions(made, self.history, self.table.version_id)
 
-    def _stored_versions(self, keys: DataFrame, *, has_few_keys: bool) -> DataFrame:
+    def _replaced_versions(self, keys: DataFrame, *, has_few_keys: bool) -> DataFrame:
         """The stored versions of the keys as far as they may change, with REPLAY_FROM."""
         affected = keys.hint("broadcast") if has_few_keys else keys
         same = equal(self.table.key, "stored", "keys", "=")

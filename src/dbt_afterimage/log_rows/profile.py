@@ -6,7 +6,7 @@ The profile of a batch is noted with its progress: marts plan from it, and do no
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,8 @@ class BatchProfile:
         key_changes: how many updates with another key in the before image.
         incomplete_key_changes: how many of those lack a column in both images.
         scopes: columns that some truncate names in its scope.
-        known: the distinct lists of known columns, of both images.
+        known: columns that all images know; None where each knows all.
+        columns: how many data columns the log had.
     """
 
     changes: int
@@ -52,15 +53,19 @@ class BatchProfile:
     key_changes: int = 0
     incomplete_key_changes: int = 0
     scopes: tuple[str, ...] = ()
-    known: tuple[tuple[str, ...], ...] = ()
+    known: tuple[str, ...] | None = None
+    columns: int | None = None
 
     @classmethod
-    def from_json(cls, found: str) -> BatchProfile:
-        """From the column PROFILE of `profiled`."""
+    def from_json(cls, found: str) -> BatchProfile | None:
+        """From the column PROFILE of `profiled`; None for one of another version's form."""
         given: dict[str, Any] = json.loads(found)
-        known = tuple(tuple(names) for names in given.pop("known", []))
-        scopes = tuple(sorted(given.pop("scopes", [])))
-        return cls(**given, known=known, scopes=scopes)
+        if not {*given} <= {field.name for field in fields(cls)}:
+            return None
+        for name in ("scopes", "known"):
+            if name in given:
+                given[name] = tuple(sorted(given[name]))
+        return cls(**given)
 
     @property
     def has_boundary_events(self) -> bool:
@@ -71,7 +76,7 @@ class BatchProfile:
 
 
 def profiled(
-    changes: DataFrame, key: Sequence[str], columns: Iterable[str], beginning: str
+    changes: DataFrame, key: Sequence[str], columns: Sequence[str], beginning: str
 ) -> DataFrame:
     """One row with the column PROFILE: the fields of `BatchProfile` as JSON.
 
@@ -99,24 +104,40 @@ def profiled(
         "key_changes": f"count_if({moved})",
         "incomplete_key_changes": f"count_if({moved} and {is_incomplete(columns)})",
         "scopes": "array_distinct(flatten(collect_set(map_keys(truncate_scope))))",
-        "known": "array_union(collect_set(known_columns), collect_set(before_known_columns))",
+        "lists": "array_union(collect_set(known_columns), collect_set(before_known_columns))",
+        "columns": str(len(columns)),
     }
-    row = ", ".join(f"{expression} as {name}" for name, expression in found.items())
-    return changes.selectExpr(f"to_json(struct({row})) as {PROFILE}")
+    rows = changes.selectExpr(*(f"{expression} as {name}" for name, expression in found.items()))
+    known = (
+        "if(size(lists) = 0, null, aggregate(lists, lists[0],"
+        " (common, list) -> array_intersect(common, list))) as known"
+    )
+    row = ", ".join([*(name for name in found if name != "lists"), known])
+    return rows.selectExpr(f"to_json(struct({row})) as {PROFILE}")
 
 
 def merged(profiles: Sequence[BatchProfile]) -> BatchProfile:
     """The profile of the changes of several batches, of one at least."""
-    least = {"first_seq", "first_changed_at", "load_seq"}
+
+    def given(name: str) -> list[Any]:
+        values = [getattr(profile, name) for profile in profiles]
+        return [value for value in values if value is not None]
+
     values: dict[str, Any] = {}
-    for name in (field.name for field in fields(BatchProfile)):
-        each = [getattr(profile, name) for profile in profiles]
-        if isinstance(each[0], int):
-            values[name] = sum(each)
-        elif isinstance(each[0], tuple):
-            values[name] = tuple(sorted({item for items in each for item in items}))
-        else:
-            choose: Callable[[Iterable[str]], str] = min if name in least else max
-            given = [value for value in each if value is not None]
-            values[name] = choose(given) if given else None
+    for name in (
+        "changes",
+        "inserts",
+        "truncates",
+        "loads",
+        "key_changes",
+        "incomplete_key_changes",
+    ):
+        values[name] = sum(given(name))
+    for name in ("recorded_at", "change_seq", "changed_at"):
+        values[name] = max(given(name), default=None)
+    for name in ("first_seq", "first_changed_at", "load_seq", "columns"):
+        values[name] = min(given(name), default=None)
+    values["scopes"] = tuple(sorted({name for scopes in given("scopes") for name in scopes}))
+    lists = [set(names) for names in given("known")]
+    values["known"] = tuple(sorted(set.intersection(*lists))) if lists else None
     return BatchProfile(**values)

@@ -15,11 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import is_conflict
-from dbt_afterimage.storage.progress_cache import (
-    Publication,
-    forget_publications,
-    remember_publication,
-)
+from dbt_afterimage.storage.progress_cache import forget_publications
 
 _one_delete = Lock()
 _TRIES = 10
@@ -96,15 +92,7 @@ def write_progress(
     session.range(1).select(
         *(F.lit(strings[field.name]).cast(field.dataType).alias(field.name) for field in schema)
     ).writeTo(table).append()
-    publication = Publication(
-        spark_text(progress.recorded_at),
-        progress.change_seq,
-        spark_text(progress.changed_at),
-        path,
-        batch,
-        progress.raw_version,
-    )
-    remember_publication(table, model, publication)
+    forget_publications(model)
 
 
 def add_column(session: SparkSession, table: str, column: str, kind: str) -> None:

@@ -1,22 +1,21 @@
-"""What all models had noted when a dbt command began, and what they have noted since.
+"""What models have noted in the progress table.
 
-One query per command, where each model asked by itself. What another command notes meanwhile is
-for the next one.
+What all of them had noted when a dbt command began is read in one query. It tells that a model has
+nothing to do. A model that has something to do reads the table again: another command may
+have added rows, or removed them. What it remembers only tells how few rows to read.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from threading import Lock
 
 from dbt_common.invocation import get_invocation_id
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-
-from dbt_afterimage.spark.literals import text
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,8 @@ class ProgressSince:
         change_seq: likewise.
         changed_at: likewise.
         paths: the distinct ones of what it has published since the reader's last batch.
-        is_continued: since that batch, all its publications followed one upon the other, so the
-            table still has what the reader has applied. False where that is not known.
+        is_continued: each of its publications since that batch followed the one before, so the
+            table was not rebuilt meanwhile. False where that is not known.
         profiles: of the batches since; None where one is not known.
         unknown_columns: see `batch_json`; of the last publication.
     """
@@ -65,25 +64,11 @@ class ProgressSince:
     unknown_columns: list[str] | None = None
 
 
-@dataclass(frozen=True)
-class _Model:
-    """What is known of a model: its last publication when the command began, and those since."""
-
-    at_start: Publication
-    since: list[Publication] = field(default_factory=list)
-
-    @property
-    def last(self) -> Publication:
-        # of two of one batch, the later one
-        return max(
-            [*reversed(self.since), self.at_start],
-            key=lambda each: (each.recorded_at or "", each.change_seq or "", each.changed_at or ""),
-        )
-
-
 _lock = Lock()
 _command = ("", "")
-_models: dict[str, _Model] = {}
+_at_start: dict[str, Publication] = {}
+_changed: set[str] = set()
+"""Models of which this command has noted or removed something."""
 
 
 def batch_json(
@@ -94,9 +79,10 @@ def batch_json(
     """The column `batch` of the progress table.
 
     Args:
-        after: the batch that the table had before, as Spark casts it; None where it is a new table.
+        after: the batch that the table had before, as Spark casts it; None where all rows are new.
         profile: of a change log, what the batch holds.
-        unknown_columns: of a history, columns that an open version may not know; None for any.
+        unknown_columns: of a history, all columns that some open version does not know, and maybe
+            others; None where that is not known.
     """
     # of two texts, the later one is greater
     at = datetime.now(timezone.utc).isoformat(timespec="microseconds")
@@ -106,7 +92,7 @@ def batch_json(
 
 
 def last_publication(session: SparkSession, progress: str, model: str) -> Publication | None:
-    """What a model has noted last, as far as this command knows; None where it does not.
+    """What a model had noted when the command began; None where it has noted something since.
 
     Args:
         session: the live Spark session.
@@ -114,8 +100,14 @@ def last_publication(session: SparkSession, progress: str, model: str) -> Public
         model: its name there.
     """
     with _lock:
-        found = _known(session, progress).get(model)
-        return None if found is None else found.last
+        _read_once(session, progress)
+        return None if model in _changed else _at_start.get(model)
+
+
+def forget_publications(model: str) -> None:
+    """To be called whenever something is noted of a model, or removed."""
+    with _lock:
+        _changed.add(model)
 
 
 def progress_since(
@@ -123,57 +115,65 @@ def progress_since(
 ) -> dict[str, ProgressSince]:
     """What models have noted since the last batch that a reader of their tables has noted.
 
-    Without a query if the reader had applied everything when the command began.
+    Without a query if nothing has changed since the command began, and the reader had applied
+    all batches then.
 
     Args:
         session: the live Spark session.
         progress: the table of progress.
         reader: its name there.
-        models: their names there, and maybe that of the reader.
+        models: names of the models there, the reader among them.
     """
     with _lock:
-        known = _known(session, progress)
-        if reader in known and all(model in known for model in models):
-            applied = known[reader].last.recorded_at
-            if applied and all(
-                (known[model].at_start.recorded_at or "") <= applied for model in models
-            ):
-                return {
-                    model: seen_from(applied, known[model].last, known[model].since)
-                    for model in models
-                }
-    return _read_since(session, progress, reader, models)
+        _read_once(session, progress)
+        known = {model: _at_start[model] for model in models if model in _at_start}
+        is_fresh = not _changed.intersection(models)
+    applied = known[reader].recorded_at if reader in known else None
+    if applied and is_fresh and len(known) == len(models):
+        batches = [publication.recorded_at for publication in known.values()]
+        if all(batch and batch <= applied for batch in batches):
+            return {name: seen_from(applied, last, []) for name, last in known.items()}
+    since = _read_from(session, progress, models, applied) if applied else {}
+    if len(since) == len(models):
+        last = {name: max(rows, key=_place) for name, rows in since.items()}
+        applied = last[reader].recorded_at
+    else:
+        last = _read_last(session, progress, models)
+        applied = last[reader].recorded_at if reader in last else None
+        since = _read_from(session, progress, models, applied) if applied else {}
+    nothing = Publication()
+    return {
+        name: seen_from(applied, last.get(name, nothing), since.get(name, [])) for name in models
+    }
 
 
-def remember_publication(progress: str, model: str, publication: Publication) -> None:
-    """To be called whenever something is noted of a model."""
-    with _lock:
-        if _command == (get_invocation_id(), progress) and model in _models:
-            _models[model].since.append(publication)
-
-
-def forget_publications(model: str) -> None:
-    """To be called whenever something that was noted of a model is removed."""
-    with _lock:
-        _models.pop(model, None)
-
-
-def _known(session: SparkSession, progress: str) -> dict[str, _Model]:
+def _read_once(session: SparkSession, progress: str) -> None:
     global _command  # noqa: PLW0603 - one per process, as dbt's command is
     command = (get_invocation_id(), progress)
     if command != _command:
-        _models.clear()
-        _models.update(_read(session, progress))
+        _at_start.clear()
+        _changed.clear()
+        _at_start.update(_read_last(session, progress))
         _command = command
-    return _models
 
 
-def _read(session: SparkSession, progress: str) -> dict[str, _Model]:
+def _rows(session: SparkSession, progress: str) -> DataFrame:
+    """The progress table; one of an earlier version has no `batch` before the first `dbt run`."""
+    rows = session.table(progress)
+    return rows if "batch" in rows.columns else rows.withColumn("batch", F.lit(None))
+
+
+def _read_last(
+    session: SparkSession, progress: str, models: Sequence[str] | None = None
+) -> dict[str, Publication]:
+    """The last publication of each model, or of all."""
+    rows = _rows(session, progress)
+    if models is not None:
+        rows = rows.filter(F.col("model").isin(*models))
     # the row as a whole, not the greatest of each column: a rebuilt log may end at another place
     last = F.max(F.struct("recorded_at", "change_seq", "changed_at", "raw_version", "batch"))
-    rows = (
-        session.table(progress)
-        .groupBy("model")
+    found = (
+        rows.groupBy("model")
         .agg(last.alias("last"))
         .selectExpr(
             "model",
@@ -185,58 +185,43 @@ def _read(session: SparkSession, progress: str) -> dict[str, _Model]:
         )
     )
     return {
-        row[0]: _Model(Publication(row[1], row[2], row[3], raw_version=row[4], batch=row[5]))
-        for row in rows.collect()
+        row[0]: Publication(row[1], row[2], row[3], raw_version=row[4], batch=row[5])
+        for row in found.collect()
     }
 
 
-def _read_since(
-    session: SparkSession, progress: str, reader: str, models: Sequence[str]
-) -> dict[str, ProgressSince]:
-    # `partition by 1` is all rows; Spark warns of a window without it
-    rows = session.sql(
-        f"""
-        select
-            model,
-            cast(last.recorded_at as string),
-            last.change_seq,
-            cast(last.changed_at as string),
-            last.batch,
-            cast(applied as string),
-            since
-        from (
-            select
-                model,
-                max(struct(recorded_at, change_seq, changed_at, batch)) as last,
-                any_value(applied) as applied,
-                collect_set(
-                    case
-                        when applied is null then struct('' as recorded_at, path, '' as batch)
-                        when coalesce(recorded_at > applied, true)
-                            then struct(cast(recorded_at as string) as recorded_at, path, batch)
-                    end
-                ) as since
-            from (
-                select
-                    *,
-                    max(if(model = {text(reader)}, recorded_at, null))
-                        over (partition by 1) as applied
-                from {progress}
-                where model in ({", ".join(map(text, {reader, *models}))})
-            ) as publications
-            group by model
-        ) as last_rows"""
-    ).collect()
-    found = {
-        row[0]: seen_from(
-            row[5],
-            Publication(row[1], row[2], row[3], batch=row[4]),
-            [Publication(each[0], path=each[1], batch=each[2]) for each in row[6]],
+def _read_from(
+    session: SparkSession, progress: str, models: Sequence[str], first: str
+) -> dict[str, list[Publication]]:
+    """The publications of a batch and of later ones, and those without a batch, by model."""
+    is_later = F.col("recorded_at") >= F.lit(first).cast("timestamp")
+    rows = (
+        _rows(session, progress)
+        .filter(F.col("model").isin(*models) & (is_later | F.col("recorded_at").isNull()))
+        .select(
+            "model",
+            F.col("recorded_at").cast("string"),
+            "change_seq",
+            F.col("changed_at").cast("string"),
+            "path",
+            "batch",
         )
-        for row in rows
-    }
-    nothing = ProgressSince(None, None, None, [], is_continued=False, profiles=None)
-    return {model: found.get(model, nothing) for model in models}
+    )
+    found: dict[str, list[Publication]] = {}
+    for row in rows.collect():
+        found.setdefault(row[0], []).append(Publication(*row[1:]))
+    return found
+
+
+def _place(publication: Publication) -> tuple[str, ...]:
+    """Of two publications of a model, the later one has the greater place."""
+    values = (
+        publication.recorded_at,
+        publication.change_seq,
+        publication.changed_at,
+        publication.batch,
+    )
+    return tuple(value or "" for value in values)
 
 
 def seen_from(
@@ -247,17 +232,18 @@ def seen_from(
     Args:
         applied: the newest batch that the reader has applied; None where it has none.
         last: the last publication.
-        publications: all of those since the reader's batch; others do no harm.
+        publications: all of those since the reader's batch; earlier ones are left out.
     """
     since = sorted(
         (
             each
             for each in publications
-            if not applied or not each.recorded_at or each.recorded_at > applied
+            if applied and (not each.recorded_at or each.recorded_at > applied)
         ),
         key=lambda each: (each.recorded_at or "", each.batch is None),
     )
-    at, profiles, is_continued = applied, [], applied is not None
+    at, profiles = applied, []
+    is_continued = bool(applied and last.recorded_at and last.recorded_at >= applied)
     for each in since:
         if each.recorded_at == at and not each.batch:
             continue  # noted again: newer marks of arrival, for example

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
@@ -38,7 +36,6 @@ def history_batch(
     relation: Any,
     log: Any,
     table: dict[str, Any],
-    progress: tuple[Any, str],
     applied: dict[str, Any],
     profile: Any,
     force_full_replay: bool,
@@ -50,8 +47,7 @@ def history_batch(
         relation: the history.
         log: the change log.
         table: as in `whole_history`.
-        progress: the table of progress, and the name of the history there.
-        applied: what the history has noted in it.
+        applied: what the history has noted in the progress table, as `progress_since`.
         profile: of the batches since, as `BatchProfile`; None where it is not known.
         force_full_replay: the run's var.
 
@@ -61,31 +57,28 @@ def history_batch(
     from dbt_afterimage.history import run
     from dbt_afterimage.history.plan import Applied
     from dbt_afterimage.history.table import history_table
-    from dbt_afterimage.storage.progress import read_progress, spark_text
 
     session = current()
+    unknown = applied["unknown_columns"]
     with dbt_errors(AfterimageError):
         changes, history = session.table(str(log)), session.table(str(relation))
-        next_batch = partial(
-            run.next_batch,
+        model = history_table(
+            log=str(log), log_columns=changes.columns, stored_columns=history.columns, **table
+        )
+        found = run.next_batch(
             session,
             changes,
             history,
-            history_table(
-                log=str(log), log_columns=changes.columns, stored_columns=history.columns, **table
+            model,
+            Applied(
+                applied["recorded_at"],
+                applied["change_seq"],
+                applied["changed_at"],
+                None if unknown is None else tuple(unknown),
             ),
+            profile,
             force_full_replay=force_full_replay,
         )
-        known = Applied(applied["recorded_at"], applied["change_seq"], applied["changed_at"])
-        if applied["unknown_columns"] is not None:
-            known = replace(known, unknown_columns=tuple(applied["unknown_columns"]))
-        try:
-            found = next_batch(known, profile)
-        except run.HistoryAheadError:
-            # another run may have noted them since this command began
-            noted = read_progress(session, str(progress[0]), progress[1])
-            moments = (spark_text(noted.recorded_at), spark_text(noted.changed_at))
-            found = next_batch(Applied(moments[0], noted.change_seq, moments[1]))
         return None if found is None else _as_batch(found)
 
 

@@ -27,8 +27,10 @@ def progress_since(adapter: Any, progress: Any, reader: str, models: list[str]) 
         found = progress_cache.progress_since(current(), str(progress), reader, models)
     since = {}
     for name, each in found.items():
-        profiles = [BatchProfile.from_json(profile) for profile in each.profiles or ()]
-        since[name] = {**vars(each), "profile": merged(profiles) if profiles else None}
+        stored = [BatchProfile.from_json(profile) for profile in each.profiles or ()]
+        profiles = [profile for profile in stored if profile is not None]
+        is_known = profiles and len(profiles) == len(stored)
+        since[name] = {**vars(each), "profile": merged(profiles) if is_known else None}
     return since
 
 
