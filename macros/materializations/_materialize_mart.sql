@@ -93,7 +93,7 @@
 
 {# Whether no batch is noted of a mart that is made from a history or a log: it has had none, or it was forgotten. #}
 {% macro _has_no_progress(mart, target_relation, noted) %}
-    {{ return(mart in ('current', 'field_changes') and noted[afterimage._progress_name(target_relation)].recorded_at is none) }}
+    {{ return(mart != 'change_activity' and noted[afterimage._progress_name(target_relation)].recorded_at is none) }}
 {% endmacro %}
 
 

@@ -43,7 +43,6 @@ def test_what_the_reader_has_applied_is_left_out() -> None:
         pytest.param([Publication(SECOND)], id="an earlier version noted no batch"),
         pytest.param([published(SECOND, None)], id="the table is a new one"),
         pytest.param([published(SECOND, FIRST), Publication(THIRD)], id="the log was rebuilt"),
-        pytest.param([Publication(None, path="rebuild")], id="built without a batch"),
     ],
 )
 def test_a_batch_that_is_not_noted_leaves_all_unknown(since: list[Publication]) -> None:
@@ -70,6 +69,13 @@ def test_a_batch_without_a_profile_follows_all_the_same() -> None:
 
 def test_marks_that_are_noted_later_are_no_batch() -> None:
     noted = seen(FIRST, published(SECOND, FIRST, "a"), Publication(SECOND))
+    assert noted.is_continued
+    assert noted.profiles == ["a"]
+
+
+def test_a_build_of_an_empty_table_is_no_batch() -> None:
+    built = Publication(None, path="rebuild", batch=batch_json(None))
+    noted = seen(FIRST, built, published(SECOND, FIRST, "a"))
     assert noted.is_continued
     assert noted.profiles == ["a"]
 

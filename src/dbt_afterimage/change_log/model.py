@@ -153,8 +153,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         return _log_rows(rows, kinds, data, recorded_at, context.beginning_of_time)
 
     held = None
-    # marts that find a new log or a load read the log in any case
-    if log is not None and not loads:
+    # only history plans from it; where it finds a new log or a load, it reads the log in any case
+    if key and log is not None and not loads:
         accepted = conformed(
             log_rows(decided.filter(F.col("outcome") == ACCEPTED)), log.schema, settings
         )

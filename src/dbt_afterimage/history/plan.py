@@ -28,7 +28,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class StoredVersions:
-    """What the stored history says of a batch.
+    """What the tables say of a batch, besides its profile.
 
     Attributes:
         changes: how many changes of the batch the log has.

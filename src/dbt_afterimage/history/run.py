@@ -226,7 +226,7 @@ def _stored_versions(
     *,
     is_compared: bool,
 ) -> StoredVersions:
-    """What the stored history says of a batch, in one statement.
+    """What the log and the stored history say of a batch, in one statement.
 
     Args:
         session: the live session.

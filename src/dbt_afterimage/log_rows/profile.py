@@ -1,6 +1,6 @@
 """What changes of a log hold, found in one look at them.
 
-The profile of a batch is noted with its progress: marts plan from it, and do not read the log to.
+The profile of a batch is noted with its progress, and history plans from it.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ one batch, and applying that batch again changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import reduce
@@ -15,6 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import is_conflict
+from dbt_afterimage.spark.literals import text
 from dbt_afterimage.storage.progress_cache import forget_publications
 
 _one_delete = Lock()
@@ -124,9 +126,9 @@ def spark_text(moment: str | None) -> str | None:
     return f"{seconds}.{fraction}" if fraction else seconds
 
 
-def reset_progress(session: SparkSession, table: str, model: str) -> None:
-    """Remove all that is noted of ``model``, whose table is to be rebuilt."""
-    reset_progress_after(session, table, model, None)
+def reset_progress(session: SparkSession, table: str, *models: str) -> None:
+    """Remove all that is noted of models, whose tables are to be rebuilt; one commit."""
+    _remove(session, table, models, "true")
 
 
 def reset_progress_after(session: SparkSession, table: str, model: str, after: str | None) -> bool:
@@ -138,14 +140,18 @@ def reset_progress_after(session: SparkSession, table: str, model: str, after: s
         model: its name there.
         after: the batch, ISO text in UTC; None = remove all.
     """
-    later = f"model = '{model}'"
-    if after is not None:
-        later += f" and recorded_at > timestamp '{after}'"
+    later = "true" if after is None else f"recorded_at > timestamp '{after}'"
+    return _remove(session, table, [model], later)
+
+
+def _remove(session: SparkSession, table: str, models: Sequence[str], condition: str) -> bool:
+    where = f"model in ({', '.join(map(text, models))}) and {condition}"
     # a delete is a commit, and may meet what other models note, even when it finds nothing
-    if session.table(table).filter(later).isEmpty():
+    if session.table(table).filter(where).isEmpty():
         return False
-    _delete(session, table, later)
-    forget_publications(model)
+    _delete(session, table, where)
+    for model in models:
+        forget_publications(model)
     return True
 
 

@@ -115,8 +115,8 @@ def progress_since(
 ) -> dict[str, ProgressSince]:
     """What models have noted since the last batch that a reader of their tables has noted.
 
-    Without a query if nothing has changed since the command began, and the reader had applied
-    all batches then.
+    Without a query if this command has noted nothing of them, and the reader had applied all
+    batches of its inputs when the command began.
 
     Args:
         session: the live Spark session.
@@ -124,17 +124,18 @@ def progress_since(
         reader: its name there.
         models: names of the models there, the reader among them.
     """
+    models = list(dict.fromkeys(models))
     with _lock:
         _read_once(session, progress)
         known = {model: _at_start[model] for model in models if model in _at_start}
         is_fresh = not _changed.intersection(models)
     applied = known[reader].recorded_at if reader in known else None
-    if applied and is_fresh and len(known) == len(models):
+    if applied and is_fresh and len(known) == len(models) > 1:
         batches = [publication.recorded_at for publication in known.values()]
         if all(batch and batch <= applied for batch in batches):
             return {name: seen_from(applied, last, []) for name, last in known.items()}
     since = _read_from(session, progress, models, applied) if applied else {}
-    if len(since) == len(models):
+    if all(any(row.recorded_at for row in since.get(model, ())) for model in models):
         last = {name: max(rows, key=_place) for name, rows in since.items()}
         applied = last[reader].recorded_at
     else:
@@ -160,7 +161,7 @@ def _read_once(session: SparkSession, progress: str) -> None:
 def _rows(session: SparkSession, progress: str) -> DataFrame:
     """The progress table; one of an earlier version has no `batch` before the first `dbt run`."""
     rows = session.table(progress)
-    return rows if "batch" in rows.columns else rows.withColumn("batch", F.lit(None))
+    return rows if "batch" in rows.columns else rows.withColumn("batch", F.lit(None).cast("string"))
 
 
 def _read_last(
@@ -240,13 +241,14 @@ def seen_from(
             for each in publications
             if applied and (not each.recorded_at or each.recorded_at > applied)
         ),
-        key=lambda each: (each.recorded_at or "", each.batch is None),
+        key=lambda each: (each.recorded_at or "", each.batch is None, each.batch or ""),
     )
     at, profiles = applied, []
     is_continued = bool(applied and last.recorded_at and last.recorded_at >= applied)
     for each in since:
-        if each.recorded_at == at and not each.batch:
-            continue  # noted again: newer marks of arrival, for example
+        # built when its input was empty, or noted again: newer marks of arrival, for example
+        if each.recorded_at is None or (each.recorded_at == at and not each.batch):
+            continue
         batch = json.loads(each.batch) if each.batch else {}
         is_continued = is_continued and batch.get("after") == at
         profiles.append(batch.get("profile"))

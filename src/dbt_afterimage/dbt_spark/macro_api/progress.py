@@ -91,7 +91,5 @@ def reset_progress(adapter: Any, progress: Any, models: list[str]) -> None:
     """
     from dbt_afterimage.storage.progress import reset_progress as reset
 
-    session = current()
     with dbt_errors():
-        for model in models:
-            reset(session, str(progress), model)
+        reset(current(), str(progress), *models)
