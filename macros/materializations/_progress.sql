@@ -103,8 +103,8 @@
 
 
 {#
-    Forgets what a history and the marts made from it have noted, so that they are rebuilt after it: other settings may have
-    given it other rows of the very batches that they have applied. Before it is built: a killed run forgets too much.
+    Resets the progress of a history and of the marts made from it, so that they are rebuilt after it: other settings may have
+    given it other rows of the very batches that they have applied. Before it is built: a killed run has reset too much.
 #}
 {% macro _reset_progress_from(history) %}
     {%- set names = [afterimage._progress_name(history)] -%}

@@ -12,7 +12,7 @@ import pytest
 
 from dbt_afterimage.storage.progress_cache import (
     Publication,
-    forget_publications,
+    drop_cached_progress,
     last_publication,
 )
 from tests.functional.dbt_project import DbtProject
@@ -162,5 +162,5 @@ def test_what_models_had_noted_is_read_once_a_command(people: People) -> None:
         "values ('people_history', timestamp '2999-01-01 00:00:00')"
     )
     assert noted() == found
-    forget_publications("people_history")
+    drop_cached_progress("people_history")
     assert noted() is None

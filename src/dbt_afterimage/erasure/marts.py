@@ -64,13 +64,13 @@ def rebuild_mart_rows(
         found = _history_rows(session, tables, mart, keys)
         batch = MartBatch(found.rows, found.identity, "", version)
         if found.applied.unknown_columns:
-            _forget_unknown_columns(session, tables, mart)
+            _reset_unknown_columns(session, tables, mart)
     else:
         batch = _batch_of_select(session, tables, mart, keys, version)
     publish(session, mart.table, batch, tables.table_format)
 
 
-def _forget_unknown_columns(session: SparkSession, tables: ErasableTables, mart: Mart) -> None:
+def _reset_unknown_columns(session: SparkSession, tables: ErasableTables, mart: Mart) -> None:
     """The next run asks the open versions which columns they do not know."""
     progress = read_progress(session, tables.progress, mart.name)
     batch = batch_json(spark_text(progress.recorded_at))

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import is_conflict
 from dbt_afterimage.spark.literals import text
-from dbt_afterimage.storage.progress_cache import forget_publications
+from dbt_afterimage.storage.progress_cache import drop_cached_progress
 
 _one_delete = Lock()
 _TRIES = 10
@@ -94,7 +94,7 @@ def write_progress(
     session.range(1).select(
         *(F.lit(strings[field.name]).cast(field.dataType).alias(field.name) for field in schema)
     ).writeTo(table).append()
-    forget_publications(model)
+    drop_cached_progress(model)
 
 
 def add_column(session: SparkSession, table: str, column: str, kind: str) -> None:
@@ -151,7 +151,7 @@ def _remove(session: SparkSession, table: str, models: Sequence[str], condition:
         return False
     _delete(session, table, where)
     for model in models:
-        forget_publications(model)
+        drop_cached_progress(model)
     return True
 
 

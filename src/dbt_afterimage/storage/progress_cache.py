@@ -104,7 +104,7 @@ def last_publication(session: SparkSession, progress: str, model: str) -> Public
         return None if model in _changed else _at_start.get(model)
 
 
-def forget_publications(model: str) -> None:
+def drop_cached_progress(model: str) -> None:
     """To be called whenever something is noted of a model, or removed."""
     with _lock:
         _changed.add(model)
