@@ -15,6 +15,8 @@ from dbt_afterimage.log_rows.profile import BatchProfile
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.literals import text, timestamp
 
+FEW_KEYS = 250_000
+"""Up to this many keys are sent to every task: about 25 MB."""
 _FIRST_SEQ = own("first_seq")
 _IS_NEW = own("is_new")
 _NOT_OF_KEYS = "change_oper not in ('T', 'L')"
@@ -35,7 +37,7 @@ def keys_of(batch: DataFrame, table: HistoryTable, *, has_key_changes: bool) -> 
 
 
 def keys_contradicting_their_load(
-    batch: DataFrame, versions: DataFrame, table: HistoryTable, *, has_truncates: bool
+    batch: DataFrame, versions: DataFrame, table: HistoryTable, profile: BatchProfile
 ) -> DataFrame:
     """Keys whose first change in the batch contradicts what a load gave them (R8).
 
@@ -45,20 +47,24 @@ def keys_contradicting_their_load(
         batch: the changes.
         versions: rows of the history, among them those that were open before the batch.
         table: the table, with a base.
-        has_truncates: whether the batch has truncates.
+        profile: what the batch holds.
     """
     number, departures, truncated_at = own("number"), own("departures"), own("truncated_at")
     partition = ", ".join(columns(table.key))
-    first = (
-        changes_by_key(batch, table)
-        .selectExpr(
-            "*",
-            f"row_number() over (partition by {partition} order by change_seq) as {number}",
-            f"count_if({KIND} = 'X') over (partition by {partition}) as {departures}",
-        )
-        .where(f"{number} = 1")
-    )
-    if has_truncates:
+    named = changes_by_key(batch, table)
+    if table.base == "frozen" and profile.inserts <= FEW_KEYS:
+        # only an insert can contradict it, and nearly always none does: then no rows are sorted
+        inserted = batch.where("change_oper = 'I'").select(*columns(table.key))
+        loaded = versions.where("opened_by = 'L'").select(*columns(table.key))
+        both = loaded.join(F.broadcast(inserted), list(table.key), "left_semi")
+        named = named.join(F.broadcast(both), list(table.key), "left_semi")
+        versions = versions.join(F.broadcast(both), list(table.key), "left_semi")
+    first = named.selectExpr(
+        "*",
+        f"row_number() over (partition by {partition} order by change_seq) as {number}",
+        f"count_if({KIND} = 'X') over (partition by {partition}) as {departures}",
+    ).where(f"{number} = 1")
+    if profile.truncates:
         # a truncate before it is the first change of every key, but for one with a scope
         truncates = batch.where("change_oper = 'T' and truncate_scope is null")
         first_truncate = truncates.selectExpr(f"min(change_seq) as {truncated_at}")
@@ -189,7 +195,7 @@ def replayed_keys(
     found = _with_overtaken(replays, history, table, later)
     if table.base:
         contradicting = keys_contradicting_their_load(
-            changes.where(is_new), recent, table, has_truncates=batch.truncates > 0
+            changes.where(is_new), recent, table, batch
         ).selectExpr("*", f"true as {own('contradicts_load')}")
         found = found.join(contradicting, list(table.key), "left")
     else:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.history.affected_keys import (
+    FEW_KEYS,
     UNKNOWN_COLUMNS,
     keys_contradicting_their_load,
     keys_of,
@@ -18,6 +19,7 @@ from dbt_afterimage.history.affected_keys import (
 )
 from dbt_afterimage.history.differences import changed_versions, differing_versions
 from dbt_afterimage.history.names import REPLAY_FROM, VERSION_ID
+from dbt_afterimage.history.open_versions import open_versions_of, reads_apart
 from dbt_afterimage.history.plan import (
     Applied,
     StoredVersions,
@@ -39,9 +41,6 @@ from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.literals import text, timestamp
 from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.mart_batch import ACTION
-
-_FEW_KEYS = 250_000
-"""Up to this many keys are sent to every task: about 25 MB."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +127,7 @@ def next_batch(
     profile: BatchProfile | None = None,
     *,
     force_full_replay: bool,
+    reads_arrays_apart: bool = False,
 ) -> HistoryRows | None:
     """What is new in the log, as changes of the stored history; None when nothing is.
 
@@ -139,6 +139,7 @@ def next_batch(
         applied: what the history has noted.
         profile: what was noted of all batches since; None where the log has to be asked.
         force_full_replay: the run's var.
+        reads_arrays_apart: see `open_versions_of`; the table format tells whether that is faster.
     """
     is_new = _is_new(applied)
     # what a key change lacks is counted by the columns that there were
@@ -162,7 +163,13 @@ def next_batch(
     if has_profile and stored.changes != profile.changes:
         # something was erased, or Spark still reads an earlier state of the log
         return next_batch(
-            session, log, history, table, applied, force_full_replay=force_full_replay
+            session,
+            log,
+            history,
+            table,
+            applied,
+            force_full_replay=force_full_replay,
+            reads_arrays_apart=reads_arrays_apart,
         )
     plan = plan_versions(profile, applied, stored, force_full_replay=force_full_replay)
     now = Applied(
@@ -171,7 +178,15 @@ def next_batch(
         _greatest(profile.changed_at, applied.changed_at),
     )
     if plan.path == "incremental":
-        prior = _prior_versions(batch, history, table, profile)
+        opened = history.where("is_current")
+        if not stored.unknown_columns:
+            opened = opened.withColumn("unknown_columns", F.expr("cast(null as array<string>)"))
+        prior = opened
+        # a truncate ends all of them
+        if not profile.truncates:
+            keys = keys_of(batch, table, has_key_changes=profile.key_changes > 0)
+            is_apart = reads_arrays_apart and reads_apart(table, profile.changes)
+            prior = open_versions_of(keys, opened, table, reads_arrays_apart=is_apart)
         content = replace(content_of(profile, table, stored.unknown_columns), has_loads=False)
         rows = changed_versions(versions(batch, table, content, prior=prior))
         return HistoryRows(
@@ -202,18 +217,6 @@ def _is_new(applied: Applied) -> str:
     if applied.recorded_at is None:
         return "true"
     return f"recorded_at > {timestamp(applied.recorded_at)}"
-
-
-def _prior_versions(
-    batch: DataFrame, history: DataFrame, table: HistoryTable, profile: BatchProfile
-) -> DataFrame:
-    """The open versions that a batch continues."""
-    opened = history.where("is_current")
-    if profile.truncates:
-        return opened
-    keys = keys_of(batch, table, has_key_changes=profile.key_changes > 0)
-    same = equal(table.key, "opened", "keys", "=")
-    return opened.alias("opened").join(keys.alias("keys"), F.expr(same), "left_semi")
 
 
 def _stored_versions(
@@ -252,9 +255,7 @@ def _stored_versions(
     may_contradict = table.base == "live" or (table.base is not None and profile.inserts > 0)
     opened = history.where("is_current")
     if is_compared and may_contradict:
-        keys["contradicts_load"] = keys_contradicting_their_load(
-            batch, opened, table, has_truncates=profile.truncates > 0
-        )
+        keys["contradicts_load"] = keys_contradicting_their_load(batch, opened, table, profile)
     if is_compared and profile.key_changes:
         keys["continues_transaction"] = keys_within_a_transaction(batch, opened, table)
     asked |= {name: f"select nullif(count(*), 0) from {{{name}}}" for name in keys}
@@ -321,7 +322,7 @@ class _Replay:
         if content.fills_along_key_changes:
             return self._rebuilt_along_key_changes(plan)
         self.plan = plan
-        has_few_keys = count <= _FEW_KEYS
+        has_few_keys = count <= FEW_KEYS
         # read once, with all columns: the anchor versions are among what may change
         stored = self._checkpoint(self._replaced_versions(keys, has_few_keys=has_few_keys))
         made = versions(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
+from dbt_afterimage.dbt_spark.macro_api.tables import table_format
 from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.spark.session import current
 
@@ -57,6 +58,7 @@ def history_batch(
     from dbt_afterimage.history import run
     from dbt_afterimage.history.plan import Applied
     from dbt_afterimage.history.table import history_table
+    from dbt_afterimage.storage.formats import format_named
 
     session = current()
     unknown = applied["unknown_columns"]
@@ -78,6 +80,7 @@ def history_batch(
             ),
             profile,
             force_full_replay=force_full_replay,
+            reads_arrays_apart=format_named(table_format(adapter)).reads_arrays_by_row,
         )
         return None if found is None else _as_batch(found)
 

@@ -34,6 +34,9 @@ class TableFormat(ABC):
     widening_properties: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Properties that a table needs before the type of one of its columns can be widened."""
 
+    reads_arrays_by_row: ClassVar[bool] = False
+    """Whether a scan that reads an array, a map or a struct reads all its columns row by row."""
+
     def properties_for_columns(self, names: Iterable[str]) -> Mapping[str, str]:
         """Properties that a table needs before it can have columns of these names."""
         return {}

@@ -67,6 +67,8 @@ class Iceberg(TableFormat):
         {"distribution-mode": "none", "fanout-enabled": "true"}
     )
 
+    reads_arrays_by_row: ClassVar[bool] = True
+
     def version(self, session: SparkSession, table: str) -> str | None:
         """The snapshot id of `main`; None for a table without snapshots."""
         row = session.sql(f"select snapshot_id from {table}.refs where name = 'main'").first()

@@ -1,0 +1,63 @@
+"""The open versions that a batch continues."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructType
+
+from dbt_afterimage.history.affected_keys import FEW_KEYS
+from dbt_afterimage.history.sql import columns, equal
+from dbt_afterimage.history.table import HistoryTable
+
+_ARRAYS = ("changed_columns", "unknown_columns")
+_FEW_NAMES = 5_000_000
+"""Up to this many column names in these arrays are sent to every task: about 80 MB."""
+
+
+def reads_apart(table: HistoryTable, changes: int) -> bool:
+    """Whether so many changes have so few keys and names that their arrays fit in memory."""
+    return changes <= FEW_KEYS and changes * len(table.tracked) <= _FEW_NAMES
+
+
+def open_versions_of(
+    keys: DataFrame, opened: DataFrame, table: HistoryTable, *, reads_arrays_apart: bool
+) -> DataFrame:
+    """The open versions of some keys, with all columns in their order.
+
+    Args:
+        keys: the key columns, each key once.
+        opened: the open versions of all keys, one per key.
+        table: the table.
+        reads_arrays_apart: read history's arrays in a scan of their own, and send them to every
+            task. Iceberg does not read in vectors, but row by row, as soon as a scan has an array
+            (its SparkBatch); that takes twice as long (docs/decisions/0071).
+    """
+    of_keys = opened.alias("opened").join(
+        keys.alias("keys"), F.expr(equal(table.key, "opened", "keys", "=")), "left_semi"
+    )
+    if not reads_arrays_apart or _has_nested_data(opened):
+        return of_keys
+    found = of_keys.select(*columns(table.key), *_ARRAYS)
+    others = opened.select(*columns(name for name in opened.columns if name not in _ARRAYS))
+    return (
+        others.alias("opened")
+        .join(
+            F.broadcast(found).alias("found"),
+            F.expr(equal(table.key, "opened", "found", "=")),
+        )
+        .selectExpr(
+            *(
+                f"{'found' if name in _ARRAYS else 'opened'}.{column}"
+                for name, column in zip(opened.columns, columns(opened.columns), strict=True)
+            )
+        )
+    )
+
+
+def _has_nested_data(opened: DataFrame) -> bool:
+    """Whether other columns are nested, too: then no scan of values can be in vectors."""
+    return any(
+        isinstance(field.dataType, ArrayType | MapType | StructType) and field.name not in _ARRAYS
+        for field in opened.schema.fields
+    )
