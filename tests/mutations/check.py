@@ -73,6 +73,9 @@ def is_noticed(mutation: Mutation) -> bool:
 def main(rules: Sequence[str]) -> int:
     """Check the mutations of some rules, or of all; the exit code."""
     chosen = [mutation for mutation in MUTATIONS if not rules or mutation.rule in rules]
+    if not chosen:
+        print(f"no mutation has the rule {' or '.join(rules)}", file=sys.stderr)
+        return 2
     unnoticed = []
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for mutation, noticed in zip(chosen, threads.map(is_noticed, chosen), strict=True):
@@ -80,7 +83,7 @@ def main(rules: Sequence[str]) -> int:
             if not noticed:
                 unnoticed.append(mutation)
     print(f"{len(chosen) - len(unnoticed)} of {len(chosen)} mutations were noticed")
-    return 1 if unnoticed or not chosen else 0
+    return 1 if unnoticed else 0
 
 
 if __name__ == "__main__":
