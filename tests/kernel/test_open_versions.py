@@ -38,12 +38,10 @@ def test_open_versions_of_keys_have_all_columns_in_order(
 
 
 @pytest.mark.parametrize(
-    ("changes", "columns", "expected"),
+    ("keys", "names", "expected"),
     [(250_000, 20, True), (250_001, 1, False), (10_001, 500, False), (10_000, 500, True)],
 )
 def test_arrays_are_read_apart_where_they_fit_in_memory(
-    changes: int, columns: int, expected: bool
+    keys: int, names: int, expected: bool
 ) -> None:
-    names = tuple(f"c{number}" for number in range(columns))
-    table = HistoryTable(columns=("id", *names), key=("id",), tracked=names)
-    assert reads_apart(table, changes) is expected
+    assert reads_apart(keys, names) is expected

@@ -15,9 +15,9 @@ _FEW_NAMES = 5_000_000
 """Up to this many column names in these arrays are sent to every task: about 80 MB."""
 
 
-def reads_apart(table: HistoryTable, changes: int) -> bool:
-    """Whether so many changes have so few keys and names that their arrays fit in memory."""
-    return changes <= FEW_KEYS and changes * len(table.tracked) <= _FEW_NAMES
+def reads_apart(keys: int, names: int) -> bool:
+    """Whether the arrays of so many keys, with so many names in each, fit in memory."""
+    return keys <= FEW_KEYS and keys * names <= _FEW_NAMES
 
 
 def open_versions_of(
