@@ -6,13 +6,55 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from dbt_afterimage.history.affected_keys import FEW_KEYS
+from dbt_afterimage.history.affected_keys import FEW_KEYS, keys_of
 from dbt_afterimage.history.sql import columns, equal
 from dbt_afterimage.history.table import HistoryTable
+from dbt_afterimage.log_rows.profile import BatchProfile
 
 _ARRAYS = ("changed_columns", "unknown_columns")
 _FEW_NAMES = 5_000_000
 """Up to this many column names in these arrays are sent to every task: about 80 MB."""
+
+
+def open_versions(history: DataFrame, unknown_columns: tuple[str, ...] | None) -> DataFrame:
+    """The open versions; what they do not know is not read where they know everything.
+
+    Args:
+        history: the stored history.
+        unknown_columns: columns that some open version does not know; None where nobody knows.
+    """
+    opened = history.where("is_current")
+    if unknown_columns == ():
+        opened = opened.withColumn("unknown_columns", F.expr("cast(null as array<string>)"))
+    return opened
+
+
+def prior_versions(
+    batch: DataFrame,
+    opened: DataFrame,
+    table: HistoryTable,
+    profile: BatchProfile,
+    unknown_columns: tuple[str, ...],
+    *,
+    reads_arrays_apart: bool,
+) -> DataFrame:
+    """The open versions that a batch continues.
+
+    Args:
+        batch: the changes.
+        opened: the open versions.
+        table: the table.
+        profile: what the changes hold.
+        unknown_columns: columns that some open version does not know.
+        reads_arrays_apart: see `open_versions_of`; done only where the arrays are few.
+    """
+    if profile.truncates:
+        return opened
+    keys = keys_of(batch, table, has_key_changes=profile.key_changes > 0)
+    # a key change names two
+    count = profile.changes + profile.key_changes
+    are_few = reads_apart(count, len(table.tracked) + len(unknown_columns))
+    return open_versions_of(keys, opened, table, reads_arrays_apart=reads_arrays_apart and are_few)
 
 
 def reads_apart(keys: int, names: int) -> bool:

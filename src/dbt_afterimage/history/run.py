@@ -19,7 +19,7 @@ from dbt_afterimage.history.affected_keys import (
 )
 from dbt_afterimage.history.differences import changed_versions, differing_versions
 from dbt_afterimage.history.names import REPLAY_FROM, VERSION_ID
-from dbt_afterimage.history.open_versions import open_versions_of, reads_apart
+from dbt_afterimage.history.open_versions import open_versions, prior_versions
 from dbt_afterimage.history.plan import (
     Applied,
     StoredVersions,
@@ -178,18 +178,14 @@ def next_batch(
         _greatest(profile.changed_at, applied.changed_at),
     )
     if plan.path == "incremental":
-        prior = opened = _open_versions(history, stored.unknown_columns)
-        # a truncate ends all of them
-        if not profile.truncates:
-            keys = keys_of(batch, table, has_key_changes=profile.key_changes > 0)
-            # a key change names two
-            are_few = reads_apart(
-                profile.changes + profile.key_changes,
-                len(table.tracked) + len(stored.unknown_columns),
-            )
-            prior = open_versions_of(
-                keys, opened, table, reads_arrays_apart=reads_arrays_apart and are_few
-            )
+        prior = prior_versions(
+            batch,
+            open_versions(history, stored.unknown_columns),
+            table,
+            profile,
+            stored.unknown_columns,
+            reads_arrays_apart=reads_arrays_apart,
+        )
         content = replace(content_of(profile, table, stored.unknown_columns), has_loads=False)
         rows = changed_versions(versions(batch, table, content, prior=prior))
         return HistoryRows(
@@ -220,14 +216,6 @@ def _is_new(applied: Applied) -> str:
     if applied.recorded_at is None:
         return "true"
     return f"recorded_at > {timestamp(applied.recorded_at)}"
-
-
-def _open_versions(history: DataFrame, unknown_columns: tuple[str, ...] | None) -> DataFrame:
-    """The open versions; what they do not know is not read where they know everything."""
-    opened = history.where("is_current")
-    if unknown_columns == ():
-        opened = opened.withColumn("unknown_columns", F.expr("cast(null as array<string>)"))
-    return opened
 
 
 def _stored_versions(
@@ -264,7 +252,7 @@ def _stored_versions(
     keys: dict[str, Any] = {}
     # an insert tells that a frozen base was ahead; of a live one any change may
     may_contradict = table.base == "live" or (table.base is not None and profile.inserts > 0)
-    opened = _open_versions(history, applied.unknown_columns)
+    opened = open_versions(history, applied.unknown_columns)
     if is_compared and may_contradict:
         keys["contradicts_load"] = keys_contradicting_their_load(batch, opened, table, profile)
     if is_compared and profile.key_changes:
