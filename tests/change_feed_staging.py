@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.settings import parse_settings
 from tests.macro_renderer import MacroRenderer
-from tests.openedge_staging import create_views, quick_queries
+from tests.openedge_staging import create_views
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -64,12 +64,11 @@ def staged(
 ) -> list[Row]:
     """Columns of the staged rows of a feed, as text where JSON has no type for them."""
     create_views(spark, {"feed": (columns, rows)})
-    with quick_queries(spark):
-        found = spark.sql(staging_sql(settings, columns, fields=fields))
-        names = [
-            f"cast(`{name}` as string) as `{name}`"
-            if found.schema[name].dataType.typeName() in ("timestamp", "date")
-            else f"`{name}`"
-            for name in result
-        ]
-        return found.selectExpr(*names).collect()
+    found = spark.sql(staging_sql(settings, columns, fields=fields))
+    names = [
+        f"cast(`{name}` as string) as `{name}`"
+        if found.schema[name].dataType.typeName() in ("timestamp", "date")
+        else f"`{name}`"
+        for name in result
+    ]
+    return found.selectExpr(*names).collect()

@@ -19,10 +19,9 @@ from dbt_afterimage.sources.qlik_messages.decode import form_of
 from dbt_afterimage.sources.qlik_messages.message_columns import MESSAGE_COLUMNS, RAW_COLUMNS
 from dbt_afterimage.sources.qlik_messages.schema_decoder import Decoder
 from dbt_afterimage.storage.local_relation import local_rows
-from tests.functional.log_reader import read_rows
-from tests.functional.messages_project import NOON, change
+from tests.log_reader import read_rows
 from tests.macro_renderer import MacroRenderer
-from tests.openedge_staging import quick_queries
+from tests.qlik_messages import NOON, change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -166,8 +165,7 @@ def staged(
 ) -> list[dict[str, Any]]:
     """What stage_qlik_messages makes of messages, in the order of the changes."""
     sql = staging_sql(spark, messages, settings, columns, topic)
-    with quick_queries(spark):
-        rows = read_rows(spark.sql(sql))
+    rows = read_rows(spark.sql(sql))
     return sorted(rows, key=lambda row: (row["change_seq"] or "", row["change_oper"] or ""))
 
 

@@ -7,8 +7,6 @@ rows = staged(spark, extracts, {"key": ["id"]})
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from afterimage_demo.openedge import CHANGE_TYPES, TRACKING_TYPES
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.storage.local_relation import local_rows
-from tests.functional.log_reader import read_rows
+from tests.log_reader import read_rows
 from tests.macro_renderer import MacroRenderer
 
 if TYPE_CHECKING:
@@ -111,26 +109,8 @@ def staged(
 ) -> list[dict[str, Any]]:
     """What stage_openedge makes of extracts, in the order of the changes."""
     columns = create_views(spark, extracts)
-    with quick_queries(spark):
-        found = read_rows(spark.sql(staging_sql(columns, settings, declared, **arguments)))
+    found = read_rows(spark.sql(staging_sql(columns, settings, declared, **arguments)))
     return sorted(found, key=lambda row: (row["change_seq"] or "", row["change_oper"] or ""))
-
-
-@contextmanager
-def quick_queries(spark: SparkSession) -> Iterator[None]:
-    """For a few rows: to compile a query would take longer than to run it."""
-    settings = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.adaptive.enabled": "false",
-    }
-    before = {name: str(spark.conf.get(name)) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield
-    for name, value in before.items():
-        spark.conf.set(name, value)
 
 
 def field_map(*fields: int) -> bytes:

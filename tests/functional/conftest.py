@@ -7,6 +7,7 @@ describes for one table format:
     pytest tests/functional --table-format delta
     pytest tests/functional --numprocesses 2          a worker for each of two cores
     pytest tests/functional --spark-workers 2         on a cluster of two Spark workers
+    pytest tests/functional --compiled                all plans compiled, as a user's are
 
 Tests keep apart by schema: the demos are in the schema `afterimage`; `make_dbt_project` gives any
 project, this one included, in a schema of its own. The warehouse is a temporary folder; each worker
@@ -35,6 +36,7 @@ from tests.functional.people import People, build_people
 from tests.functional.runs import Runs
 from tests.functional.scheduling import LONGEST, FileScheduling
 from tests.functional.standalone import parameters_of_cluster, standalone_cluster
+from tests.spark_settings import COMPILED, INTERPRETED, spark_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,6 +87,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--demos-in",
         type=Path,
         help="a folder, recreated, for the warehouses and what dbt compiled of the demos; it stays",
+    )
+    parser.addoption(
+        "--compiled",
+        action="store_true",
+        help="all plans are compiled, as a user's are; otherwise those of the demos",
     )
     parser.addoption("--shapes", default="", help="names of shapes of streams, joined by commas")
 
@@ -177,6 +184,8 @@ def profiles(
         parameters = output["server_side_parameters"]
         # one session runs all tests
         parameters["spark.driver.memory"] = "3g"
+        if has_few_rows and not request.config.getoption("--compiled"):
+            parameters |= INTERPRETED
         # Derby, the metastore of the Delta target, writes its log to the working folder otherwise.
         derby_log = warehouse / "derby.log"
         parameters["spark.driver.extraJavaOptions"] = (
@@ -246,7 +255,7 @@ def build_demo(
 
     def build(system: str) -> DbtProject:
         project = make_dbt_project(demos=system)
-        with project.environment():
+        with project.environment(), spark_settings(spark, COMPILED):
             run_demo(system=system, scale=1, seed=7, target=None, docs=False)
         kept: Path | None = request.config.getoption("--demos-in")
         if kept is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,12 @@ from dbt_afterimage.sources.qlik_messages.message_columns import RAW_COLUMNS
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.project_files import changes_model, history_model, write_files, write_settings
+from tests.qlik_messages import NOON
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
 
 MESSAGES_MODEL = """\
 from dbt_afterimage.messages import build_messages
@@ -33,43 +33,6 @@ def model(dbt, session):
     dbt.config(materialized="staging_log")
     return build_messages(dbt, session, dbt.source("{source}", "messages"))
 """
-
-
-def seq(number: int) -> str:
-    return f"2026030212000000{number:019d}"
-
-
-def change(
-    operation: str,
-    number: int,
-    data: dict[str, Any] | None,
-    before: dict[str, Any] | None = None,
-    **headers: Any,
-) -> dict[str, Any]:
-    """A bare message."""
-    return {
-        "data": data,
-        "beforeData": before,
-        "headers": {
-            "operation": operation,
-            "changeSequence": seq(number),
-            "timestamp": "2026-03-02T11:59:59.500",
-            "streamPosition": "0",
-            "transactionId": f"t{number}",
-            "changeMask": None,
-            "columnMask": None,
-            "transactionEventCounter": 1,
-            "transactionLastEvent": True,
-            **headers,
-        },
-    }
-
-
-def refresh(data: dict[str, Any]) -> dict[str, Any]:
-    message = change("REFRESH", 0, data)
-    empty = {"changeSequence": "", "timestamp": "", "transactionId": ""}
-    counters = {"transactionEventCounter": None, "transactionLastEvent": None}
-    return {**message, "headers": {**message["headers"], **empty, **counters}}
 
 
 @dataclass(frozen=True)

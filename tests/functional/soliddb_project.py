@@ -14,23 +14,12 @@ from typing import TYPE_CHECKING, Any
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.project_files import changes_model, history_model, write_files, write_settings
+from tests.soliddb_columns import SYS_COLUMNS, SYS_LOG, SYS_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-
-SYS_LOG = (
-    "recid int, recname string, trxid int, stmttrxid int, relid int, flags int, logaddr binary, "
-    "data binary, textdata string, landed_at timestamp"
-)
-SYS_TABLES = (
-    "id int, table_name string, table_type string, table_schema string, snapshot_logaddr binary"
-)
-SYS_COLUMNS = (
-    "rel_id int, column_name string, column_number int, data_type string, data_type_number int, "
-    "numeric_precision int, numeric_scale int, attr_type int, snapshot_logaddr binary"
-)
 
 LOG_MODEL = """\
 from dbt_afterimage.soliddb import build_log

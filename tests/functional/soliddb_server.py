@@ -14,8 +14,8 @@ from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.soliddb import build_log
 from dbt_afterimage.storage.local_relation import local_rows
-from tests.functional.soliddb_project import SYS_COLUMNS, SYS_LOG, SYS_TABLES
 from tests.macro_renderer import MacroRenderer
+from tests.soliddb_columns import SYS_COLUMNS, SYS_LOG, SYS_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,9 +16,9 @@ from afterimage_demo.soliddb.tables import BankColumn, BankTable, Row
 from dbt_afterimage.cli import app
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
-from tests.functional.messages_project import change
 from tests.functional.project_files import write_settings
-from tests.functional.soliddb_project import SYS_COLUMNS, SYS_LOG, SYS_TABLES
+from tests.qlik_messages import change
+from tests.soliddb_columns import SYS_COLUMNS, SYS_LOG, SYS_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -33,6 +33,7 @@ from dbt_afterimage.settings import parse_settings, positions
 from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.macro_renderer import MacroRenderer
+from tests.spark_settings import INTERPRETED, ONE_TASK, spark_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -219,19 +220,8 @@ MakeTable = Callable[[str], Table]
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """For a handful of rows a plan takes longer to compile than to run."""
-    quicker = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": "1",
-    }
-    before = {name: spark.conf.get(name) or "" for name in quicker}
-    for name, value in quicker.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
+    with spark_settings(spark, INTERPRETED | ONE_TASK):
+        yield spark
 
 
 @pytest.fixture

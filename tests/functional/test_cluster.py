@@ -16,7 +16,6 @@ import yaml
 
 from afterimage_demo.ports import free_ports
 from tests.functional.dbt_project import DbtProject
-from tests.functional.log_reader import read_rows
 from tests.functional.pages import python_of
 from tests.functional.properties.comparison import assert_equal, by_stream
 from tests.functional.properties.stream_project import write_stream_project
@@ -29,6 +28,7 @@ from tests.functional.standalone import (
     without_jars_of_tests,
 )
 from tests.functional.stream_run import build, stream_table
+from tests.log_reader import read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

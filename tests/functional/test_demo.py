@@ -11,8 +11,8 @@ import pytest
 from afterimage_demo.generate import DemoData, generate
 from tests.functional.comparing import assert_same, last_commits
 from tests.functional.dbt_project import DbtProject
-from tests.functional.log_reader import plain, read_log, read_rows
 from tests.functional.pages import python_of
+from tests.log_reader import plain, read_log, read_rows
 from tests.oracle.current import build_current, build_current_with_deleted
 from tests.oracle.field_changes import build_field_changes
 from tests.oracle.history import LogRow, TableOptions, build_history

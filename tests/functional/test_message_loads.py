@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.functional.dbt_project import DbtProject
-from tests.functional.messages_project import (
-    Message,
-    MessagesProject,
-    change,
-    refresh,
-    seq,
-    write_project,
-)
+from tests.functional.messages_project import Message, MessagesProject, write_project
+from tests.qlik_messages import change, refresh, seq
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

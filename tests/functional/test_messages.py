@@ -12,14 +12,8 @@ import pytest
 
 from afterimage_demo.kafka.forms import json_envelope
 from tests.functional.dbt_project import DbtProject
-from tests.functional.messages_project import (
-    Message,
-    MessagesProject,
-    change,
-    refresh,
-    seq,
-    write_project,
-)
+from tests.functional.messages_project import Message, MessagesProject, write_project
+from tests.qlik_messages import change, refresh, seq
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from afterimage_demo.generate import DemoData, generate
 from afterimage_demo.openedge import DELIVERIES, OPERATORS, TABLES, PlantTable
 from tests.functional.comparing import assert_same
 from tests.functional.dbt_project import DbtProject
-from tests.functional.log_reader import plain, read_log, read_rows
+from tests.log_reader import plain, read_log, read_rows
 from tests.oracle.history import TableOptions, build_history
 
 if TYPE_CHECKING:

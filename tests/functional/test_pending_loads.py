@@ -11,13 +11,8 @@ import pytest
 from afterimage_demo.kafka.forms import data_schema, json_envelope, metadata_message
 from dbt_afterimage.sources.qlik_messages import offset_gaps as gaps
 from tests.functional.dbt_project import DbtProject
-from tests.functional.messages_project import (
-    Message,
-    MessagesProject,
-    change,
-    refresh,
-    write_project,
-)
+from tests.functional.messages_project import Message, MessagesProject, write_project
+from tests.qlik_messages import change, refresh
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ import pytest
 from afterimage_demo.soliddb.generate import BankData, generate_bank
 from afterimage_demo.soliddb.tables import TABLES
 from tests.functional.dbt_project import DbtProject
-from tests.functional.log_reader import read_rows
+from tests.log_reader import read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

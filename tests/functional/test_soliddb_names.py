@@ -11,8 +11,8 @@ import pytest
 
 from dbt_afterimage.sources.soliddb.raw import RawLogError
 from tests.functional.soliddb_server import Server, table
-from tests.functional.tiers import nightly
 from tests.macro_renderer import CompilationError
+from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ import yaml
 
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtFailedError, DbtProject
-from tests.functional.log_reader import read_rows
+from tests.log_reader import read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

@@ -15,9 +15,8 @@ from pyspark.sql import functions as F
 from dbt_afterimage.change_log.contract import LOG_COLUMNS
 from dbt_afterimage.change_log.pairing import ACCEPTED, pair
 from tests.change_feed_staging import settings_of, staging_sql
-from tests.functional.log_reader import read_rows
 from tests.history_versions import versions_of
-from tests.openedge_staging import quick_queries
+from tests.log_reader import read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,31 +104,30 @@ def test_history_as_of_each_version_is_the_table_then(
 ) -> None:
     relation, settings = change_feed(spark, table_format)
     columns = dict(spark.table(relation).dtypes)
-    with quick_queries(spark):
-        staged = spark.sql(staging_sql(settings, columns, relation))
-        paired = pair(staged, None, ["id"])
-        outcomes = {row["outcome"] for row in paired.select("outcome").distinct().collect()}
-        assert outcomes == {ACCEPTED, "merged"}
-        log = paired.filter(F.col("outcome") == ACCEPTED).withColumns(
-            {
-                "recorded_at": F.col("changed_at"),
-                "load_rows": F.lit(None).cast("bigint"),
-                "change_date": F.to_date("changed_at"),
-            }
-        )
-        changes = log.select(*LOG_COLUMNS, "id", *DATA, "before")
-        history = read_rows(versions_of(changes, ["id", *DATA], ["id"], has_key_changes=True))
+    staged = spark.sql(staging_sql(settings, columns, relation))
+    paired = pair(staged, None, ["id"])
+    outcomes = {row["outcome"] for row in paired.select("outcome").distinct().collect()}
+    assert outcomes == {ACCEPTED, "merged"}
+    log = paired.filter(F.col("outcome") == ACCEPTED).withColumns(
+        {
+            "recorded_at": F.col("changed_at"),
+            "load_rows": F.lit(None).cast("bigint"),
+            "change_date": F.to_date("changed_at"),
+        }
+    )
+    changes = log.select(*LOG_COLUMNS, "id", *DATA, "before")
+    history = read_rows(versions_of(changes, ["id", *DATA], ["id"], has_key_changes=True))
 
-        versions = versions_of_table(spark, table_format)
-        # a statement that changes nothing may commit nothing
-        assert len(versions) >= 50
-        for place, version in versions.items():
-            table = spark.sql(f"select id, name, amount from {TABLE} version as of {version}")
-            then = f"{place:016X}G"  # after all changes of the version
-            as_of = [
-                (row["id"], row["name"], row["amount"])
-                for row in history
-                if row["valid_from_seq"] < then
-                and (row["valid_to_seq"] is None or row["valid_to_seq"] > then)
-            ]
-            assert sorted(as_of) == sorted(map(tuple, table.collect())), f"version {version}"
+    versions = versions_of_table(spark, table_format)
+    # a statement that changes nothing may commit nothing
+    assert len(versions) >= 50
+    for place, version in versions.items():
+        table = spark.sql(f"select id, name, amount from {TABLE} version as of {version}")
+        then = f"{place:016X}G"  # after all changes of the version
+        as_of = [
+            (row["id"], row["name"], row["amount"])
+            for row in history
+            if row["valid_from_seq"] < then
+            and (row["valid_to_seq"] is None or row["valid_to_seq"] > then)
+        ]
+        assert sorted(as_of) == sorted(map(tuple, table.collect())), f"version {version}"

@@ -18,7 +18,7 @@ from dbt_afterimage.storage.progress_cache import (
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import LATER, MODELS, PEOPLE, PEOPLE_LATER, People, seq, start
 from tests.functional.project_files import write_files
-from tests.functional.tiers import nightly
+from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dbt_afterimage.dbt_spark.jars import avro_jars
+from tests.spark_settings import INTERPRETED, ONE_TASK
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -16,15 +19,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Spark without a catalog of tables: these tests write none."""
     from pyspark.sql import SparkSession
 
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in (INTERPRETED | ONE_TASK).items():
+        builder = builder.config(name, value)
     session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.sql.shuffle.partitions", "1")
-        # for a few rows: to compile a query would take longer than to run it
-        .config("spark.sql.adaptive.enabled", "false")
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        .config("spark.sql.session.timeZone", "UTC")
+        builder.config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
+        .config("spark.jars", ",".join(map(str, avro_jars())))
         .config("spark.driver.memory", "2g")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .getOrCreate()

@@ -15,11 +15,11 @@ from dbt_afterimage.history.names import (
 )
 from dbt_afterimage.history.versions import versions
 from dbt_afterimage.storage.mart_batch import ACTION
-from tests.functional.log_reader import read_rows
 from tests.functional.properties.comparison import assert_equal, by_stream
 from tests.functional.properties.stream_shapes import SHAPES
 from tests.functional.properties.stream_tables import BATCHES, LOG_SCHEMA, StreamTable
 from tests.kernel.random_streams import history_table, whole_log_content
+from tests.log_reader import read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,8 +13,8 @@ import pytest
 
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.log_lines import COLUMNS, MIDNIGHT, SCHEMA, brief, change
-from tests.functional.log_reader import read_rows
 from tests.history_versions import versions_of
+from tests.log_reader import read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,15 +13,10 @@ from afterimage_demo.soliddb.log import SysLog, columns_snapshot, tables_snapsho
 from dbt_afterimage.cli import app
 from tests.functional import soliddb_project
 from tests.functional.dbt_project import DbtProject
-from tests.functional.messages_project import (
-    Message,
-    MessagesProject,
-    change,
-    refresh,
-    write_project,
-)
+from tests.functional.messages_project import Message, MessagesProject, write_project
 from tests.functional.soliddb_project import SolidDbProject
 from tests.functional.test_soliddb import PEOPLE, START
+from tests.qlik_messages import change, refresh
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

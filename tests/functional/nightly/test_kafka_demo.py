@@ -14,7 +14,7 @@ from afterimage_demo.kafka.messages import schema_id_of
 from afterimage_demo.kafka.tables import TABLES, ShopTable
 from tests.functional.comparing import assert_same, last_commits
 from tests.functional.dbt_project import DbtProject
-from tests.functional.log_reader import plain, read_log, read_rows
+from tests.log_reader import plain, read_log, read_rows
 from tests.oracle.current import build_current
 from tests.oracle.field_changes import build_field_changes
 from tests.oracle.history import LogRow, TableOptions, build_history

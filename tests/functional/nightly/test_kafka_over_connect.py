@@ -16,8 +16,9 @@ from afterimage_demo.broker import Broker, send
 from afterimage_demo.ports import free_ports
 from dbt_afterimage.ingest.kafka.request import PACKAGE
 from tests.functional.lake import Lake
-from tests.functional.messages_project import change, write_project
+from tests.functional.messages_project import write_project
 from tests.functional.standalone import HOST, afterimage_server, without_jars_of_tests
+from tests.qlik_messages import change
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,8 +16,8 @@ from afterimage_demo.soliddb.encoding import frame_engine
 from afterimage_demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
 from afterimage_demo.soliddb.tables import BankColumn, BankTable
 from tests.functional.dbt_project import DbtProject
-from tests.functional.log_reader import read_rows
 from tests.functional.soliddb_project import SolidDbProject, write_project
+from tests.log_reader import read_rows
 from tests.oracle.database import Database
 from tests.oracle.history import Key, LogRow, build_history
 from tests.oracle.streams import OPERATIONS, OPTIONS, Writer

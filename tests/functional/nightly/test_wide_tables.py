@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.functional.dbt_project import DbtProject
-from tests.functional.messages_project import (
-    Message,
-    MessagesProject,
-    change,
-    write_project,
-)
+from tests.functional.messages_project import Message, MessagesProject, write_project
 from tests.functional.people import HEADERS, STAGING, seq, start
 from tests.functional.project_files import changes_model
+from tests.qlik_messages import change
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from tests.functional.properties.stream_shapes import (
     Shape,
 )
 from tests.functional.properties.stream_tables import StreamTable
-from tests.functional.tiers import nightly
+from tests.tiers import nightly
 
 
 def chosen_shapes(config: pytest.Config, *, few: bool) -> list[Shape]:

@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
-from tests.functional.log_reader import read_rows
 from tests.functional.properties.comparison import assert_equal, by_stream
 from tests.functional.properties.conftest import chosen_shapes, shapes_of_selected_tests
 from tests.functional.properties.stream_project import write_stream_project
 from tests.functional.properties.stream_shapes import SHAPES, Shape
 from tests.functional.properties.stream_tables import BATCHES, COLUMNS, LOG_SCHEMA, StreamTable
+from tests.log_reader import read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,6 @@ import pytest
 
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
-from tests.functional.log_reader import read_rows
 from tests.functional.project_files import (
     changes_model,
     history_model,
@@ -26,7 +25,8 @@ from tests.functional.properties.conftest import shapes_of_selected_tests
 from tests.functional.properties.raw_streams import RAW_SHAPES, RECORD, RawStreams
 from tests.functional.properties.stream_project import table_settings
 from tests.functional.properties.stream_tables import BATCHES, COLUMNS
-from tests.functional.tiers import nightly
+from tests.log_reader import read_rows
+from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.functional.log_reader import read_rows
 from tests.functional.properties.stream_tables import (
     BATCHES,
     COLUMNS,
@@ -13,6 +12,7 @@ from tests.functional.properties.stream_tables import (
     StreamTable,
 )
 from tests.history_versions import versions_of
+from tests.log_reader import read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.functional.test_decode_macros import ansi_mode
 from tests.macro_renderer import MacroRenderer
+from tests.spark_settings import ANSI, spark_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +80,7 @@ def texts(spark: SparkSession, values: list[tuple[str, str]]) -> list[str | None
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_type_has_one_text(spark: SparkSession, mode: str) -> None:
-    with ansi_mode(spark, mode):
+    with spark_settings(spark, {ANSI: mode}):
         found = texts(spark, [(value, kind) for value, kind, _ in FORMS])
     assert found == [text for *_, text in FORMS]
 
@@ -89,7 +89,7 @@ def test_every_type_has_one_text(spark: SparkSession, mode: str) -> None:
 def test_null_has_no_text(spark: SparkSession, mode: str) -> None:
     kinds = dict.fromkeys(kind for _, kind, _ in FORMS)
     sql = {"struct<a b:int,at:timestamp,x:binary>": "struct<`a b`:int,at:timestamp,x:binary>"}
-    with ansi_mode(spark, mode):
+    with spark_settings(spark, {ANSI: mode}):
         found = texts(spark, [(f"cast(null as {sql.get(kind, kind)})", kind) for kind in kinds])
     assert found == [None] * len(kinds)
 
@@ -106,7 +106,7 @@ def test_a_decimal_shows_all_digits_of_its_scale_and_no_exponent(
             number = format(Decimal(f"{unscaled}E-{scale}"), "f")
             values.append((f"cast('{number}' as decimal(38,{scale}))", f"decimal(38,{scale})"))
             expected.append(number.removeprefix("-") if not unscaled else number)
-    with ansi_mode(spark, mode):
+    with spark_settings(spark, {ANSI: mode}):
         assert texts(spark, values) == expected
 
 

@@ -28,8 +28,8 @@ from dbt_afterimage.sources.soliddb.raw import (
 from dbt_afterimage.sources.soliddb.transactions import in_frames
 from dbt_afterimage.sources.soliddb.value_columns import Column
 from dbt_afterimage.storage.local_relation import local_rows
-from tests.functional.soliddb_project import SYS_COLUMNS, SYS_LOG, SYS_TABLES
 from tests.run_contexts import run_context
+from tests.soliddb_columns import SYS_COLUMNS, SYS_LOG, SYS_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import pytest
 
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.macro_renderer import MacroRenderer
+from tests.spark_settings import ANSI, spark_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,16 +58,6 @@ def evaluate(spark: SparkSession, expressions: Sequence[str], masks: Sequence[st
     values = ", ".join(f"({number}, {mask})" for number, mask in enumerate(masks))
     rows = spark.sql(f"select id, {named} from values {values} as masks (id, mask)").collect()
     return [list(row[1:]) for row in sorted(rows, key=lambda row: row[0])]
-
-
-@contextmanager
-def ansi_mode(spark: SparkSession, value: str) -> Iterator[None]:
-    before = spark.conf.get("spark.sql.ansi.enabled")
-    spark.conf.set("spark.sql.ansi.enabled", value)
-    try:
-        yield
-    finally:
-        spark.conf.set("spark.sql.ansi.enabled", before or "true")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +154,7 @@ def test_null_empty_malformed_and_too_wide_masks(
             b"\x08" + b"\0" * 126 + b"\x01": (["column_1"], "mask_too_wide"),
         },
     }
-    with ansi_mode(spark, ansi):
+    with spark_settings(spark, {ANSI: ansi}):
         for mask_type, expected in expectations.items():
             arguments = ("mask", names, "auto", 3, mask_type)
             expressions = [
@@ -245,7 +235,7 @@ def test_change_seq_to_timestamp(spark: SparkSession, render: MacroRenderer, ans
         f"date_format({time}, 'yyyy-MM-dd HH:mm:ss.SSSSSS')",
         render("change_seq_is_malformed", "mask"),
     ]
-    with ansi_mode(spark, ansi):
+    with spark_settings(spark, {ANSI: ansi}):
         found = evaluate(spark, expressions, [literal(seq) for seq in expected])
         assert evaluate(spark, expressions, ["cast(null as string)"]) == [[None, None]]
     texts = [

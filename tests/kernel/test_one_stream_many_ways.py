@@ -30,9 +30,8 @@ from dbt_afterimage.change_log.pairing import ACCEPTED, pair
 from dbt_afterimage.settings import OPTIONAL_COLUMNS, parse_settings
 from tests.change_feed_staging import settings_of as settings_of_feed
 from tests.change_feed_staging import staging_sql as staging_sql_of_feed
-from tests.functional.log_reader import read_rows
-from tests.functional.tiers import nightly
 from tests.history_versions import versions_of
+from tests.log_reader import read_rows
 from tests.macro_renderer import MacroRenderer
 from tests.messages_staging import metadata
 from tests.messages_staging import staging_sql as staging_sql_of_messages
@@ -42,11 +41,11 @@ from tests.openedge_staging import (
     TRACKING,
     create_views,
     field_map,
-    quick_queries,
     staging_sql,
 )
 from tests.oracle.history import LogRow, TableOptions, build_history
 from tests.oracle.streams import OPERATIONS, Writer
+from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -404,19 +403,16 @@ def versions(
 def _versions(
     spark: SparkSession, sql: str, before_images: bool
 ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    with quick_queries(spark):
-        paired = pair(
-            spark.sql(sql), None, KEY, before_images=before_images, optional=OPTIONAL_COLUMNS
-        )
-        versions = versions_of(
-            _log_rows(paired),
-            COLUMNS,
-            KEY,
-            forward_filled=tuple(DATA),
-            has_key_changes=True,
-            has_incomplete_key_changes=True,
-        )
-        rows = read_rows(versions)
+    paired = pair(spark.sql(sql), None, KEY, before_images=before_images, optional=OPTIONAL_COLUMNS)
+    versions = versions_of(
+        _log_rows(paired),
+        COLUMNS,
+        KEY,
+        forward_filled=tuple(DATA),
+        has_key_changes=True,
+        has_incomplete_key_changes=True,
+    )
+    rows = read_rows(versions)
     return _by_key(rows)
 
 
@@ -555,8 +551,7 @@ def test_messages_that_do_not_say_all_are_what_they_say(
 
 def _logged(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
     """The change log, but for what names the raw record."""
-    with quick_queries(spark):
-        rows = read_rows(_log_rows(pair(spark.sql(sql), None, KEY, optional=OPTIONAL_COLUMNS)))
+    rows = read_rows(_log_rows(pair(spark.sql(sql), None, KEY, optional=OPTIONAL_COLUMNS)))
     left_out = {"record_hash", "before_record_hash", "transaction_event"}
     kept = [{name: row[name] for name in row if name not in left_out} for row in rows]
     return sorted(kept, key=lambda row: (row["change_seq"], row["change_oper"]))

@@ -17,7 +17,6 @@ from afterimage_demo.kafka.avro import encode
 from afterimage_demo.kafka.forms import avro_envelope, avro_registered, data_schema
 from dbt_afterimage.change_log.pairing import pair
 from dbt_afterimage.settings import OPTIONAL_COLUMNS
-from tests.functional.messages_project import change
 from tests.macro_renderer import CompilationError
 from tests.messages_staging import (
     data,
@@ -28,6 +27,7 @@ from tests.messages_staging import (
     staged,
     staging_sql,
 )
+from tests.qlik_messages import change
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

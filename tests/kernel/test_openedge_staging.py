@@ -19,7 +19,6 @@ from tests.openedge_staging import (
     activity_sql,
     create_views,
     field_map,
-    quick_queries,
     staged,
     vectors,
 )
@@ -562,8 +561,7 @@ def activity(
     spark: SparkSession, tracking: list[Any], settings: dict[str, Any], declared: dict[str, str]
 ) -> list[dict[str, Any]]:
     columns = create_views(spark, {"tracking": (TRACKING, tracking)})["tracking"]
-    with quick_queries(spark):
-        rows = spark.sql(activity_sql(columns, settings, declared)).collect()
+    rows = spark.sql(activity_sql(columns, settings, declared)).collect()
     return sorted((row.asDict() for row in rows), key=lambda row: row["changed_at"])
 
 
