@@ -14,7 +14,7 @@
     Records that `afterimage erase --rows` removed are left out; those with erased columns are in the log with their hash.
 
     `what_is_wrong` names `backfill_from` where a record lies further back than the look-back: a raw table that is neither
-    Iceberg nor Delta does not tell which rows are new, and runs do not read such a record otherwise.
+    Iceberg nor Delta does not show which rows are new, and runs do not read such a record otherwise.
 
     It reads the whole staging model. Run it while nothing is landed, or with `while_landing: true`.
 

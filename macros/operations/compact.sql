@@ -8,9 +8,9 @@
 
     Arguments:
       models     names of models; by default all change logs, decoded logs and marts that were built, with their
-                 rejected records, and the table of progress
-      keep_days  states of a table stay readable so long; on Delta the table's `delta.deletedFileRetentionDuration` counts
-      max_files  so many data files of a table are rewritten at most; Delta rewrites all that are small
+                 rejected records, and the progress table
+      keep_days  days for which old states stay readable; on Delta the table's `delta.deletedFileRetentionDuration` applies
+      max_files  rewrites up to this many data files of a table; Delta rewrites all small files
 #}
 {% macro compact(models=none, keep_days=7, max_files=1000) %}
     {%- for relation in afterimage._compacted_relations(models) -%}

@@ -1,6 +1,6 @@
 {# Casts of raw columns to their declared types. A failed cast is a reject reason, never an error and never a silent NULL. #}
 
-{# A time at the source; NULL for the date that stands for a time that is not known yet, 1970-01-01. #}
+{# A time at the source; NULL for 1970-01-01, the placeholder for a time that is not known yet. #}
 {% macro _known_time(time) -%}
 if(
     {{ time }} >= timestamp '1970-01-02',

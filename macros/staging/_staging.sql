@@ -70,7 +70,7 @@ when
     Values go in as the change log holds them, so the hash of a record stays what it is when its raw table changes: a
     column may be added, a type may become wider, and text may become a number where the declared type says that it is one
     (decision 55). Numbers go in as the widest type of their kind.
-    The comment tells the types of then: a view keeps them, and is written again only when its text is another.
+    The comment records the types at that time: a view keeps them, and is written again only when its text changes.
 
     Arguments:
       raw_columns   those that are hashed, as [{name, data_type}]
