@@ -64,7 +64,7 @@ def test_nothing_is_done_twice(spark: SparkSession, table: str, table_format: st
 def test_a_table_of_many_files_is_tended(
     spark: SparkSession, table_format: str, files: int, left: int
 ) -> None:
-    """What each run does to its table of progress."""
+    """What each run does to its progress table."""
     make_table(spark, TABLE, "id bigint, name string", table_format)
     spark.sql(f"insert into {TABLE} select id, concat('n', id) from range(0, {files}, 1, {files})")
     before = rows_of(spark)

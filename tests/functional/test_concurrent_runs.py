@@ -219,7 +219,7 @@ def test_what_is_noted_is_forgotten_while_other_models_note_something(
 
 
 def log_context(spark: SparkSession, table_format: str) -> RunContext:
-    """Of a decoded log that is to be rebuilt, with a table of progress that notes nothing."""
+    """Of a decoded log that is to be rebuilt, with a progress table that notes nothing."""
     spark.sql(f"drop table if exists {PROGRESS}")
     spark.sql(
         f"create table {PROGRESS} (model string, recorded_at timestamp, change_seq string, "

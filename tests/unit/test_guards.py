@@ -230,7 +230,7 @@ def test_other_types_stop_the_run(stored: str, given: str) -> None:
         alterations(wanted(data=DATA | {"amount": given}), columns, made_from())
     assert str(error.value) == (
         f"shop.people_history: the column `amount` is {stored} in the table and {given} in "
-        "shop.people_changes. Allowed: a wider integer, double for float (but for a key), a "
+        "shop.people_changes. Allowed: a wider integer, double for float (except in a key), a "
         "decimal with more digits before the point. Nothing was written. Fix: restore the type "
         "upstream, or rebuild the table."
     )

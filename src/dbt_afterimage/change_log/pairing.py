@@ -128,7 +128,7 @@ def _packed(rows: DataFrame, data: list[str], key: list[str]) -> DataFrame:
     Otherwise each step of pairing is as long as the table is wide, for Spark to write and Java to
     compile.
     """
-    # Spark does not tell capitals from small letters
+    # Spark ignores case in column names
     keys = {name.lower() for name in key}
     others = [name for name in rows.columns if name not in data or name.lower() in keys]
     values = F.struct(*map(column_named, data))

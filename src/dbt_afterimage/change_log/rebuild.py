@@ -21,7 +21,7 @@ class RebuildError(RuntimeError):
 def check_rebuild(
     context: RunContext, where: ChangeSequence, staged: DataFrame, log: DataFrame
 ) -> None:
-    """Stop unless every change and every full load of the log can be read once more.
+    """Stop unless every change and every full load of the log can still be read.
 
     Changes are compared by position and operation, not by content: a column that the raw table has
     gained since gives all its records another content.
@@ -62,7 +62,7 @@ def check_rebuild(
 
 
 def check_still_there(model: str, held: DataFrame, raw: DataFrame, place: Sequence[str]) -> None:
-    """Stop unless every record that a decoded log was made from can be read once more.
+    """Stop unless every record that was decoded can still be read.
 
     Args:
         model: its name, for the message.

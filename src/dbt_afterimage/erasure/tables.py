@@ -53,7 +53,7 @@ class ErasableTables:
         change_log: name of the change log in `afterimage_progress`.
         log: the change log.
         rejected: the rejected records; the table may not exist.
-        progress: the table of progress.
+        progress: the progress table.
         erasures: the table of erasures; it may not exist.
         table_format: `iceberg` or `delta`.
         settings: validated settings of the source table.

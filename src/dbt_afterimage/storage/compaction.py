@@ -82,7 +82,7 @@ def compact_if_needed(session: SparkSession, table: str, table_format: str) -> s
 
     Args:
         session: the live Spark session.
-        table: an existing table, small but for the number of its files.
+        table: an existing table, small except for its number of files.
         table_format: `iceberg` or `delta`.
 
     Returns:

@@ -56,7 +56,7 @@ def land(
         session: the live Spark session, with Spark's Kafka package; classic or Spark Connect.
         request: what to land.
         table: name of the raw table.
-        progress: name of the table of progress.
+        progress: name of the progress table.
         table_format: `iceberg` or `delta`.
         report: progress callback, called with one line of text.
 

@@ -93,11 +93,11 @@ class _Run:
         self._named = named_tables(context)
         check_raw_columns(self._settings["source_table"], column_types(raw.schema))
         self._run = start_log(session, context, columns=MESSAGE_COLUMNS)
-        stored, noted = self._run.stored, self._run.noted
-        self._read = offsets.from_text(noted.arrival)
+        stored, progress = self._run.stored, self._run.progress
+        self._read = offsets.from_text(progress.arrival)
         self._names: dict[Table, dict[str, list[Range]]] = {}
         if stored is not None and self._run.is_progress_behind:
-            held = rows_after_progress(stored, noted).filter(
+            held = rows_after_progress(stored, progress).filter(
                 F.col("kind").isin(*_MESSAGES, LOAD_PART)
             )
             last = offsets.last_offsets(held, F.coalesce("last_offset", "offset"))

@@ -52,8 +52,8 @@ class TableFormat(ABC):
         """Rows that were added after a version, up to a later one; some may be deleted since.
 
         Returns:
-            None where that cannot be told: the table has forgotten the versions, or has rewritten
-            rows together with new ones.
+            None if that is not known: the table has expired the versions, or has rewritten rows
+            together with new ones.
         """
 
     @abstractmethod
@@ -103,7 +103,7 @@ class TableFormat(ABC):
 
     @abstractmethod
     def compact_small(self, session: SparkSession, table: str) -> str:
-        """The same for a table that is small but for the number of its files."""
+        """The same for a table that is small except for its number of files."""
 
     @abstractmethod
     def pinned_states(self, session: SparkSession, table: str) -> list[str]:
