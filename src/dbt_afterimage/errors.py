@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# `... SQLSTATE: 42703; line 3 pos 8;` ends the sentence; the plan stands in the lines after it, up
+# `... SQLSTATE: 42703; line 3 pos 8;` ends the sentence; the plan is in the lines after it, up
 # to the next exception of a chain. Lines of code in a traceback are indented and stay.
 _PLAN = re.compile(
     r"^(\S[^\n]*SQLSTATE: \w+[^\n]*)\n.*?(?=\n\n(?:The above|During handling)|\Z)",

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 NOT_READ: Mapping[str, Any] = MappingProxyType({})
-"""`raw_tables` where nobody has read the versions yet."""
+"""`raw_tables` before the versions are read."""
 
 
 @dataclass(frozen=True)

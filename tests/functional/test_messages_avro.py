@@ -343,7 +343,7 @@ def test_the_wire_format_of_a_registry(story: Story) -> None:
     ]
     lost = "raw_registry_messages where table_name is null"
     assert story.project.rows(lost, "reject_reason, reject_detail") == [
-        ("malformed_message", "no record header `entity` tells its table")
+        ("malformed_message", "no record header `entity` identifies its table")
     ]
 
 

@@ -16,7 +16,7 @@ class Mart:
         model: the model's alias.
         name: its name in `afterimage_progress`.
         table: the table.
-        history: the history that it is made from, None for a history itself.
+        history: its input, None for a history itself.
         select: the statement that yields all of its rows, None for a history.
     """
 
@@ -59,10 +59,10 @@ class ErasableTables:
         settings: validated settings of the source table.
         data_columns: names of the log's data columns.
         beginning_of_time: `valid_from` of a load without a time.
-        marts: the marts that were built; each after those that it is made from.
+        marts: the marts that were built; each after its inputs.
         decoded: decoded logs upstream.
         raw_tables: raw tables upstream, which are not erased.
-        downstream: models and snapshots of the project made from these, which are not erased.
+        downstream: models and snapshots of the project downstream of these, which are not erased.
     """
 
     change_log: str

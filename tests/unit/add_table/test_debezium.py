@@ -64,7 +64,7 @@ def test_whole_rows_before_updates_are_before_images() -> None:
     assert (found.key.columns, found.key.is_sure) == (("id",), True)
     assert found.staging_arguments == ("'shop'", "'customers'")
     assert found.has_before_images
-    assert any("JSON does not tell dates" in note for note in found.notes)
+    assert any("JSON has no dates" in note for note in found.notes)
 
 
 def test_rows_with_the_key_alone_are_none() -> None:

@@ -44,7 +44,7 @@ def test_a_schema_is_told_by_metadata_and_by_the_messages_themselves() -> None:
         ({"table_schema": "shop"}, "only metadata messages and the messages themselves"),
         (
             {"mask_columns": ["id"], "schemas_from": "metadata"},
-            "metadata messages tell the ordinals of each version",
+            "metadata messages have the ordinals of each version",
         ),
         ({"base": {"kind": "frozen"}}, "A full load comes as messages (REFRESH)"),
         ({"look_back": "a while"}, "is not a duration"),

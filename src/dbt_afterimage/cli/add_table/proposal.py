@@ -19,7 +19,7 @@ class KeyProposal:
     Attributes:
         columns: empty when nothing speaks for any column.
         reason: what speaks for it, for the user.
-        is_sure: False: the user is asked, or must give `--key`.
+        is_sure: False: the user is prompted, or must give `--key`.
     """
 
     columns: tuple[str, ...]
