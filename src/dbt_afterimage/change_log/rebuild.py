@@ -53,9 +53,9 @@ def check_rebuild(
         return
     oldest = raw.agg(F.min("change_seq")).first()
     raise RebuildError(
-        f"{context.model}: `rebuild_changes` is set, and the raw table lacks "
-        f"records that the log was made from, {found['records']:,} of them, the first at "
-        f"change_seq {found['first']}; the oldest record of the raw table is at "
+        f"{context.model}: `rebuild_changes` is set, and the raw table lacks {found['records']:,} "
+        f"records that the log was built from, the first at change_seq {found['first']}; the "
+        "oldest record of the raw table is at "
         f"{oldest[0] if oldest else None}. Nothing was written. Fix: run without "
         "`rebuild_changes`, or land the missing records again from a copy."
     )
