@@ -1,7 +1,7 @@
 {#
     What a run does to an existing field-changes table, for the materialization to write; none when nothing is new.
     From before images: the rows of new batches are added. From history: those of new versions are added, or, when history took its
-    replay path, the keys that it wrote are compared again, for a late change falsifies old values.
+    replay path, the keys that it wrote are compared again, since a late change falsifies old values.
 #}
 {% macro _field_changes_batch(target_relation, changes, history, progress) %}
     {%- set settings = afterimage._settings_of(model) -%}
@@ -56,7 +56,7 @@
     {%- set columns = afterimage._data_columns(changes, settings) -%}
     {%- set why = none -%}
     {%- if not applied.change_seq -%}
-        {%- set why = 'what was applied before is not known' if answers.published else 'no change was applied before' -%}
+        {%- set why = 'the table is ahead of its progress' if answers.published else 'no change was applied before' -%}
     {%- elif answers.published -%}
         {%- set why = 'a run was cut off before its progress was recorded' -%}
     {%- elif publications.paths != ['incremental'] -%}

@@ -3,8 +3,8 @@
 
         dbt run-operation compact --args '{models: [orders_history], keep_days: 7, max_files: 1000}'
 
-    Small files become larger ones, files with many deleted rows are rewritten, old states are forgotten. A call's
-    work is bounded; the next one goes on. Not while a run writes to the same tables: one of the two would stop.
+    Small files become larger ones, files with many deleted rows are rewritten, old states expire. A call's work is
+    bounded; the next call continues. Do not run it while a run writes to the same tables: one of the two would stop.
 
     Arguments:
       models     names of models; by default all change logs, decoded logs and marts that were built, with their

@@ -188,7 +188,7 @@ select * from final
 
 {#
     The rows of a base table as rows of a full load. A data column that the base table lacks is unknown in them; a
-    column that only the base table has is left out, for the change table says what the columns are.
+    column that only the base table has is left out, since the change table defines the columns.
 #}
 {% macro _base_rows(macro, source_name, base, relation, settings, data, has_partner_column) %}
     {%- set load = settings.base -%}

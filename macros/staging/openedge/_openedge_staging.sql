@@ -434,7 +434,7 @@ transform(
 
 
 {#
-    known_columns of updates and before images: what is NULL and was not changed is unknown, for an update may leave it
+    known_columns of updates and before images: what is NULL and was not changed is unknown, as an update may leave it
     out. Without a field map nothing is said to be changed. The key identifies the row, and is always there.
 #}
 {% macro _openedge_known_columns(found, settings) -%}

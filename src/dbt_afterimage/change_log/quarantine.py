@@ -160,6 +160,6 @@ def describe_rejects(context: RunContext, rejects: DataFrame) -> str:
     return (
         f"{context.model}: new records are rejected, and the table's `on_reject` is `fail`: "
         f"{reasons}. One of them: {example['raw_record'] if example else None}. "
-        "Nothing was written. Fix: repair the records, or set `on_reject: quarantine` to keep "
-        "them aside and go on."
+        "Nothing was written. Fix: repair the records, or set `on_reject: quarantine` to store "
+        "them as rejected and continue."
     )

@@ -142,7 +142,7 @@ def next_batch(
         reads_arrays_apart: see `open_versions_of`; whether it is faster depends on the format.
     """
     is_new = _is_new(applied)
-    # what a key change lacks is counted by the columns that there were
+    # incomplete key changes were counted with the columns of that time
     if profile and profile.key_changes and profile.columns != len(table.columns):
         profile = None
     has_profile = profile is not None

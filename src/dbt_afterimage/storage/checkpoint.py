@@ -1,8 +1,8 @@
 """Rows that are computed once and read more than once.
 
 Not `persist`: it turns rows into columns and back, with code that Spark generates and Java compiles
-for each table. And a commit to a table makes Spark forget what it cached of it, rows
-computed from it among them.
+for each table. And a commit to a table makes Spark drop what it cached of the table, including rows
+computed from it.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def propose_key(
 
     candidates = [key for key in key_candidates(table, columns) if key in unique]
     if not candidates:
-        return KeyProposal((), "nothing speaks for any column", is_sure=False)
+        return KeyProposal((), "there is no evidence for any column", is_sure=False)
     singles = [key for key in candidates if len(key) == 1]
     others = [key for key in candidates[1:] if len(key) == 1 or not singles]
     if not others:

@@ -113,6 +113,6 @@ class TableFormat(ABC):
     def purge(self, session: SparkSession, table: str) -> str:
         """Remove every file that the current state does not need; returns what was done, in words.
 
-        Deleted rows leave the files that hold them, and all old states are forgotten. No run may
+        Deleted rows leave the files that hold them, and all old states expire. No run may
         write to the table or read an old state of it meanwhile.
         """
