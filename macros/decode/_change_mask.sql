@@ -18,7 +18,7 @@
     {%- if first_data_bit is not integer or first_data_bit < 0 -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: `first_data_bit` is '" ~ first_data_bit ~ "'; allowed: a number from 0, usually the number of"
-            ~ " columns that stand before the first data column."
+            ~ " columns before the first data column."
         ) }}
     {%- endif -%}
     {%- if not data_columns -%}
@@ -54,7 +54,7 @@
 {% endmacro %}
 
 
-{# Where bit b stands in its word. A word is read from 8 bytes as they are stored: the first one is the greatest. #}
+{# The position of bit b in its word. A word is read from 8 bytes in stored order: the first byte is the most significant. #}
 {% macro _change_mask_position(bit, byte_order) %}
     {%- set position = bit % 64 -%}
     {{ return(position if byte_order == 'msb_first' else 8 * (7 - position // 8) + position % 8) }}

@@ -1,7 +1,7 @@
 {#
     The data columns that a change mask of Qlik Replicate declares changed: array<string>, in the order of the columns.
 
-    NULL mask -> NULL, for then the source does not say; empty mask -> empty array; malformed mask -> NULL.
+    NULL mask -> NULL, since the source does not say; empty mask -> empty array; malformed mask -> NULL.
     A `none` among the data columns holds the place of a column that is not data, or is gone.
 
     How, and why: byte by byte, and a byte without bits costs one comparison; most updates set few bits.

@@ -21,7 +21,7 @@
         {%- else -%}
             {%- set word = "substr(concat(" ~ bytes ~ ", " ~ zeros ~ "), " ~ (8 * number - 7) ~ ", 8)" -%}
         {%- endif -%}
-        {#- to base -10, that is with a sign, for the 64th bit is the sign of a bigint #}
+        {#- to base -10, that is with a sign, since the 64th bit is the sign of a bigint #}
         {%- do parts.update({'_mask_word_' ~ number: "cast(conv(hex(" ~ word ~ "), 16, -10) as bigint)"}) -%}
     {%- endfor -%}
     {{ return(parts) }}

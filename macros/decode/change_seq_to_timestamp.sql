@@ -11,7 +11,7 @@
     ] -%}
         {%- do parts.append("substr(" ~ change_seq ~ ", " ~ start ~ ", " ~ length ~ "), '" ~ mark ~ "'") -%}
     {%- endfor -%}
-{#- the year 0 is valid for Spark, but for no reader in Python -#}
+{#- the year 0 is valid in Spark, but not in Python -#}
 if(
     {{ change_seq }} >= '0001' and length({{ change_seq }}) >= 16,
     try_cast(

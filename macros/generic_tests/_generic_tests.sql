@@ -1,6 +1,6 @@
 {# What the generic tests of this project share: the settings of the tested table, and checks of their arguments. #}
 
-{# The node that a generic test stands on. `model` is the test itself here; in a test's own body it is the relation. #}
+{# The node that a generic test is attached to. `model` is the test itself here; in a test's own body it is the relation. #}
 {% macro _tested_node() %}
     {{ return(graph.nodes[model.attached_node] if model.attached_node in graph.nodes else model) }}
 {% endmacro %}
@@ -46,8 +46,8 @@
 {% macro _check_whole_table(test_name, relation) %}
     {%- if relation is string or relation.identifier is not defined -%}
         {{ exceptions.raise_compiler_error(
-            "`" ~ test_name ~ "` on " ~ afterimage._tested_node().name ~ ": it looks at the whole table and takes no `where`."
-            ~ " Remove `where` from the test's config."
+            "`" ~ test_name ~ "` on " ~ afterimage._tested_node().name ~ ": it reads the whole table and takes no `where`."
+            ~ " Fix: remove `where` from the test's config."
         ) }}
     {%- endif -%}
 {% endmacro %}

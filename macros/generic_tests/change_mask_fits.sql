@@ -3,7 +3,7 @@
 
     Vendors contradict themselves on byte order and first bit, and a wrong reading is no error anywhere else: it only names
     the wrong columns. What must hold: an insert sets no bit before the first data column; a delete sets the bits of the
-    key; an update sets the bits of the columns that differ from its before image, but for `lob_columns`.
+    key; an update sets the bits of the columns that differ from its before image, except `lob_columns`.
     Masks that are rejected anyway are left out; so are updates that have several copies.
 
     When it fails, its row says how many masks do not fit, and whether other settings fit more of them.
@@ -22,8 +22,8 @@
     {%- set node = afterimage._tested_node() -%}
     {%- if not node.sources -%}
         {{ exceptions.raise_compiler_error(
-            "`change_mask_fits` on " ~ node.name ~ ": it stands on a staging model, and this model reads no source table."
-            ~ " Move it to the model that calls stage_qlik_change_table."
+            "`change_mask_fits` on " ~ node.name ~ ": the test belongs to a staging model, and this model reads no source table."
+            ~ " Fix: move it to the model that calls stage_qlik_change_table."
         ) }}
     {%- endif -%}
     {%- set table = node.sources[0] | join('.') -%}

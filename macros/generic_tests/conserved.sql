@@ -5,16 +5,16 @@
     `<log>_rejected`; or pending: an update or before image without its partner, which may still follow and which the
     look-back still covers.
     Records are compared by change_seq and content (record_hash), not counted: two errors cannot cancel out. Records
-    that are no row changes (`N`) are left out. A full load is compared by its row count, because a base table goes on
+    that are no row changes (`N`) are left out. A full load is compared by its row count, because a base table keeps
     changing.
 
-    A record that was recorded with a value in a column that the source has no longer has other content now: only its
-    change_seq is compared. So it is with a record whose hash is of an earlier form (decision 55).
+    A record that was recorded with a value in a column that the source no longer has now has other content: only its
+    change_seq is compared. The same holds for a record whose hash is of an earlier form (decision 55).
 
     Records that `afterimage erase --rows` removed are left out; those with erased columns are in the log with their hash.
 
     `what_is_wrong` names `backfill_from` where a record lies further back than the look-back: a raw table that is neither
-    Iceberg nor Delta does not tell which rows are new, and runs do not read such a record otherwise.
+    Iceberg nor Delta does not show which rows are new, and runs do not read such a record otherwise.
 
     It reads the whole staging model. Run it while nothing is landed, or with `while_landing: true`.
 

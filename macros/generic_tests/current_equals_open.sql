@@ -2,7 +2,7 @@
     Generic test of a current table: it holds the open rows of its history, column by column, and nothing else.
     With the setting `keep_deleted`: the last version of every key, unless a key change closed it.
 
-    Rows are counted: one that stands there twice is a finding too.
+    Rows are counted: a duplicate is a finding too.
 
     Arguments:
       history  ref('<table>_history')

@@ -3,7 +3,7 @@
 
     Counts are added up, so a batch must be counted once, wherever a run is killed. Hence the table itself says what it
     has counted: the greatest `recorded_at` and `rejects_recorded_at` of a table's rows, written by the very commit that
-    counts. The table of progress, which is written afterwards, could not tell.
+    counts. The progress table is written afterwards, so it could not be relied on.
 #}
 {% macro _change_activity_batch(target_relation) %}
     {%- set logs = afterimage._change_activity_logs(target_relation) -%}
@@ -29,7 +29,7 @@
 {% endmacro %}
 
 
-{# The row of progress. Every log has batches of its own, so none of them can be named as the last one. #}
+{# The progress row. Every log has batches of its own, so none of them can be named as the last one. #}
 {% macro _change_activity_applied(path) %}
     {{ return({'recorded_at': none, 'change_seq': none, 'changed_at': none, 'path': path}) }}
 {% endmacro %}
@@ -83,7 +83,7 @@ using (
         {{ afterimage._change_activity_rows(logs) | indent(8) }}
     ),
 
-    -- another run may have counted the batch since this one looked
+    -- another run may have counted the batch since this one queried the table
     published as (
         select max(recorded_at) as recorded_at
         from {{ target_relation }}

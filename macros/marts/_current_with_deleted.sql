@@ -43,8 +43,8 @@ where
     The last versions of the keys that history wrote, and keys to take out: left by a key change, or history
     holds no version of them any more.
 
-    Narrow: history wrote nothing but newer versions than it had, so the last one is among them. Otherwise it may have
-    written an older one only, or none and taken the last one back: all versions of such keys are read.
+    Incremental: history wrote only versions newer than those it had, so the last one is among them. Otherwise it may have
+    written only an older one, or none and removed the last one: all versions of such keys are read.
 #}
 {% macro _current_source_with_deleted(history, target_relation, key, columns, is_new, path) -%}
 {%- set rows -%}

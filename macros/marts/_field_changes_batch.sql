@@ -1,19 +1,19 @@
 {#
     What a run does to an existing field-changes table, for the materialization to write; none when nothing is new.
     From before images: the rows of new batches are added. From history: those of new versions are added, or, when history took its
-    replay path, the keys that it wrote are compared again, for a late change falsifies old values.
+    replay path, the keys that it wrote are compared again, since a late change falsifies old values.
 #}
-{% macro _field_changes_batch(target_relation, changes, history, noted) %}
+{% macro _field_changes_batch(target_relation, changes, history, progress) %}
     {%- set settings = afterimage._settings_of(model) -%}
     {%- if settings.before_images -%}
-        {{ return(afterimage._field_changes_batch_by_images(target_relation, changes, settings, noted)) }}
+        {{ return(afterimage._field_changes_batch_by_images(target_relation, changes, settings, progress)) }}
     {%- endif -%}
-    {{ return(afterimage._field_changes_batch_by_versions(target_relation, changes, history, settings, noted)) }}
+    {{ return(afterimage._field_changes_batch_by_versions(target_relation, changes, history, settings, progress)) }}
 {% endmacro %}
 
 
-{% macro _field_changes_batch_by_images(target_relation, changes, settings, noted) %}
-    {%- set applied = noted[afterimage._progress_name(target_relation)].recorded_at -%}
+{% macro _field_changes_batch_by_images(target_relation, changes, settings, progress) %}
+    {%- set applied = progress[afterimage._progress_name(target_relation)].recorded_at -%}
     {%- set is_new = afterimage._recorded_after(applied) -%}
     {%- set answers = afterimage._scalar_answers({
         'found': afterimage._batch_query(changes, is_new),
@@ -23,7 +23,7 @@
     {%- if not found.changes -%}
         {{ return(none) }}
     {%- endif -%}
-    {#- a run that was killed before it noted its progress has published already; a batch is whole or absent -#}
+    {#- a run killed before its progress row was written has published already; a batch is there in full or not at all -#}
     {%- set published = answers.published -%}
     {%- set columns = afterimage._data_columns(changes, settings) -%}
     {{ return({
@@ -39,26 +39,26 @@
 {% endmacro %}
 
 
-{% macro _field_changes_batch_by_versions(target_relation, changes, history, settings, noted) %}
+{% macro _field_changes_batch_by_versions(target_relation, changes, history, settings, progress) %}
     {%- set state = adapter.afterimage.state(target_relation) -%}
-    {%- set applied = noted[afterimage._progress_name(target_relation)] -%}
-    {%- set current = noted[afterimage._progress_name(history)] -%}
+    {%- set applied = progress[afterimage._progress_name(target_relation)] -%}
+    {%- set current = progress[afterimage._progress_name(history)] -%}
     {%- set is_new = afterimage._recorded_after(applied.recorded_at) -%}
     {%- set answers = afterimage._scalar_answers({
         'found': afterimage._batch_query(history, is_new),
         'published': afterimage._newest_batch_query(target_relation, is_new),
     }) -%}
     {%- set written = fromjson(answers.found).changes -%}
-    {%- set publications = noted[afterimage._progress_name(history)] -%}
+    {%- set publications = progress[afterimage._progress_name(history)] -%}
     {%- if not written and publications.paths in ([], ['incremental']) -%}
         {{ return(none) }}
     {%- endif -%}
     {%- set columns = afterimage._data_columns(changes, settings) -%}
     {%- set why = none -%}
     {%- if not applied.change_seq -%}
-        {%- set why = 'what was applied before is not known' if answers.published else 'no change was applied before' -%}
+        {%- set why = 'the table is ahead of its progress' if answers.published else 'no change was applied before' -%}
     {%- elif answers.published -%}
-        {%- set why = 'a run was cut off before it noted its progress' -%}
+        {%- set why = 'a run was cut off before its progress was recorded' -%}
     {%- elif publications.paths != ['incremental'] -%}
         {%- set why = 'history did not take its incremental path' -%}
     {%- endif -%}
@@ -92,7 +92,7 @@
 {% endmacro %}
 
 
-{# Compares all versions of the keys that history wrote or took back: the difference to what is stored. #}
+{# The differences between the stored rows and those of all versions, for the keys whose versions history wrote or removed. #}
 {% macro _field_changes_difference(target_relation, history, settings, columns, is_new) -%}
 {%- set key = settings.key -%}
 {%- set identity = key + ['change_seq', 'column_name'] -%}
@@ -140,8 +140,8 @@ where
 
 
 {#
-    A select of the keys whose versions history has written, or taken back: then a mart made from it tells of a version that
-    history has no longer, by the position in its column `place`.
+    A select of the keys whose versions history has written or removed. A removed version is found by a row of the mart whose
+    position, in its column `place`, is that of no version of history.
 #}
 {% macro _keys_written_by_history(history, key, is_new, mart, place) -%}
 {%- set gap = '\n    ' if key | length > 1 else ' ' -%}
@@ -149,7 +149,7 @@ select{{ gap }}{{ afterimage._listed(key, indent=4) }}
 from {{ history }}
 where {{ is_new }}
 union
--- of a version that history has taken back
+-- of a version that history has removed
 select{{ gap }}{{ afterimage._listed(key, 'told.', indent=4) }}
 from {{ mart }} as told
 left anti join {{ history }} as history_rows

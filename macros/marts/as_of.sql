@@ -3,7 +3,7 @@
 
         select * from {{ as_of(ref('customers_history'), '2026-03-02 12:00:00') }}
 
-    The two bounds stand as they are, and not as `between` or over `coalesce(valid_to, ...)`: so Iceberg and Delta can
+    The two bounds are plain comparisons, not `between` or `coalesce(valid_to, ...)`: so Iceberg and Delta can
     compare them with the statistics of their files, and skip those that were closed before the moment or opened after it.
     `valid_to is null` and not `is_current`, because Delta skips nothing by an `or` of a partition and another column.
 

@@ -2,7 +2,7 @@
     The body of a `change_activity` model: one row per table and hour, with what was changed in it, over several change
     logs. This is the whole table, as a first run builds it; `_change_activity_batch.sql` is what a later run adds.
 
-    Without `tables` the logs are looked up in dbt's graph when the model runs. dbt knows references at parse time only,
+    Without `tables` the logs are taken from dbt's graph when the model runs. dbt knows references at parse time only,
     when the graph is empty, so such a model depends on none of the logs: the lineage does not show them, and a batch
     that is recorded after the model ran is counted by the next run. A log that has not been built yet is left out.
 

@@ -58,15 +58,15 @@ where is_current
     What a run does to an existing current table: the keys whose history a batch touched take their open row,
     or go when they have none. Applying a batch again writes the same rows.
 
-    narrow  history added versions and closed open ones: the rows that it wrote tell all
-    wide    history may have taken versions back, the last one of a key too: all keys are compared
+    incremental  history added versions and closed open ones: the rows that it wrote suffice
+    replay       history may have removed versions, even the last one of a key: all keys are compared
 #}
-{% macro _current_batch(target_relation, history, noted) %}
+{% macro _current_batch(target_relation, history, progress) %}
     {%- set after = adapter.afterimage.state(target_relation) -%}
     {%- set settings = afterimage._settings_of(model) -%}
-    {%- set is_new = afterimage._recorded_after(noted[afterimage._progress_name(target_relation)].recorded_at) -%}
+    {%- set is_new = afterimage._recorded_after(progress[afterimage._progress_name(target_relation)].recorded_at) -%}
     {%- set found = fromjson(afterimage._scalar_answers({'found': afterimage._batch_query(history, is_new)}).found) -%}
-    {%- set publications = noted[afterimage._progress_name(history)] -%}
+    {%- set publications = progress[afterimage._progress_name(history)] -%}
     {%- if not found.changes and not publications.paths -%}
         {{ return(none) }}
     {%- elif not found.changes and publications.paths == ['incremental'] -%}
@@ -81,7 +81,7 @@ where is_current
     {%- if publications.paths != ['incremental'] -%}
         {%- set path, why = 'replay', 'history did not take its incremental path' -%}
     {%- elif found.recorded_at and found.recorded_at > publications.recorded_at -%}
-        {%- set path, why = 'replay', 'history has rows that it has not noted yet, another run is at work or was cut off' -%}
+        {%- set path, why = 'replay', 'history has rows without a progress row, another run is at work or was cut off' -%}
     {%- endif -%}
     {%- if settings.keep_deleted -%}
         {%- set source = afterimage._current_source_with_deleted(history, target_relation, key, columns, is_new, path) -%}

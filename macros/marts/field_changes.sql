@@ -19,8 +19,8 @@
         {{ return(afterimage._field_changes_by_images(changes, settings, columns)) }}
     {%- elif history is none -%}
         {{ exceptions.raise_compiler_error(
-            "`field_changes`: " ~ model.name ~ " stands on a table with `before_images: false`, so old values must come from"
-            ~ " history. Write field_changes(ref('...'), history=ref('<table>_history'))."
+            "`field_changes`: the source table of " ~ model.name ~ " has `before_images: false`, so old values must come from"
+            ~ " history. Fix: write field_changes(ref('...'), history=ref('<table>_history'))."
         ) }}
     {%- endif -%}
     {{ return(afterimage._field_changes_by_versions("select * from " ~ history, settings, columns)) }}

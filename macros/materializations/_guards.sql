@@ -1,9 +1,9 @@
 {#
-    Guards: what must hold before a run writes, of the marts above all to a table that an earlier run made.
-    The comparison itself is Python (src/dbt_afterimage/storage/schema_contract.py), shared with the change log.
+    Preflight checks of the marts, above all the schema contract with a table that an earlier run created. The contract is
+    Python (src/dbt_afterimage/storage/schema_contract.py), shared with the change log.
 #}
 
-{# Stops when a mart was made from other settings, or has columns that do not fit; adds new columns, widens types. #}
+{# Stops if a mart was built with other settings or has incompatible columns; adds new columns, widens types. #}
 {% macro _check_mart(target_relation, mart, inputs) %}
     {%- if mart == 'current' -%}
         {%- do afterimage._check_keep_deleted(target_relation, inputs[0], afterimage._settings_of(model)) -%}
@@ -14,7 +14,7 @@
 {% endmacro %}
 
 
-{# The table properties that say what a mart is made from. #}
+{# The table properties that record the layout, key and tracked columns a mart was built with. #}
 {% macro _mart_properties(mart) %}
     {%- if not afterimage._is_of_one_table(mart) -%}
         {{ return({}) }}
@@ -23,7 +23,7 @@
 {% endmacro %}
 
 
-{# Whether a mart is made from one source table, so that the settings of that table govern it. #}
+{# Whether a mart has a single source table, whose settings govern it. #}
 {% macro _is_of_one_table(mart) %}
     {{ return(mart in ('history', 'current', 'field_changes')) }}
 {% endmacro %}

@@ -1,15 +1,15 @@
 {#
-    What the materializations of history, current state, field changes and change activity share: a table that follows
+    What the materializations of history, current state, field changes and change activity share: a table maintained from
     change logs.
 
     First run, --full-refresh, and when the input was rebuilt: `create or replace table` with all rows.
-    Otherwise the macro of the mart's kind plans a batch of what is new, or nothing; then the progress row is written. A
-    run that is killed in between applies its batch again, which changes nothing. A batch has one of three, or only what is
-    applied by it:
+    Otherwise the macro of the mart's kind plans a batch of the new rows, if any; then the progress row is written. If a run
+    is killed in between, the next run applies the batch again, which changes nothing. A batch has one of these three, or
+    none if only its progress is to be recorded:
     - `rows` to append to a table whose last batch was `after`
-    - `source`, rows that come and go, told by `identity`, where the table meets the condition `where`; `after` is the state
-      of the table before the run read anything, so what another run writes from there on is noticed; `kept` are views
-      that `source` reads, if any, see `adapter.afterimage.checkpoint`
+    - `source`: rows to write and delete, identified by `identity`, among the rows of the table that meet the condition
+      `where`; `after` is the state of the table before the run read anything, so that a concurrent write is detected;
+      `kept` are views that `source` reads, if any, see `adapter.afterimage.checkpoint`
     - a `statement`
     Why not dbt-spark's incremental: its MERGE has neither conditions nor deletes, and its source is a temporary
     view that is evaluated more than once.
@@ -25,15 +25,15 @@
         {%- set existing = none -%}
     {%- endif -%}
     {%- set is_first = existing is none or should_full_refresh() -%}
-    {#- counts of change activity say themselves what they have counted -#}
-    {%- set noted = none if is_first or mart == 'change_activity' else afterimage._progress_by(target_relation, inputs) -%}
-    {%- set applied_before = noted[afterimage._progress_name(target_relation)].recorded_at if noted else none -%}
-    {%- if noted and (
-        afterimage._has_applied_all(mart, inputs, target_relation, noted) or afterimage._is_empty_still(mart, inputs, target_relation, noted)
+    {#- change activity records in its own rows what it has counted -#}
+    {%- set progress = none if is_first or mart == 'change_activity' else afterimage._progress_by(target_relation, inputs) -%}
+    {%- set applied_before = progress[afterimage._progress_name(target_relation)].recorded_at if progress else none -%}
+    {%- if progress and (
+        afterimage._has_applied_all(mart, inputs, target_relation, progress) or afterimage._is_empty_still(mart, inputs, target_relation, progress)
     ) -%}
         {%- do afterimage._check_mart(target_relation, mart, inputs) -%}
         {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
-    {%- elif is_first or afterimage._must_rebuild(mart, inputs, target_relation, noted) -%}
+    {%- elif is_first or afterimage._must_rebuild(mart, inputs, target_relation, progress) -%}
         {%- set whole = afterimage._whole_mart(mart, inputs) -%}
         {%- if mart == 'history' -%}
             {%- do afterimage._reset_progress_from(target_relation) -%}
@@ -47,7 +47,7 @@
         {%- do afterimage._write_progress(target_relation, whole.applied, none) -%}
     {%- else -%}
         {%- do afterimage._check_mart(target_relation, mart, inputs) -%}
-        {%- set batch = afterimage._mart_batch(target_relation, mart, inputs, noted) -%}
+        {%- set batch = afterimage._mart_batch(target_relation, mart, inputs, progress) -%}
         {%- if batch is none -%}
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
         {%- elif not (batch.rows or batch.source or batch.statement) -%}
@@ -80,26 +80,26 @@
 
 
 {#
-    Whether a mart has applied the last batch that its input noted: then no table but that of progress is read. An input
-    that notes nothing, a view for example, is asked itself.
+    True if a mart has applied the last batch in its input's progress: then only the progress table is read. An input without
+    progress, such as a view, is queried.
 #}
-{% macro _has_applied_all(mart, inputs, target_relation, noted) %}
+{% macro _has_applied_all(mart, inputs, target_relation, progress) %}
     {%- set input = inputs[1] if mart == 'field_changes' and inputs | length > 1 else inputs[0] -%}
-    {%- set applied = noted[afterimage._progress_name(target_relation)].recorded_at -%}
-    {%- set published = noted[afterimage._progress_name(input)].recorded_at -%}
+    {%- set applied = progress[afterimage._progress_name(target_relation)].recorded_at -%}
+    {%- set published = progress[afterimage._progress_name(input)].recorded_at -%}
     {{ return(applied is not none and published is not none and applied >= published) }}
 {% endmacro %}
 
 
-{# Whether no batch is noted of a mart that is made from a history or a log: it has had none, or it was forgotten. #}
-{% macro _has_no_progress(mart, target_relation, noted) %}
-    {{ return(mart != 'change_activity' and noted[afterimage._progress_name(target_relation)].recorded_at is none) }}
+{# True if a mart of a history or a log has no progress: it has applied no batch yet, or its progress was reset. #}
+{% macro _has_no_progress(mart, target_relation, progress) %}
+    {{ return(mart != 'change_activity' and progress[afterimage._progress_name(target_relation)].recorded_at is none) }}
 {% endmacro %}
 
 
-{# Whether a mart and its input have never had a row: of such a mart no batch is noted, as if it were to be built again. #}
-{% macro _is_empty_still(mart, inputs, target_relation, noted) %}
-    {%- if not afterimage._has_no_progress(mart, target_relation, noted) -%}
+{# True if a mart and its input have never had a row: such a mart has no progress, but needs no rebuild. #}
+{% macro _is_empty_still(mart, inputs, target_relation, progress) %}
+    {%- if not afterimage._has_no_progress(mart, target_relation, progress) -%}
         {{ return(false) }}
     {%- endif -%}
     {%- set statement -%}
@@ -110,15 +110,14 @@
 
 
 {#
-    Whether a mart's input holds nothing any more of what the mart has applied: `rebuild_changes` rebuilt the log, or
-    somebody dropped it. Added to the mart's rows, its rows would stand there twice. Or its history was rebuilt, and what
-    the mart had applied was forgotten.
+    True if none of the input rows this mart has applied still exist (`rebuild_changes` rebuilt the log, or it was dropped:
+    adding its rows would duplicate those of the mart), or if the mart's progress was reset because its history was rebuilt.
 #}
-{% macro _must_rebuild(mart, inputs, target_relation, noted) %}
-    {%- if afterimage._has_no_progress(mart, target_relation, noted) -%}
+{% macro _must_rebuild(mart, inputs, target_relation, progress) %}
+    {%- if afterimage._has_no_progress(mart, target_relation, progress) -%}
         {{ return(true) }}
     {%- endif -%}
-    {%- if noted and noted[afterimage._progress_name(inputs[0])].is_continued -%}
+    {%- if progress and progress[afterimage._progress_name(inputs[0])].is_continued -%}
         {{ return(false) }}
     {%- endif -%}
     {%- set applied = {} -%}
@@ -127,7 +126,7 @@
             {%- do applied.update({log.changes | string: log.counted.recorded_at}) -%}
         {%- endfor -%}
     {%- else -%}
-        {%- do applied.update({inputs[0] | string: noted[afterimage._progress_name(target_relation)].recorded_at}) -%}
+        {%- do applied.update({inputs[0] | string: progress[afterimage._progress_name(target_relation)].recorded_at}) -%}
     {%- endif -%}
     {%- set left = [] -%}
     {%- for input, recorded_at in applied.items() if recorded_at -%}
@@ -143,8 +142,8 @@
 
 
 {#
-    All rows of a mart that is rebuilt, and what it will have applied. What it applies is read before the build: what is
-    appended meanwhile comes next time.
+    All rows of a mart that is rebuilt, and the progress to record. The progress is read before the build: rows appended
+    meanwhile are left to the next run.
 #}
 {% macro _whole_mart(mart, inputs) %}
     {%- if mart == 'history' -%}
@@ -153,8 +152,8 @@
         {%- set applied = afterimage._change_activity_applied('rebuild') -%}
     {%- elif mart == 'field_changes' and inputs | length > 1 -%}
         {#- old values come from history: what it has applied #}
-        {%- set noted = afterimage._read_progress(inputs[1]) -%}
-        {%- set applied = {'recorded_at': noted.recorded_at, 'change_seq': noted.change_seq, 'changed_at': noted.changed_at} -%}
+        {%- set progress = afterimage._read_progress(inputs[1]) -%}
+        {%- set applied = {'recorded_at': progress.recorded_at, 'change_seq': progress.change_seq, 'changed_at': progress.changed_at} -%}
     {%- else -%}
         {%- set newest = run_query("select cast(max(recorded_at) as string) from " ~ inputs[0]).rows[0][0] -%}
         {%- set applied = {'recorded_at': newest, 'change_seq': none, 'changed_at': none} -%}
@@ -174,14 +173,14 @@
 {% endmacro %}
 
 
-{# What is new for an existing mart; none when nothing is. #}
-{% macro _mart_batch(target_relation, mart, inputs, noted) %}
+{# The batch of new rows for an existing mart; none if there are none. #}
+{% macro _mart_batch(target_relation, mart, inputs, progress) %}
     {%- if mart == 'history' -%}
-        {{ return(afterimage._history_batch(target_relation, inputs[0], noted)) }}
+        {{ return(afterimage._history_batch(target_relation, inputs[0], progress)) }}
     {%- elif mart == 'current' -%}
-        {{ return(afterimage._current_batch(target_relation, inputs[0], noted)) }}
+        {{ return(afterimage._current_batch(target_relation, inputs[0], progress)) }}
     {%- elif mart == 'field_changes' -%}
-        {{ return(afterimage._field_changes_batch(target_relation, inputs[0], inputs[1] if inputs | length > 1 else none, noted)) }}
+        {{ return(afterimage._field_changes_batch(target_relation, inputs[0], inputs[1] if inputs | length > 1 else none, progress)) }}
     {%- endif -%}
     {{ return(afterimage._change_activity_batch(target_relation)) }}
 {% endmacro %}

@@ -1,18 +1,18 @@
-{# The table in which every model notes what it has applied; one per target schema. #}
+{# The progress table: what every model has applied; one per target schema. #}
 {% macro _progress_relation() %}
     {{ return(api.Relation.create(schema=target.schema, identifier='afterimage_progress', type='table')) }}
 {% endmacro %}
 
 
-{# The table of what `afterimage erase` removed; beside the one of progress, and only there once something was erased. #}
+{# The table of what `afterimage erase` removed, in the schema of the progress table; created by the first erasure. #}
 {% macro _erasures_relation() %}
     {{ return(api.Relation.create(schema=target.schema, identifier='afterimage_erasures', type='table')) }}
 {% endmacro %}
 
 
 {#
-    The name of a table in it: with its schema where that is not the target's, for projects with other schemas of their own may
-    share a target.
+    The name of a table in the progress table: with its schema unless that is the target's, since projects with their own
+    schemas may share a target.
 #}
 {% macro _progress_name(relation) %}
     {{ return(relation.identifier if relation.schema == target.schema else relation.schema ~ '.' ~ relation.identifier) }}
@@ -34,7 +34,7 @@
 {% endmacro %}
 
 
-{# Creates it on the first run. Afterwards it commits nothing, but for many files that small batches have left. #}
+{# Creates the progress table on the first run. Later runs commit nothing, unless many small files have to be compacted. #}
 {% macro _create_progress() %}
     {%- set batch = "string comment 'JSON: the batch before it; what the batch of a change log holds; which columns a history may not know'" -%}
     {%- do run_query("create schema if not exists " ~ target.schema) -%}
@@ -59,13 +59,13 @@
 {% endmacro %}
 
 
-{# What a table has applied: {recorded_at, change_seq, changed_at}, each none before its first publication. #}
+{# The progress of a table: {recorded_at, change_seq, changed_at}, each none before its first publication. #}
 {% macro _read_progress(relation) %}
     {{ return(afterimage._progress_by(relation, [])[afterimage._progress_name(relation)]) }}
 {% endmacro %}
 
 
-{# The same of a mart and its inputs, by relation name, with what has happened since its last batch; see `progress_since`. #}
+{# The progress of a mart and its inputs, by relation name, with their publications since its last batch; see `progress_since`. #}
 {% macro _progress_by(mart, inputs) %}
     {{ return(adapter.afterimage.progress_since(
         afterimage._progress_relation(), afterimage._progress_name(mart), afterimage._progress_names([mart] + inputs)
@@ -103,8 +103,8 @@
 
 
 {#
-    Resets the progress of a history and of the marts made from it, so that they are rebuilt after it: other settings may have
-    given it other rows of the very batches that they have applied. Before it is built: a killed run has reset too much.
+    Resets the progress of a history and of its downstream marts, so that the marts are rebuilt after it: under other settings
+    the same batches may give history other rows. Called before the build: a killed run has then reset too much, not too little.
 #}
 {% macro _reset_progress_from(history) %}
     {%- set names = [afterimage._progress_name(history)] -%}

@@ -24,12 +24,12 @@
 {% endmacro %}
 
 
-{# What a run does to an existing history; none when nothing is new. #}
-{% macro _history_batch(target_relation, log, noted) %}
+{# The batch of an existing history; none if nothing is new. #}
+{% macro _history_batch(target_relation, log, progress) %}
     {%- set after = adapter.afterimage.state(target_relation) -%}
     {%- set batch = adapter.afterimage.history_batch(
         target_relation, log, afterimage._history_table(log),
-        noted[afterimage._progress_name(target_relation)], noted[afterimage._progress_name(log)].profile,
+        progress[afterimage._progress_name(target_relation)], progress[afterimage._progress_name(log)].profile,
         afterimage._var('force_full_replay')
     ) -%}
     {%- if batch is not none -%}

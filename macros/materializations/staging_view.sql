@@ -43,7 +43,7 @@
 
 
 {#
-    The columns of a view, with descriptions of 255 characters at most. A Hive metastore holds no longer comments: it tries
+    The columns of a view, with descriptions of up to 255 characters. A Hive metastore rejects longer comments: it tries
     ten times in 20 seconds, and then the view is stored in a way that only Spark reads. dbt docs shows the whole text.
 #}
 {% macro _described(names, columns) %}
@@ -59,7 +59,7 @@
 
 {#
     SQL without the blanks before its lines; text literals over several lines stay as they are.
-    Whoever lists tables or plans over a view reads its text: a third of it were blanks at 75 columns.
+    Listing tables and planning a query of a view read its text: a third of it were blanks at 75 columns.
 #}
 {% macro _without_indentation(sql) %}
     {%- set state = namespace(in_text=false) -%}

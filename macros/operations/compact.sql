@@ -3,14 +3,14 @@
 
         dbt run-operation compact --args '{models: [orders_history], keep_days: 7, max_files: 1000}'
 
-    Small files become larger ones, files with many deleted rows are rewritten, old states are forgotten. A call's
-    work is bounded; the next one goes on. Not while a run writes to the same tables: one of the two would stop.
+    Small files become larger ones, files with many deleted rows are rewritten, old states expire. A call's work is
+    bounded; the next call continues. Do not run it while a run writes to the same tables: one of the two would stop.
 
     Arguments:
       models     names of models; by default all change logs, decoded logs and marts that were built, with their
-                 rejected records, and the table of progress
-      keep_days  states of a table stay readable so long; on Delta the table's `delta.deletedFileRetentionDuration` counts
-      max_files  so many data files of a table are rewritten at most; Delta rewrites all that are small
+                 rejected records, and the progress table
+      keep_days  days for which old states stay readable; on Delta the table's `delta.deletedFileRetentionDuration` applies
+      max_files  rewrites up to this many data files of a table; Delta rewrites all small files
 #}
 {% macro compact(models=none, keep_days=7, max_files=1000) %}
     {%- for relation in afterimage._compacted_relations(models) -%}

@@ -1,5 +1,5 @@
 {#
-    Hands over to `afterimage erase` which tables hold data of one source table, and how marts are made from them. dbt alone
+    Passes to `afterimage erase` which tables hold data of one source table, and how the marts depend on them. Only dbt
     knows that; the keys to erase stay out of macros, because dbt writes the arguments of a macro to its log.
 
     Arguments:
@@ -77,7 +77,7 @@
 {% endmacro %}
 
 
-{# What a change log is made from, down to its sources: ids of nodes. #}
+{# Everything upstream of a change log, down to its sources: ids of nodes. #}
 {% macro _upstream_ids(node) %}
     {%- set ids = [] -%}
     {%- for id in node.depends_on.nodes if id in graph.sources or id in graph.nodes -%}

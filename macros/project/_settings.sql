@@ -31,7 +31,7 @@
         {%- endif -%}
     {%- endfor -%}
     {{ exceptions.raise_compiler_error(
-        "`_settings_of`: no source table stands upstream of " ~ node.name
+        "`_settings_of`: no source table is upstream of " ~ node.name
         ~ ". A staging model must read a source() that declares `meta.afterimage`."
     ) }}
 {% endmacro %}

@@ -20,7 +20,7 @@
         {%- endif -%}
         {%- if invocation_args_dict.get('empty') -%}
             {{ exceptions.raise_compiler_error(
-                "`check_session`: --empty is given. A run without rows would be noted as one that has read all there is."
+                "`check_session`: --empty is given. A run without rows would be recorded as one that has read everything."
                 ~ " Nothing was written. Fix: leave --empty out; a run on the raw tables of a test schema costs what they hold."
             ) }}
         {%- endif -%}
@@ -31,7 +31,7 @@
 {% endmacro %}
 
 
-{# Stops where dbt would not find again what it has made: it looks names up in small letters. #}
+{# Stops where dbt would not find a relation that it has created: it searches for names in lower case. #}
 {% macro _check_letters() %}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' -%}
         {%- set name = node.schema ~ '.' ~ node.alias -%}
@@ -45,7 +45,7 @@
 {% endmacro %}
 
 
-{# Stops where two models note under one name what they have applied: each would take the other's batches for its own. #}
+{# Stops where two models have one name in the progress table: each would take the other's batches for its own. #}
 {% macro _check_aliases() %}
     {%- set kinds = ['change_log', 'staging_log'] + afterimage._mart_materializations() -%}
     {%- set found = {} -%}
@@ -54,8 +54,8 @@
         {%- if other -%}
             {{ exceptions.raise_compiler_error(
                 "`check_session`: " ~ other.unique_id ~ " (" ~ other.schema ~ "." ~ other.alias ~ ") and " ~ node.unique_id
-                ~ " (" ~ node.schema ~ "." ~ node.alias ~ ") both have the alias `" ~ node.alias ~ "`, under which models note"
-                ~ " what they have applied: batches would be left out. Aliases of models with the materialization "
+                ~ " (" ~ node.schema ~ "." ~ node.alias ~ ") both have the alias `" ~ node.alias ~ "`, under which their progress"
+                ~ " is recorded: batches would be left out. Aliases of models with the materialization "
                 ~ kinds | join(', ') ~ " must differ, also between schemas. Nothing was written. Fix: give one of the two"
                 ~ " another `alias`, or another name."
             ) }}

@@ -1,6 +1,6 @@
 {# Casts of raw columns to their declared types. A failed cast is a reject reason, never an error and never a silent NULL. #}
 
-{# A time at the source; NULL for the date that stands for a time that is not known yet, 1970-01-01. #}
+{# A time at the source; NULL for 1970-01-01, the placeholder for a time that is not known yet. #}
 {% macro _known_time(time) -%}
 if(
     {{ time }} >= timestamp '1970-01-02',
@@ -53,7 +53,7 @@ if(
     {%- if decimal and column.raw_type.startswith('decimal') -%}
         {{ return("not (try_cast(" ~ value ~ " as " ~ column.raw_type | replace(',', ', ') ~ ") <=> " ~ raw ~ ")") }}
     {%- elif decimal and column.is_text -%}
-        {#- as many digits behind the point as fit beside the same number before it #}
+        {#- as many digits after the point as fit next to the same number before it #}
         {%- set spare = 38 - decimal.group(1) | int -%}
         {%- set scale = spare + decimal.group(2) | int -%}
         {%- if spare -%}
@@ -77,7 +77,7 @@ if(
         {#- a timestamp has six digits of a second -#}
         {%- set failed = failed ~ " or not " ~ raw ~ " rlike '" ~ whole_date ~ "' or " ~ raw ~ " rlike '[.][0-9]{6}[0-9]*[1-9]'" -%}
         {%- if column.data_type == 'timestamp_ntz' -%}
-            {#- a time of day without a zone; Spark forgets the one that the text has -#}
+            {#- a time of day without a zone; Spark drops the one in the text -#}
             {%- set failed = failed ~ " or " ~ raw ~ " rlike ':.*([+-]|[A-Za-z] *$)' and not " ~ raw ~ " rlike '[0-9]Z *$'" -%}
         {%- endif -%}
         {{ return(failed) }}

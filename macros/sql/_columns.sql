@@ -30,7 +30,7 @@
 {% endmacro %}
 
 
-{# True for a change that moves its row to another key (R7); a before image that does not know the key tells nothing. #}
+{# True for a change that moves its row to another key (R7); a before image that lacks the key is not compared. #}
 {% macro _is_key_change(key, changes='changes') %}
     {%- if not key -%}
         {{ return('false') }}

@@ -40,7 +40,7 @@
 {% endmacro %}
 
 
-{# A value inside an array, a struct or a map as JSON; never NULL. `depth` tells the names of lambda variables apart. #}
+{# A value inside an array, a struct or a map as JSON; never NULL. `depth` keeps the names of lambda variables distinct. #}
 {% macro _as_json(expression, data_type, depth) %}
     {%- set kind = data_type | lower -%}
     {%- set text = afterimage._as_text(expression, data_type) -%}
@@ -93,7 +93,7 @@
 {% endmacro %}
 
 
-{# What stands between the outermost angle brackets of a type, split at its commas: types, or name:type of a struct. #}
+{# The text between the outermost angle brackets of a type, split at its commas: types, or name:type of a struct. #}
 {% macro _type_parts(data_type) %}
     {%- set state = namespace(depth=0, part='') -%}
     {%- set parts = [] -%}

@@ -6,7 +6,7 @@
     replaced they are compared with those of the raw table as it is now. Nothing is compared while the view stays as it is.
 #}
 
-{# Where the bits of the running staging model's masks stand: {first_data_bit, columns}; none for a model without masks. #}
+{# The bit layout of the running staging model's masks: {first_data_bit, columns}; none for a model without masks. #}
 {% macro _mask_places() %}
     {%- for id in model.depends_on.macros if id.endswith('.stage_qlik_change_table') -%}
         {%- set settings = afterimage._settings_of(model) -%}
@@ -27,7 +27,7 @@
                 {%- do tracked.update({'own': own}) -%}
             {%- endif -%}
         {%- endfor -%}
-        {#- a list of names knows its columns wherever they stand #}
+        {#- a list of names does not depend on the positions of columns #}
         {%- if raw_columns and 'changed_fields' not in tracked.own -%}
             {%- set found = afterimage._openedge_table('staging_view', settings.source_table, raw_columns, settings) -%}
             {{ return({'first_data_bit': 0, 'columns': found.mask}) }}
@@ -50,7 +50,7 @@
 
 
 {#
-    Stops when places are not what they were, but for what a setting says in so many words.
+    Stops if places have changed, except where a setting states them explicitly.
 
     Arguments:
       was, is   places as `_mask_places` gives them; none where there is no mask
@@ -81,8 +81,8 @@
             {{ exceptions.raise_compiler_error(
                 "The change masks of source table " ~ table ~ " no longer fit its columns: " ~ changes | join('; ')
                 ~ ". A mask knows columns by their place only. Nothing was written. Fix: set `mask_columns` in the table's"
-                ~ " `meta.afterimage` to the columns in the order of the mask's bits; a renamed column stands there under its new"
-                ~ " name, one that is gone keeps its place. If the bits stayed where they were: [" ~ suggested | join(', ')
+                ~ " `meta.afterimage` to the columns in the order of the mask's bits, a renamed column by its new name; a column"
+                ~ " that is gone keeps its place. If the bits stayed where they were: [" ~ suggested | join(', ')
                 ~ "]. The test change_mask_fits shows whether it is right."
             ) }}
         {%- endif -%}

@@ -70,7 +70,7 @@ when
     Values go in as the change log holds them, so the hash of a record stays what it is when its raw table changes: a
     column may be added, a type may become wider, and text may become a number where the declared type says that it is one
     (decision 55). Numbers go in as the widest type of their kind.
-    The comment tells the types of then: a view keeps them, and is written again only when its text is another.
+    The comment records the types at that time: a view keeps them, and is written again only when its text changes.
 
     Arguments:
       raw_columns   those that are hashed, as [{name, data_type}]
@@ -188,7 +188,7 @@ select * from final
 
 {#
     The rows of a base table as rows of a full load. A data column that the base table lacks is unknown in them; a
-    column that only the base table has is left out, for the change table says what the columns are.
+    column that only the base table has is left out, since the change table defines the columns.
 #}
 {% macro _base_rows(macro, source_name, base, relation, settings, data, has_partner_column) %}
     {%- set load = settings.base -%}

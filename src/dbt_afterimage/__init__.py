@@ -2,7 +2,7 @@
 
 dbt imports every top-level module whose name starts with ``dbt_`` and reads its ``plugins``
 (dbt/plugins/manager.py). That happens in every dbt command of every project in the environment, so
-nothing here may import Spark, dbt or pydantic: ``plugins`` is built when it is first asked for.
+nothing here may import Spark, dbt or pydantic: ``plugins`` is built when it is first accessed.
 """
 
 from __future__ import annotations

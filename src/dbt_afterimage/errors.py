@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# `... SQLSTATE: 42703; line 3 pos 8;` ends the sentence; the plan stands in the lines after it, up
+# `... SQLSTATE: 42703; line 3 pos 8;` ends the sentence; the plan is in the lines after it, up
 # to the next exception of a chain. Lines of code in a traceback are indented and stay.
 _PLAN = re.compile(
     r"^(\S[^\n]*SQLSTATE: \w+[^\n]*)\n.*?(?=\n\n(?:The above|During handling)|\Z)",
@@ -31,7 +31,7 @@ def is_ours(error: BaseException) -> bool:
     return type(error).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
-# Of Iceberg, Delta and the catalogs, where a commit or a new table meets one of another run.
+# Errors of Iceberg, Delta and the catalogs if a commit or a new table conflicts with another run.
 _CONFLICTS = re.compile(
     r"Found conflicting files|Found new conflicting delete files|CommitFailedException"
     r"|Cannot commit, missing data files|DELTA_CONCURRENT|Concurrent\w+Exception"
@@ -55,7 +55,7 @@ class ConcurrentRunError(RuntimeError):
         return cls(
             f"{table}: another run wrote to it while this one was working. Nothing of this run was "
             "written to it, nothing is lost or doubled. Fix: wait until the other run has ended "
-            "and run again; see to it that only one run at a time builds a table, for example by a "
+            "and run again; make sure that only one run at a time builds a table, for example by a "
             f"concurrency limit of one in your scheduler.{other_cause and ' '}{other_cause}"
         )
 
@@ -67,13 +67,13 @@ class ConcurrentRunError(RuntimeError):
             "built it; the next run reads again what the other one had recorded, so nothing is "
             "lost. But what was built from it meanwhile does not know that it was rebuilt. Fix: "
             "wait until the other run has ended and run once more with --vars "
-            "'{rebuild_changes: true}'; see to it that only one run at a time builds a table."
+            "'{rebuild_changes: true}'; make sure that only one run at a time builds a table."
         )
 
 
 @contextmanager
 def conflicts_explained(table: str, other_cause: str = "") -> Iterator[None]:
-    """While this lasts, a commit that meets another run's raises `ConcurrentRunError`.
+    """Within this context, a commit that conflicts with another run raises `ConcurrentRunError`.
 
     `other_cause` is that of `ConcurrentRunError.of`.
     """
@@ -144,5 +144,5 @@ def explained(text: str) -> str:
 
 
 def is_conflict(text: str) -> bool:
-    """Whether an error says that a commit met that of another run."""
+    """Whether an error says that a commit conflicted with that of another run."""
     return _CONFLICTS.search(text) is not None

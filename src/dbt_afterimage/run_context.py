@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 NOT_READ: Mapping[str, Any] = MappingProxyType({})
-"""`raw_tables` where nobody has read the versions yet."""
+"""`raw_tables` before the versions are read."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class RunContext:
     Attributes:
         model: the table's name in `afterimage_progress`, and in messages.
         log: the table that the run appends to.
-        progress: the table of progress.
+        progress: the progress table.
         file_format: `iceberg` or `delta`.
         settings: validated settings of the source table, see `settings.parse_settings`.
         erasures: the table of erasures, which may not exist.

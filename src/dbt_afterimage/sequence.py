@@ -98,7 +98,7 @@ class ChangeSequence(ABC):
         return min(self.before_look_back(seq), self.before(seq))
 
     def of_time(self, time: datetime) -> str | None:
-        """The smallest position at ``time``; None where positions do not tell the time.
+        """The smallest position at ``time``; None if positions do not contain the time.
 
         Args:
             time: UTC, unless it says otherwise.

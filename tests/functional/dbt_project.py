@@ -102,7 +102,7 @@ class DbtProject:
         try:
             yield
         finally:
-            # PySpark notes here that the process has a session of Spark Connect
+            # PySpark records here that the process has a session of Spark Connect
             name = "SPARK_CONNECT_MODE_ENABLED"
             before |= {name: os.environ[name]} if name in os.environ else {}
             os.environ.clear()

@@ -1,4 +1,4 @@
-"""A dbt project over landed Qlik messages: sources that differ in where table and schema stand.
+"""A dbt project over landed Qlik messages: sources that differ in where they name table and schema.
 
 `raw_topics`    the table is the topic, its columns are those of the YAML
 `raw_ids`       table and columns come from metadata messages

@@ -169,7 +169,7 @@ def start(
 def build_people(dbt: DbtProject, spark: SparkSession, table_format: str) -> People:
     """All models after two runs, between which the change table got other columns and new records.
 
-    Meanwhile the tables forget what they were made from, as if an older version had made them.
+    Meanwhile the tables lose their properties, as if an older version had created them.
     """
     people = start(dbt, spark, table_format, MODELS)
     people.land(

@@ -247,7 +247,7 @@ def project(
     for landed in (land, land_openedge, land_messages, land_soliddb, land_feeds):
         landed(spark)
     project = make_dbt_project(folder, schema="add_table")
-    # OpenEdge's tables do not tell their keys
+    # OpenEdge's tables do not show their keys
     printed = add_table(
         project, "--all", RAW, "--loaded-at", LOADED_AT, "--key", "machines=machine-id"
     )

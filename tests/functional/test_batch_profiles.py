@@ -1,4 +1,4 @@
-"""A batch is noted with what it holds, and marts plan from that instead of reading the log."""
+"""A batch is recorded with its profile, and marts plan from that instead of reading the log."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def begun(
     return people
 
 
-def noted(people: People, model: str) -> list[dict[str, Any]]:
-    """What is noted of the batches of a model, in their order."""
+def recorded_batches(people: People, model: str) -> list[dict[str, Any]]:
+    """The recorded batches of a model, in their order."""
     rows = people.spark.sql(
         f"select batch from {people.dbt.schema}.afterimage_progress "
         f"where model = '{model}' and batch is not null order by recorded_at"
@@ -53,13 +53,13 @@ def batches(people: People) -> list[str]:
 
 
 def read_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
-    def asked(*_: Any) -> None:
-        raise AssertionError("the log was asked what it holds")
+    def profiled(*_: Any) -> None:
+        raise AssertionError("the log was scanned for its profile")
 
-    monkeypatch.setattr(history_run, "profile_of", asked)
+    monkeypatch.setattr(history_run, "profile_of", profiled)
 
 
-def test_a_batch_is_noted_with_what_it_holds(begun: People) -> None:
+def test_a_batch_is_recorded_with_its_profile(begun: People) -> None:
     begun.append(
         PEOPLE,
         [
@@ -72,7 +72,7 @@ def test_a_batch_is_noted_with_what_it_holds(begun: People) -> None:
         ],
     )
     begun.dbt("run")
-    first, second = noted(begun, "people_changes")
+    first, second = recorded_batches(begun, "people_changes")
     assert (first["after"], first["profile"]) == (None, None)
     assert second["after"] == batches(begun)[0]
     assert json.loads(second["profile"]) == {
@@ -92,13 +92,13 @@ def test_a_batch_is_noted_with_what_it_holds(begun: People) -> None:
     }
 
 
-def test_a_column_that_the_source_has_no_longer_is_noted_as_unknown(begun: People) -> None:
+def test_a_column_that_the_source_has_no_longer_is_recorded_as_unknown(begun: People) -> None:
     fewer = {name: kind for name, kind in PEOPLE.items() if name != "note"}
     begun.land(fewer, [(seq(3), "I", 3, "Cid", 0.5, "1.00")])
     begun.dbt("run")
-    profile = json.loads(noted(begun, "people_changes")[-1]["profile"])
+    profile = json.loads(recorded_batches(begun, "people_changes")[-1]["profile"])
     assert profile["known"] == ["id", "name", "score", "fee"]
-    assert noted(begun, "people_history")[-1]["unknown_columns"] == ["note"]
+    assert recorded_batches(begun, "people_history")[-1]["unknown_columns"] == ["note"]
     begun.append(
         fewer, [(seq(4), "B", 1, "Ann", 0.5, "1.00"), (seq(4), "U", 1, "Abe", 0.5, "1.00")]
     )
@@ -110,8 +110,10 @@ def test_a_column_that_the_source_has_no_longer_is_noted_as_unknown(begun: Peopl
 
 
 @pytest.mark.both_formats
-def test_marts_plan_from_what_is_noted(begun: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the command that has noted it, and in a later one that finds two batches."""
+def test_marts_plan_from_the_recorded_profiles(
+    begun: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the command that has recorded it, and in a later one that finds two batches."""
     read_no_profile(monkeypatch)
     begun.append(PEOPLE, [record(3, "I", 3, "Cid")])
     begun.dbt("run")
@@ -135,7 +137,7 @@ def test_marts_plan_from_what_is_noted(begun: People, monkeypatch: pytest.Monkey
     assert [row[0] for row in paths] == ["incremental"]
 
 
-def test_a_batch_of_which_nothing_is_noted_is_looked_at(begun: People) -> None:
+def test_a_batch_without_a_recorded_profile_is_queried(begun: People) -> None:
     """As one of an earlier version, or of a killed run."""
     begun.append(PEOPLE, [record(3, "I", 3, "Cid")])
     begun.dbt("run", "--select", *TO_LOG)
@@ -155,7 +157,7 @@ def test_a_batch_of_which_nothing_is_noted_is_looked_at(begun: People) -> None:
 
 
 @pytest.mark.both_formats
-def test_a_table_of_progress_without_the_column_gets_it(begun: People) -> None:
+def test_a_progress_table_without_the_batch_column_gets_it(begun: People) -> None:
     progress = f"{begun.dbt.schema}.afterimage_progress"
     if begun.table_format == "delta":
         begun.spark.sql(
@@ -165,10 +167,10 @@ def test_a_table_of_progress_without_the_column_gets_it(begun: People) -> None:
     begun.append(PEOPLE, [record(3, "I", 3, "Cid")])
     begun.dbt("run")
     assert begun.rows("current", "id, name", "id") == [(1, "Ann"), (2, "Bob"), (3, "Cid")]
-    assert noted(begun, "people_changes")[-1]["after"] == batches(begun)[0]
+    assert recorded_batches(begun, "people_changes")[-1]["after"] == batches(begun)[0]
 
 
-def test_what_another_run_removes_from_the_progress_meanwhile_counts(
+def test_progress_that_another_run_removes_meanwhile_counts(
     begun: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another run rebuilds the history while this one has begun: current must be rebuilt, too."""
@@ -189,7 +191,7 @@ def test_what_another_run_removes_from_the_progress_meanwhile_counts(
 def test_a_history_whose_rebuild_was_killed_is_built_again(
     begun: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its rows are of a batch that it had noted before, so nothing else would tell."""
+    """Its rows are of a batch that was already in its progress, so nothing else would show it."""
     with monkeypatch.context() as patch:
 
         def killed(*_: Any, **__: Any) -> None:

@@ -64,7 +64,7 @@ def seq(time: str) -> str:
 
 
 def staged(text: str) -> dict[str, Any]:
-    """One row of staging: its reject reason, if any, stands behind a colon."""
+    """One row of staging: its reject reason, if any, follows a colon."""
     record, _, reason = text.partition(": ")
     words = [None if word == "-" else word for word in record.split()]
     arrival, time, oper, key, name = [*words, None, None][:5]
@@ -182,7 +182,7 @@ class Table:
         self._staged().createOrReplaceTempView(view)
         return self._spark.sql(render("test_conserved", self.log, view)).collect()
 
-    def noted(self) -> str | None:
+    def read_up_to(self) -> str | None:
         """Up to which position the last run says that it has read."""
         last = "max(struct(recorded_at, change_seq)).change_seq"
         row = self._frame(self.progress).selectExpr(last).first()
@@ -238,7 +238,7 @@ def test_a_late_record_in_a_new_mark_is_found_whatever_its_position(make_table: 
     table.run()
     # behind the look-back of 15 minutes: an old change, a pair, and a copy of what the log has
     table.land("m3 0800 I 3 Cid", "m3 0830 U 3 Dan", "m3 0830 B 3 Cid", "m3 0900 I 1 Ann")
-    # in a mark of long ago it would not be looked for, and has no new position either
+    # in an old mark it would not be searched for, and has no new position either
     table.land("m0 0700 I 9 Zoe")
     table.run()
     assert table.changes() == [
@@ -276,7 +276,7 @@ def test_a_record_waits_for_its_partner_over_any_number_of_marks(make_table: Mak
 
 
 @pytest.mark.nightly
-def test_a_mark_without_anything_new_is_noted_once(make_table: MakeTable) -> None:
+def test_a_mark_without_new_records_is_recorded_once(make_table: MakeTable) -> None:
     table = make_table("copies")
     table.land("m1 1200 I 1 Ann")
     table.run()
@@ -344,7 +344,7 @@ def test_a_change_of_the_year_1_is_recorded_once(make_table: MakeTable) -> None:
 def test_a_record_that_nothing_will_read_is_counted(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rows of a test do not tell which of them are new, as those of a view do not."""
+    """A test's raw rows have no versions that show which rows are new, as with a view."""
     warnings: list[str] = []
     monkeypatch.setattr(processed_records, "logger", SimpleNamespace(warning=warnings.append))
     table = make_table("counted")
@@ -354,7 +354,7 @@ def test_a_record_that_nothing_will_read_is_counted(
     table.run()
     commits = table.commits()
     table.run()
-    assert table.commits() == commits, "a count that is the same is not noted again"
+    assert table.commits() == commits, "an unchanged count is not recorded again"
     assert warnings == []
     table.land("- 0800 I 4 Dan", "- 1202 I 5 Eve")
     table.run()
@@ -533,7 +533,7 @@ def test_updates_that_waited_long_enough_are_settled(make_table: MakeTable) -> N
     base = {"base": {"kind": "frozen", "load_id": "first"}}
     table.land("- first L 1 Ann", "- 0900 U 1 Bea", "- 0920 U 1 Cleo", "- 0940 U 1 Dora")
     table.run(base)
-    assert table.noted() == seq("0920")
+    assert table.read_up_to() == seq("0920")
     again = table.batch(base)
     # 0900 is behind the look-back of 15 minutes; the last one waits
     assert (again.counts.duplicates, again.counts.pending) == (1, 1)
@@ -617,7 +617,7 @@ def test_a_run_counts_a_rejected_record_once(
 
 @pytest.mark.nightly
 def test_a_rejected_record_is_kept_as_it_was_read(make_table: MakeTable) -> None:
-    """Its text is looked for among the records that the run reads, not in the whole raw table."""
+    """Its text is searched for in the records that the run reads, not in the whole raw table."""
     table = make_table("text")
     table.land("m1 0900 I 1 Ann", "m2 1200 I 2 Bob", "m3 1210 I 3 Cid")
     table.run()
@@ -785,7 +785,7 @@ def test_of_two_runs_at_one_time_the_second_one_doubles_no_rejects(
     table.land("p1 0910 I 9 bad: malformed_mask", "p1 0920 I 2 Cid")
     late = table.batch()
     assert late.rejected is not None
-    # what another process has worked out by then
+    # what another process has computed by then
     worked_out = replace(late.rejected, rows=late.rejected.rows.localCheckpoint())
     table.run()
     rejects = table.rejects()
@@ -872,7 +872,7 @@ def test_a_killed_run_can_be_repeated(
     table.run()
     assert table.changes() == ["0900 I 1 Ann", "0910 D 1"]
     assert table.rejects("resolved_at is null") == [bad[1]]
-    # before its progress is noted
+    # before its progress is recorded
     table.land("m3 0800 I 3 Cid", "m3 0920 I 2 Bob")
     run_killed(table, monkeypatch, "write_progress")
     log, rejected, progress = table.commits()
@@ -890,8 +890,8 @@ def test_a_killed_run_can_be_repeated(
 def test_a_first_run_that_was_killed_has_recorded_its_load(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch, position: str | None
 ) -> None:
-    """A later load comes after it, and what is noted is what an undisturbed run notes."""
-    noted, loads = [], []
+    """A later load comes after it, and the progress is the same as after an undisturbed run."""
+    reached, loads = [], []
     for name in ("undisturbed", "killed"):
         table = make_table(f"first_{name}_{position}")
         first = {"base": {"kind": "frozen", "load_id": "first", "position": position}}
@@ -899,11 +899,11 @@ def test_a_first_run_that_was_killed_has_recorded_its_load(
         if name == "killed":
             run_killed(table, monkeypatch, "write_progress", first)
         table.run(first)
-        noted.append(table.noted())
+        reached.append(table.read_up_to())
         table.land("- second L 2 Bob")
         table.run({"base": {"kind": "frozen", "load_id": "second"}})
         loads.append(table.loads())
-    assert noted == ["0" * 35] * 2
+    assert reached == ["0" * 35] * 2
     after = f"{int(position or 0) + 1:035d}"
     assert loads == [[("first", position or "0" * 35), ("second", after)]] * 2
 

@@ -143,7 +143,7 @@ def query_by_thrift(port: int, statement: str) -> list[tuple[Any, ...]]:
 
 
 def run_notebook(remote: str, table: str, variables: Mapping[str, str]) -> dict[str, int]:
-    """The cell of docs/querying.md that asks a server, in a process: versions by `opened_by`."""
+    """The cell of docs/querying.md that queries a server, in a process: versions by `opened_by`."""
     cell = python_of("docs/querying.md", "## In a notebook")[-1]
     cell = cell.replace("sc://localhost:15002", remote).replace("afterimage.orders_history", table)
     result = "\nprint(opened.set_index('opened_by')['count'].to_json())\n"

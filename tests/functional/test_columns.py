@@ -51,7 +51,7 @@ def new_people(
 
 
 def names_in_use() -> list[str]:
-    """Names in the marts' SQL and in that of history, but for those that history reserves."""
+    """Names in the marts' SQL and in that of history, except those that history reserves."""
     names: set[str] = set()
     for file in (MACROS / "marts").glob("*.sql"):
         text = re.sub(r"\{#.*?#\}", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""`compact`: the same rows in fewer files, and what nobody needs any more is gone."""
+"""`compact`: the same rows in fewer files, and files that are no longer needed are gone."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def test_the_same_rows_are_in_fewer_files(
     before = rows_of(spark)
     assert len(before) == 80
     assert len(files_with(spark, TABLE, table_format, "true")) == 12
-    told = compact(spark, table, table_format, Limits(max_files=1000, keep_days=7))
+    done = compact(spark, table, table_format, Limits(max_files=1000, keep_days=7))
     assert rows_of(spark) == before
     assert len(files_with(spark, TABLE, table_format, "true")) == 1
-    assert told.startswith("12 data files became 1")
+    assert done.startswith("12 data files became 1")
 
 
 @pytest.mark.both_formats
@@ -64,7 +64,7 @@ def test_nothing_is_done_twice(spark: SparkSession, table: str, table_format: st
 def test_a_table_of_many_files_is_tended(
     spark: SparkSession, table_format: str, files: int, left: int
 ) -> None:
-    """What each run does to its table of progress."""
+    """What each run does to its progress table."""
     make_table(spark, TABLE, "id bigint, name string", table_format)
     spark.sql(f"insert into {TABLE} select id, concat('n', id) from range(0, {files}, 1, {files})")
     before = rows_of(spark)

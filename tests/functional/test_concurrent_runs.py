@@ -1,6 +1,6 @@
 """Two runs at one time: the second one stops with a clear message, and nothing is doubled.
 
-The moment at which they meet is made by hand: one run has worked out its batch, another one runs as
+The moment at which they meet is set by hand: one run has computed its batch, another one runs as
 a whole, then the first one writes.
 """
 
@@ -70,7 +70,7 @@ def test_batches_are_appended_one_after_the_other(
 def test_the_time_of_a_batch_may_end_in_zeros(
     spark: SparkSession, table: str, table_format: str
 ) -> None:
-    """Spark writes `10:00:01.5` for what was noted as `10:00:01.500000`."""
+    """Spark writes `10:00:01.5` for what was recorded as `10:00:01.500000`."""
     append_once(spark, table, batch(spark, "2026-03-01T10:00:01.500000", 1), table_format, None)
     append_once(spark, table, batch(spark, SECOND, 2), table_format, "2026-03-01 10:00:01.5")
     append_once(spark, table, batch(spark, THIRD, 3), table_format, "2026-03-01 10:00:02")
@@ -102,7 +102,7 @@ def test_of_two_first_batches_one_is_refused(
 def test_of_two_first_batches_at_one_moment_one_is_refused(
     spark: SparkSession, table: str, table_format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Our run has looked at the empty table when the other one comes."""
+    """Our run has read the empty table when the other one comes."""
 
     def then_another_run(*given: Any) -> None:
         monkeypatch.undo()
@@ -135,10 +135,10 @@ def test_a_batch_that_was_taken_back_can_be_appended_again(
     assert ids(spark) == [1, 2, 3]
 
 
-def test_an_append_writes_what_was_worked_out_before(
+def test_an_append_writes_what_was_computed_before(
     spark: SparkSession, table: str, table_format: str
 ) -> None:
-    """A batch that depends on its table is kept; worked out again, it would cost twice."""
+    """A batch that depends on its table is checkpointed; computing it again would cost twice."""
     append_once(spark, table, batch(spark, FIRST, 1), table_format, None)
     held = spark.table(table).selectExpr("max(recorded_at) as held")
     ours = batch(spark, SECOND, 2, 3).crossJoin(held).where("held < recorded_at")
@@ -172,7 +172,7 @@ def test_a_decoded_log_is_not_recreated_over_another_run(
     assert ids(spark) == [1, 2]
 
 
-def test_what_another_run_notes_while_a_decoded_log_is_recreated_is_taken_back(
+def test_progress_of_another_run_while_a_decoded_log_is_recreated_is_removed(
     spark: SparkSession, table: str, table_format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context = log_context(spark, table_format)
@@ -195,31 +195,31 @@ def test_what_another_run_notes_while_a_decoded_log_is_recreated_is_taken_back(
     assert read_progress(spark, PROGRESS, "others").change_seq == "9"
 
 
-def test_what_is_noted_is_forgotten_while_other_models_note_something(
+def test_progress_is_reset_while_other_models_record_theirs(
     spark: SparkSession, table_format: str
 ) -> None:
     log_context(spark, table_format)
     for model in ("people", "others"):
         write_progress(spark, PROGRESS, model, Progress(FIRST, "1"))
 
-    def note() -> None:
+    def record() -> None:
         for _ in range(8):
             write_progress(spark, PROGRESS, "others", Progress(SECOND, "2"))
 
-    def forget() -> None:
+    def reset() -> None:
         for _ in range(4):
             write_progress(spark, PROGRESS, "people", Progress(SECOND, "2"))
             reset_progress(spark, PROGRESS, "people")
 
     with ThreadPoolExecutor(2) as threads:
-        for run in [threads.submit(note), threads.submit(forget)]:
+        for run in [threads.submit(record), threads.submit(reset)]:
             run.result()
     models = [row["model"] for row in spark.table(PROGRESS).select("model").collect()]
     assert models == ["others"] * 9
 
 
 def log_context(spark: SparkSession, table_format: str) -> RunContext:
-    """Of a decoded log that is to be rebuilt, with a table of progress that notes nothing."""
+    """Of a decoded log that is to be rebuilt, with an empty progress table."""
     spark.sql(f"drop table if exists {PROGRESS}")
     spark.sql(
         f"create table {PROGRESS} (model string, recorded_at timestamp, change_seq string, "

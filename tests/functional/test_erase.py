@@ -183,7 +183,7 @@ def test_columns_are_erased(erased: Erased, spark: SparkSession, table_format: s
     assert "names; rebuild them" in result.output
     assert erased.files_with("Ann-") == []
     assert erased.files_with("Bob-load")
-    # versions that the name alone told apart are one
+    # versions that differed only in the name are one
     expected = [(None, "Oslo", False), (None, "Bergen", True)]
     assert erased.versions(1) == expected
     assert erased.rows("field_changes where id = 1", "column_name", "1") == [("city",), ("score",)]

@@ -1,4 +1,4 @@
-"""Which files of a feed a run opens: staging computes positions, so marks of arrival tell."""
+"""Which files of a feed a run opens: staging computes positions, so marks of arrival decide."""
 
 from __future__ import annotations
 

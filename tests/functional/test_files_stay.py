@@ -197,7 +197,7 @@ def test_a_late_batch_leaves_files_without_its_keys_alone(
     assert len(holding) <= 4
 
     write_log(spark, LATE, keys, batch=3)
-    # what came before the late changes is not needed: the anchor versions tell it
+    # what came before the late changes is not needed: the anchor versions have it
     spark.sql(f"delete from {LOG} where change_seq < '25'")
     project("run")
 

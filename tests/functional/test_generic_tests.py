@@ -349,7 +349,7 @@ def test_intervals_do_not_overlap(tested: CompiledTests) -> None:
         (9, "its time overlaps the next version"),
         (10, "valid_to and valid_to_seq disagree on whether it is open"),
         (11, "begins nowhere"),
-        # a version that stands there twice overlaps itself
+        # a duplicate of a version overlaps it
         (20, "overlaps the next version"),
     }
 

@@ -41,7 +41,7 @@ def test_a_rebuild_that_is_refused_leaves_the_key_as_it_was(people: People) -> N
         message = people.dbt.error_of("run", "--select", "people_changes", rebuild_changes=True)
     people.declare()
     people.land(PEOPLE_LATER, LATER)
-    assert "the raw table lacks records that the log was made from, 2 of them" in message
+    assert "the raw table lacks 2 records that the log was built from" in message
 
 
 def test_changed_tracked_columns_stop_the_run(people: People) -> None:

@@ -149,11 +149,11 @@ def test_each_message_is_landed_once_as_it_is(
     ]
 
     # nothing new: nothing is written
-    notes = f"select count(*) from {SCHEMA}.afterimage_progress"
-    before = spark.sql(notes).collect()
+    count = f"select count(*) from {SCHEMA}.afterimage_progress"
+    before = spark.sql(count).collect()
     land(project, broker, topics=["shop.visits"])
     assert landed(spark, "shop.visits") == [(900, 900, 900, 1)]
-    assert spark.sql(notes).collect() == before
+    assert spark.sql(count).collect() == before
 
     # up to 100 messages; then the rest, and another topic
     produce(spark, broker, "shop.visits", 900, 300)
@@ -180,7 +180,7 @@ def test_a_topic_with_few_messages_is_landed_first(
     assert landed(spark, "shop.bills")[0][:3] == (900, 900, 900)
 
 
-def test_what_was_not_noted_is_not_landed_twice(
+def test_a_batch_without_progress_is_not_landed_twice(
     project: DbtProject, spark: SparkSession, broker: Broker
 ) -> None:
     """A run that was killed between its append and its note."""
@@ -284,7 +284,7 @@ def test_a_topic_that_was_recreated_is_refused(
     spark.sql("delete from raw_kafka.messages where topic = 'shop.wishes'")
 
 
-def test_a_topic_that_was_recreated_is_told_by_its_id(
+def test_a_topic_that_was_recreated_is_recognized_by_its_id(
     project: DbtProject, spark: SparkSession, broker: Broker
 ) -> None:
     """It has more messages than were landed of the former one."""

@@ -1,4 +1,4 @@
-"""Late records of any age are found where the raw table tells which rows were added."""
+"""Late records of any age are found if the raw table shows which rows were added."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_a_purge_brings_nothing_new(
     assert raw.late(read) == ["1"]
 
 
-def test_what_was_added_is_told_by_its_position_where_versions_are_gone(
+def test_added_rows_are_found_by_position_where_versions_are_gone(
     raw: Raw, spark: SparkSession, table_format: str
 ) -> None:
     raw.create(properties="'delta.checkpointInterval' = '3'" if table_format == "delta" else "")
@@ -203,7 +203,7 @@ def test_what_was_added_is_told_by_its_position_where_versions_are_gone(
         for version in range(3):
             (raw.location() / "_delta_log" / f"{version:020d}.json").unlink()
     assert raw.late(read) == ["1"]
-    # so it is before any version was noted
+    # the same before any version is recorded
     assert raw.late(None) == ["1"]
 
 
@@ -317,7 +317,7 @@ def test_a_late_record_of_any_age_is_recorded(
         (seq("20260302", 2), 2, "Bob", None),
     ]
     assert recorded() == expected
-    # a run that was killed before it noted its progress is repeated
+    # a run that was killed before it recorded its progress is repeated
     progress = f"{project.schema}.afterimage_progress"
     (last,) = spark.sql(f"select cast(max(recorded_at) as string) from {progress}").collect()
     spark.sql(f"delete from {progress} where recorded_at = timestamp '{last[0]}'")

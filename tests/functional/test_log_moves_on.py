@@ -1,7 +1,7 @@
 """The change log gets a batch while history works on another one: that batch is for the next run.
 
-The moment is made by hand: the rows of the later batch are put into the log when the run has looked
-at it, and is about to read it.
+The moment is set by hand: the rows of the later batch are put into the log when the run has
+profiled it, and is about to read it.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Story:
         return self.project.rows(updates, "change_seq, before is null", "change_seq")
 
     def state(self) -> list[tuple[Any, ...]]:
-        """What a run adds to that commits anything: rows, and notes of progress."""
+        """Row counts of all tables that a run commits to, progress included."""
         tables = ("afterimage_progress", "raw_topics_messages", "people_changes", "people_history")
         return [self.project.rows(table, "count(*)")[0] for table in tables]
 
@@ -211,14 +211,14 @@ def test_a_wide_mask_has_117_bits(story: Story) -> None:
 def test_rows_of_a_load_wait_until_it_is_whole(story: Story) -> None:
     """Of this load one row has come, and no change behind it."""
     assert story.project.rows("stg_eighteen", "count(*)") == [(0,)]
-    noted = story.project.rows(
+    records = story.project.rows(
         "raw_topics_messages where table_name = 'eighteen'",
         "kind, message_count, ended_by, `offset`",
     )
-    assert noted == [("load_part", 1, None, 0)]
+    assert records == [("load_part", 1, None, 0)]
 
 
-def test_loads_are_told_apart(story: Story) -> None:
+def test_loads_are_kept_apart(story: Story) -> None:
     first = ("people-0-0", "0" * 35, 2)
     assert story.loads_at_first == []
     assert story.loads_then == [first]
@@ -291,8 +291,8 @@ def test_tombstones_are_counted(story: Story) -> None:
     assert story.project.rows("stg_people", condition) == [(1, 1)]
 
 
-def test_what_looks_for_marks_of_arrival_reads_no_images(story: Story) -> None:
-    """All decoded messages are looked through for them in each run that has news."""
+def test_a_query_of_marks_of_arrival_reads_no_images(story: Story) -> None:
+    """Each run with new messages scans all decoded messages for them."""
     staged = story.project.spark.table(f"{story.project.dbt.schema}.stg_people")
     changes = staged.filter("change_oper not in ('L', 'N') or change_oper is null")
     marks = changes.select("arrival").distinct()

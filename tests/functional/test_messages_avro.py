@@ -154,7 +154,7 @@ class Story:
                "paid_at": 1_772_452_800_123_456, "token": b"\x00\xff", "is_gift": True}  # fmt: skip
         counters = {"transactionEventCounter": 3, "transactionLastEvent": True}
         self.foreign_schemas(folder)
-        # the least significant byte of a mask stands first: columns 1 to 6
+        # the least significant byte of a mask comes first: columns 1 to 6
         value = {"data": row, "beforeData": None,
                  "headers": headers("INSERT", 5, changeMask=b"\x3f\x00", **counters)}  # fmt: skip
         data = encode(schema, value)
@@ -343,7 +343,7 @@ def test_the_wire_format_of_a_registry(story: Story) -> None:
     ]
     lost = "raw_registry_messages where table_name is null"
     assert story.project.rows(lost, "reject_reason, reject_detail") == [
-        ("malformed_message", "no record header `entity` tells its table")
+        ("malformed_message", "no record header `entity` identifies its table")
     ]
 
 

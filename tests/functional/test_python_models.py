@@ -124,7 +124,7 @@ def test_dbt_runs_twice_in_one_process(project: DbtProject, spark: SparkSession)
 
 @pytest.fixture
 def meeting() -> Iterator[threading.Barrier]:
-    """A module `meeting` whose `point` lets nobody pass before four are there."""
+    """A module `meeting` whose `point` blocks until four threads are there."""
     module = ModuleType("meeting")
     point = threading.Barrier(4, timeout=120)
     vars(module)["point"] = point

@@ -70,21 +70,21 @@ def test_files_of_a_log_that_was_read_are_not_read(
     assert rows_read(log.filter(is_at(log, last))) == RECORDS_A_DAY
 
 
-def test_soliddb_looks_at_what_is_new_alone(spark: SparkSession, raw: DataFrame) -> None:
-    """Its positions were checked where they were decoded: nobody looks for strange ones."""
+def test_soliddb_scans_new_records_only(spark: SparkSession, raw: DataFrame) -> None:
+    """Its positions were checked when they were decoded: no query searches for malformed ones."""
     given = {"system": "soliddb", "key": ["id"]}
     node = {"source_name": "raw", "name": "sys_log", "config": {"meta": {"afterimage": given}}}
     settings = parse_settings(node)
     context = run_context(settings=settings)
     done = Progress(change_seq="A0".rjust(40, "0"))
-    spark.sparkContext.setJobGroup("soliddb reading", "what is asked before the records are read")
+    spark.sparkContext.setJobGroup("soliddb reading", "queries before the records are read")
     # staging has no marks of arrival
     staged = raw.withColumn("arrival", F.lit(None).cast("string"))
     read(context, positions(settings), staged, raw, done, None, lambda floor: None)
     assert not spark.sparkContext.statusTracker().getJobIdsForGroup("soliddb reading")
 
 
-def test_a_record_that_was_read_tells_that_nothing_was_purged(spark: SparkSession) -> None:
+def test_a_record_that_was_read_shows_that_nothing_was_purged(spark: SparkSession) -> None:
     """The first one found is enough: the reasons of the others take the values of each."""
     staged = spark.range(1, 200, numPartitions=1).selectExpr(
         "lpad(hex(id), 40, '0') as change_seq",

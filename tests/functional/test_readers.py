@@ -73,7 +73,7 @@ class Reader:
 
 @pytest.fixture
 def spark_conf(profiles: Path, warehouse: Path, table_format: str) -> dict[str, str]:
-    """What the example profile tells Spark, for a second one."""
+    """The Spark settings of the example profile, for a second session."""
     text = (profiles / "profiles.yml").read_text(encoding="utf-8")
     parameters: dict[str, str] = yaml.safe_load(text)["afterimage"]["outputs"][table_format][
         "server_side_parameters"

@@ -164,7 +164,7 @@ def states(project: DbtProject, spark: SparkSession) -> dict[str, list[tuple[Any
     for recorded_at in BATCHES:
         append(spark, recorded_at)
         if recorded_at == "12:30:00":
-            # as if the run before had been killed before it noted what it had published
+            # as if the run before had been killed before it recorded its progress
             spark.sql(
                 f"delete from {SCHEMA}.afterimage_progress where model = 'change_activity' "
                 f"or model = 'things_current' and recorded_at > timestamp'{DAY} 10:05:00'"

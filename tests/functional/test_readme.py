@@ -1,4 +1,4 @@
-"""The files that the documents tell a user to write, copied from the documents."""
+"""The files that the documents have a user write, copied from the documents."""
 
 from __future__ import annotations
 

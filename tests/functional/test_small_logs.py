@@ -1,4 +1,4 @@
-"""Marts of a handful of changes that come in batches, with what must come of them worked out."""
+"""Marts of a handful of changes that come in batches, with expected rows computed by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TABLES = {
-    # the load stands ahead of what the log had when it was recorded; its time tells nothing
+    # the load is ahead of what the log had when it was recorded; its time does not count
     "ahead": SmallLog(
         [
             "400 I 1 Ann Rome",
@@ -195,7 +195,7 @@ def logs(
     return logs
 
 
-def test_r11_changes_before_a_load_that_stands_ahead_of_the_log(logs: SmallLogs) -> None:
+def test_r11_changes_before_a_load_that_is_ahead_of_the_log(logs: SmallLogs) -> None:
     assert logs.versions("ahead") == [
         "1 Ann Rome [400, ) I ",
         "7 Bea Oslo [450, ) I ",
@@ -285,7 +285,7 @@ def test_a_table_whose_columns_are_all_key(logs: SmallLogs) -> None:
     assert logs.rows("links_field_changes") == []
 
 
-def test_what_is_made_from_a_history_that_is_rebuilt_is_rebuilt(
+def test_marts_of_a_history_that_is_rebuilt_are_rebuilt(
     make_dbt_project: Callable[..., DbtProject],
     spark: SparkSession,
     tmp_path: Path,

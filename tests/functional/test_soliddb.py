@@ -321,7 +321,9 @@ def test_a_run_without_new_records_writes_nothing(project: SolidDbProject) -> No
     assert [sorted(map(repr, project.rows(table, "*"))) for table in tables] == before
 
 
-def test_a_run_that_did_not_note_its_batch_reads_nothing_twice(project: SolidDbProject) -> None:
+def test_a_run_that_did_not_record_its_progress_reads_nothing_twice(
+    project: SolidDbProject,
+) -> None:
     records = project.rows("stg_soliddb__log_of_people", "log_address")
     project.spark.sql(
         "delete from soliddb.afterimage_progress where model = 'stg_soliddb__log_of_people'"
@@ -330,7 +332,7 @@ def test_a_run_that_did_not_note_its_batch_reads_nothing_twice(project: SolidDbP
     assert project.rows("stg_soliddb__log_of_people", "log_address") == records
 
 
-def test_the_log_is_decoded_again_when_asked(project: SolidDbProject) -> None:
+def test_the_log_is_decoded_again_on_request(project: SolidDbProject) -> None:
     columns = "change_seq, record_id, relation_id, image, reject_reason, sql_text, record_hash"
     before = project.rows("stg_soliddb__log_of_people", columns, "log_address")
     project.dbt("run", "--select", "stg_soliddb__log_of_people", rebuild_changes=True)

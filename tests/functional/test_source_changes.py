@@ -83,7 +83,7 @@ def test_tables_made_before_there_were_guards_are_taken_over(people: People) -> 
 
 
 def test_a_second_run_commits_nothing(people: People) -> None:
-    # another test may have landed the same records again, which the next run looks at once
+    # another test may have landed the same records again, which the next run reads once
     people.dbt("run")
     with people.untouched():
         people.dbt("run")

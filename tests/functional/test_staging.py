@@ -2,7 +2,7 @@
 
 What is expected comes from the vendor's page "Change Tables", and is written out here: a mask bit
 is a column's place in the table, and so on. A small dbt project holds one staging view per setting;
-one run builds them all. Where a record has a name, it stands in its transaction_id.
+one run builds them all. If a record has a name, it is in its transaction_id.
 """
 
 from __future__ import annotations
@@ -382,7 +382,7 @@ FITS_COLUMNS = {
 
 
 def fits(number: int, oper: str, mask: str | None, **changed: int) -> tuple[Any, ...]:
-    """A record whose data columns are all `number`, but for the changed ones."""
+    """A record whose data columns are all `number`, except the changed ones."""
     data = {f"c{place}": number for place in range(1, 10)}
     headers = (seq(number), oper, mask, None, WORDS[oper], None, None)
     return headers + tuple({**data, **changed}.values())
@@ -592,7 +592,7 @@ def test_the_header(staged: Project) -> None:
     row = staged.row("orders", "insert")
     assert row["change_seq"] == seq()
     assert row["changed_at"] == datetime(2026, 3, 2, 8, 0, 0, 250_000)
-    # its timestamp, 1970, stands for a time that the source does not know yet
+    # its timestamp, 1970, means a time that the source does not know yet
     assert row["source_timestamp"] is None
     assert row["arrival"] == FIRST_PARTITION
     empty = ("transaction_event", "known_columns", "truncate_scope", "load_id")
@@ -760,7 +760,7 @@ def test_only_the_required_headers(staged: Project) -> None:
     # without a mask nothing says that the LOB was set to NULL
     assert row["known_columns"] == ["first", "second", "third"]
     assert staged.row("lean", 3, "first")["known_columns"] is None
-    # without `operation` no truncate can be told from an unknown letter
+    # without `operation` no truncate can be distinguished from an unknown letter
     assert staged.row("lean", 4, "first")["reject_reason"] == "unknown_operation"
 
 

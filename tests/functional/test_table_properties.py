@@ -76,7 +76,7 @@ def test_rows_come_and_go_in_tables_of_either_kind(people: People) -> None:
 
 
 def test_only_tables_whose_rows_go_can_mark_them_as_deleted(people: People) -> None:
-    """Delta looks for marks in all files of a table that can have some, with each statement."""
+    """With each statement Delta checks all files of a table that can have deletion vectors."""
     marks, of_the_log, of_marts = MERGE_ON_READ[people.table_format]
     found = {name: people.properties(name, "").get(marks) for name in TABLES}
     assert found.pop("changes") == of_the_log

@@ -70,7 +70,7 @@ def test_tables_without_a_row_are_left_as_they_are(
     nobody.dbt("run")
     with nobody.untouched():
         nobody.dbt("run")
-    # a delete of a key that nobody has seen leaves nothing in history, either
+    # a delete of a key that was never there leaves nothing in history, either
     nobody.land(PEOPLE, [(seq(1), "D", 1, "Ann", "first", 0.5, "1.25")])
     nobody.dbt("run")
     with nobody.untouched():
@@ -123,7 +123,7 @@ def test_raw_tables_without_versions_are_read_in_each_run(
         assert tuple(current.collect()[0]) == (number, name)
 
 
-def test_a_commit_that_brings_nothing_new_is_looked_at_once(people: People) -> None:
+def test_a_commit_without_new_rows_is_scanned_once(people: People) -> None:
     before = publications(people)
     rows = people.rows("changes", "*", "change_seq")
     people.spark.sql(f"insert into {raw_table(people)} select * from {raw_table(people)} limit 1")
@@ -144,23 +144,23 @@ def test_other_settings_read_the_raw_table_again(people: People) -> None:
     people.dbt("run")
 
 
-def test_what_models_had_noted_is_read_once_a_command(people: People) -> None:
+def test_progress_is_read_once_a_command(people: People) -> None:
     progress = f"{people.dbt.schema}.afterimage_progress"
 
-    def noted() -> Publication | None:
+    def cached() -> Publication | None:
         return last_publication(people.spark, progress, "people_history")
 
     people.dbt("run")
     last = people.spark.sql(
         f"select cast(max(recorded_at) as string) from {progress} where model = 'people_history'"
     ).collect()[0][0]
-    found = noted()
+    found = cached()
     assert found is not None
     assert found.recorded_at == last
     people.spark.sql(
         f"insert into {progress} (model, recorded_at) "
         "values ('people_history', timestamp '2999-01-01 00:00:00')"
     )
-    assert noted() == found
+    assert cached() == found
     drop_cached_progress("people_history")
-    assert noted() is None
+    assert cached() is None

@@ -43,7 +43,7 @@ def test_an_insert_contradicts_a_load_that_has_its_row(
     expected: list[int],
     few_keys: int,
 ) -> None:
-    """Whether its keys are looked up first, as if there were few, or not."""
+    """Whether its keys are joined first, as if there were few, or not."""
     monkeypatch.setattr(affected_keys, "FEW_KEYS", few_keys)
     versions = [
         (1, "10", None, "L"),

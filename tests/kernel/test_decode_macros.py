@@ -12,7 +12,7 @@ import pytest
 
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.macro_renderer import MacroRenderer
-from tests.spark_settings import ANSI, spark_settings
+from tests.spark_settings import ANSI, COMPILED, spark_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -188,10 +188,11 @@ def test_1024_columns_in_compiled_code(
         spark.sparkContext.parallelize(masks, 1), f"id int, mask {mask_type}"
     )
     rows.createOrReplaceTempView("wide_masks")
-    found = spark.sql(
-        f"select id, {changed} as changed, {error} as error "
-        f"from (select *, {selected} from wide_masks)"
-    ).collect()
+    with spark_settings(spark, COMPILED):
+        found = spark.sql(
+            f"select id, {changed} as changed, {error} as error "
+            f"from (select *, {selected} from wide_masks)"
+        ).collect()
     assert {row.id: row.changed for row in found} == {
         number: [names[bit] for bit in sorted(subset)] for number, subset in enumerate(subsets)
     }

@@ -57,7 +57,7 @@ def test_without_erasures_nothing_is_added(spark: SparkSession) -> None:
 
 
 def test_records_up_to_the_erasure_are_removed(spark: SparkSession) -> None:
-    """Those without a position are not: nothing tells when they were."""
+    """Those without a position are not: their time is not known."""
     # erased twice: the later one counts
     keys = erased(spark, *[Erasure(LOG, hash_of(1), None, seq(number)) for number in (2, 1)])
     kept = keys.removed_from_changes(staged(spark), WHERE)

@@ -146,7 +146,7 @@ def test_messages_without_a_schema_id_go_by_the_newest_version(spark: SparkSessi
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_mask_columns_lists_columns_by_ordinal_where_no_metadata_tells_them(
+def test_mask_columns_lists_columns_by_ordinal_where_no_metadata_has_them(
     spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
     schema = avro_schema([*GAPS])
@@ -171,7 +171,7 @@ def test_mask_columns_lists_columns_by_ordinal_where_no_metadata_tells_them(
 def test_a_metadata_message_without_clear_ordinals_is_rejected(
     spark: SparkSession, ordinals: tuple[int | None, ...]
 ) -> None:
-    """Bits of masks could not be told; and a great ordinal would take memory for each before it."""
+    """Mask bits would be ambiguous, and a large ordinal would need memory for all before it."""
     messages = [
         metadata("1", dict(zip(GAPS, ordinals, strict=True))),
         data("INSERT", 1, {"id": 1}, schema_id="1"),
@@ -207,7 +207,7 @@ def with_external_id(
 
 
 @pytest.mark.parametrize("form", ["bare", "json", "envelope", "registry"])
-def test_the_header_tells_the_schema_where_the_envelope_does_not(
+def test_the_header_names_the_schema_where_the_envelope_does_not(
     spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
     """Columns, ordinals and the table follow from it."""
@@ -254,7 +254,7 @@ def test_two_ids_of_one_message_must_be_the_same(
         )
 
 
-def test_a_message_waits_for_the_schema_that_its_header_tells(spark: SparkSession) -> None:
+def test_a_message_waits_for_the_schema_that_its_header_names(spark: SparkSession) -> None:
     insert = with_external_id("json", change("INSERT", 1, {"id": 1}), ["id"], "unseen")
     [row] = decode(spark, [insert], settings_of(BY_METADATA, {"id": "int"}))
     assert row["waits_for"] == "unseen"
@@ -304,7 +304,7 @@ def test_header_columns_are_staged(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("told_by", ["metadata", "setting", "both"])
 def test_a_lob_that_an_update_leaves_alone_is_unknown(spark: SparkSession, told_by: str) -> None:
-    """The page: LOB columns are not in the bits of the change mask. NULL tells nothing of them."""
+    """The page: LOB columns are not in the bits of the change mask. NULL may be unknown."""
     names = {"id": 1, "name": 2, "photo": 3, "text": 4, "memo": 5}
     empty: dict[str, Any] = dict.fromkeys(["photo", "text", "memo"])
     masks = {"changeMask": "02", "columnMask": "1F"}
@@ -327,7 +327,7 @@ def test_a_lob_that_an_update_leaves_alone_is_unknown(spark: SparkSession, told_
         settings["lob_columns"] = ["photo", "text", "memo"] if told_by == "setting" else ["name"]
     kinds = {"id": "int", "name": "string", "photo": "binary", "text": "string", "memo": "string"}
     rows = staged(spark, messages, settings, kinds if told_by == "setting" else None)
-    # `name` is a LOB as well where the setting adds it; then its bit is what tells
+    # `name` is a LOB as well where the setting adds it; then its bit decides
     marked = ["id", "name"]
     of_no_mask = ["id"] if told_by == "both" else marked
     assert told(rows, "known_columns", "name", "photo") == [

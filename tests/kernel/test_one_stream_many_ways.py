@@ -2,7 +2,7 @@
 
 It gives the same versions: the same rows, values and order, the same ones open. What may differ is
 listed in docs/openedge.md, and here: positions and times; and without before images (level 2) an
-update that changes a key cannot be told from one of the row that has the new key.
+update that changes a key cannot be distinguished from one of the row that has the new key.
 
 From raw rows to versions runs the project's own code, without dbt: the rendered staging SQL, the
 pairing, the rendered SQL of versions. The expected versions are the oracle's.
@@ -59,7 +59,7 @@ NOON = datetime(2026, 3, 2, 12)
 
 
 def write_log(*operations: str) -> list[LogRow]:
-    """The logical stream: several small databases in one table, told apart by `stream`."""
+    """The logical stream: several small databases in one table, distinguished by `stream`."""
     log = []
     for stream in range(1, STREAMS + 1):
         writer = Writer(stream)
@@ -344,7 +344,7 @@ def _as_told(row: LogRow, changed: set[str], chance: Random) -> LogRow:
         known.discard(UNREAD)
         before_known.discard(UNREAD)
     told = replace(row, known_columns=_or_all(known), before_known_columns=_or_all(before_known))
-    # without it a change of the key could not be told
+    # without it a key change could not be recognized
     if not changed & {*KEY} and chance.random() < 0.3:
         told = replace(told, before=None, before_known_columns=None)
     return told
@@ -550,7 +550,7 @@ def test_messages_that_do_not_say_all_are_what_they_say(
 
 
 def _logged(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
-    """The change log, but for what names the raw record."""
+    """The change log, without the columns that identify the raw record."""
     rows = read_rows(_log_rows(pair(spark.sql(sql), None, KEY, optional=OPTIONAL_COLUMNS)))
     left_out = {"record_hash", "before_record_hash", "transaction_event"}
     kept = [{name: row[name] for name in row if name not in left_out} for row in rows]

@@ -313,7 +313,7 @@ def test_field_maps_that_cannot_be_meant(spark: SparkSession) -> None:
     assert [row["reject_reason"] for row in rows[:2]] == ["mask_too_wide"] * 2
 
 
-def test_the_order_of_the_fields_may_be_told(spark: SparkSession) -> None:
+def test_the_order_of_the_fields_may_be_set(spark: SparkSession) -> None:
     given = extracts([tracked(2, 4, 1, 4)], [changed(2, 4, 1, *"abc")])
     settings = {
         "key": ["id"],
@@ -571,7 +571,7 @@ def test_two_policies_may_have_the_same_sequences(spark: SparkSession) -> None:
         tracked(1, 1),
         tracked(1, 1, **{"_User-Misc": "done"}),
         tracked(1, 1, **{"_Policy-Id": "new", **later}),
-        # a policy that does not tell its id
+        # a policy without an id
         tracked(1, 1, **{"_Policy-Id": None}),
         tracked(1, 1, **{"_Policy-Id": None, **later}),
     ]
@@ -653,7 +653,7 @@ def test_split_changes(spark: SparkSession, second_position: int) -> None:
         "arrays": ["days"],
     }
     tracking = [tracked(number, 1) for number in range(1, 7)]
-    # the order in which they arrive tells nothing
+    # the order in which they arrive has no meaning
     given = extracts(tracking, halves if second_position else halves[::-1], SPLIT_COLUMNS)
     rows = staged(spark, given, settings)
     assert {row["change_seq"]: [row[name] for name in SPLIT_COLUMNS] for row in rows} == {
@@ -743,12 +743,12 @@ def test_a_split_change_in_a_joined_extract_is_never_half_a_change(
     tracking = [tracked(number, 1) for number in range(1, 7)]
     given = extracts(tracking, halves, SPLIT_COLUMNS)
     rows = staged(spark, given, {"key": ["id"], "arrays": ["days"]})
-    # without an operation no key is asked for: the second record may not have one
+    # without an operation no key is required: the second record may not have one
     assert only(rows, "change_seq", "change_oper", "reject_reason") == [
         (seq(number), None, NOT_JOINED) for number in range(1, 7)
     ]
     assert [len(json.loads(row["raw_record"])["change"]) for row in rows] == [2] * 6
-    # told where the fields begin, the records are put together
+    # with the position of the first field set, the records are put together
     known = {"key": ["id"], "arrays": ["days"], "first_user_field": FIRST_FIELD}
     rows = staged(spark, given, known)
     assert [[row[name] for name in SPLIT_COLUMNS] for row in rows] == [

@@ -6,7 +6,7 @@ Each test is a small stream of records in a line notation, and what must become 
     5 U 1 Bob <- 1 Ann         the same in the log, with its before image
     5 U 1 Bob: accepted        what `pair` decided; a rejected record is followed by its reason
 
-`-` is NULL. Records with the same text are copies of each other; `*2` after the text tells apart
+`-` is NULL. Records with the same text are copies of each other; `*2` after the text distinguishes
 two records that differ in nothing that the notation shows. Most streams travel through Spark
 together, as one DataFrame: a stream's number is the head of its positions and of its hashes.
 """
@@ -540,7 +540,7 @@ def staged_frame(spark: SparkSession, records: Iterable[Record]) -> DataFrame:
 
 
 def log_frame(spark: SparkSession, recorded: Iterable[tuple[Record, Record | None]]) -> DataFrame:
-    """The change log's columns that `pair` looks at."""
+    """The change log's columns that `pair` reads."""
     rows = [
         (
             update.seq,
@@ -936,7 +936,7 @@ def test_a_null_key_is_the_first_of_a_load_rows_reasons(spark: SparkSession) -> 
 
 
 def test_a_load_of_a_table_without_a_key(spark: SparkSession) -> None:
-    """Nothing tells two equal rows from one row that came twice: all are kept."""
+    """Two equal rows cannot be distinguished from one row that came twice: all are kept."""
     rows = load_frame(spark, [record(1, "- L 1 Ann"), record(1, "- L 1 Ann"), record(1, "- L - B")])
     assert decided_load(decide_load(rows, [], "000")) == [
         "000 - B: accepted",

@@ -1,4 +1,4 @@
-"""Each rule of history on a handful of changes, with versions worked out by hand.
+"""Each rule of history on a handful of changes, with versions computed by hand.
 
 Logs and versions are texts (log_lines.py). Late changes and batches: test_r11_... and test_r12_...
 in properties/test_batches.py; changed sources: test_r13_... in test_source_changes.py.
@@ -71,7 +71,7 @@ def test_r3_a_version_ends_where_a_tracked_column_differs(spark: SparkSession) -
     assert versions(spark, log, tracked=["city"]) == [
         "1 Ann - [10, 20) I U",
         "1 Ann Rome [20, 30) U U",
-        # the name is not tracked: its last value stands
+        # the name is not tracked: its last value is stored
         "1 Bea - [30, ) U ",
     ]
 
@@ -258,7 +258,7 @@ def test_r9_what_is_not_known_stays_as_it_was_but_not_over_a_gap(spark: SparkSes
     ]
 
 
-def test_r9_what_is_not_known_goes_along_with_the_row(spark: SparkSession) -> None:
+def test_r9_unknown_values_follow_the_row_to_its_new_key(spark: SparkSession) -> None:
     log = """
         10 I 1 Ann Rome
         20 U 2 Ann ? <- 1 Ann ?

@@ -155,7 +155,7 @@ def test_decoded_rows_are_a_map_or_json(spark: SparkSession) -> None:
 
 
 class Dbt:
-    """What `build_log` asks of the object that dbt gives a model: its config."""
+    """What `build_log` needs of the object that dbt gives a model: its config."""
 
     def __init__(self, **settings: Any) -> None:
         given = {"system": "soliddb", **settings}

@@ -53,7 +53,7 @@ MUTATIONS = (
         _rules("in_order"),
     ),
     Mutation(
-        "R1: the later of two events at one change_seq tells what opened a version",
+        "R1: the later of two events at one change_seq counts as what opened a version",
         INTERVALS,
         "if has_prior else _FIRST_KIND",
         "if has_prior else KIND",
@@ -102,7 +102,7 @@ MUTATIONS = (
         _rules("truncates_in_order"),
     ),
     Mutation(
-        "R6: the scope of a truncate is not looked at",
+        "R6: the scope of a truncate is ignored",
         BOUNDARIES,
         'f"({_is_not_scoped(name)} or ({column}',
         'f"(true or ({column}',
@@ -130,7 +130,7 @@ MUTATIONS = (
         _rules("frozen"),
     ),
     Mutation(
-        "R8: a live base is not taken back to the load",
+        "R8: the load image of a live base is not reconstructed",
         LOAD_IMAGE,
         "f\"case when {_FIRST_CHANGE} in ('U', 'X', 'D') and {_NEXT_BEFORE} is not null then\"",
         'f"case when false then"',
@@ -203,7 +203,7 @@ MUTATIONS = (
     Mutation(
         "R11: late changes take the incremental path",
         PLAN,
-        # the clocks of late changes would tell them as well
+        # otherwise the clocks of late changes would reveal them as well
         "    if reason is None:\n        return VersionsPlan(",
         "    if True:\n        return VersionsPlan(",
         _batches("r11_history", "late_and_plain"),

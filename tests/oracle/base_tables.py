@@ -18,7 +18,7 @@ def read_late(
     states: list[State],
     chooser: random.Random,
 ) -> tuple[list[LogRow], bool]:
-    """The load rows of each load in a log, and whether log and rows tell the state at each load.
+    """The load rows of each load in a log, and whether log and rows determine the states at loads.
 
     The base is read at the end of any transaction from its load on. A live one then shows the
     table as it is, a frozen one its load and what was inserted up to then.
@@ -41,11 +41,11 @@ def read_late(
 
 
 def _tells_its_load(kind: str, log: list[LogRow], marker: LogRow, read: State) -> bool:
-    """Whether the state at a load can be told from the log and from the base as it is then.
+    """Whether the state at a load follows from the log and from the base as it is then.
 
     After a truncate or another load, a live base may have lost rows that no change names, and rows
-    inserted into a frozen one look as if they had been there. Nor does a frozen base tell when a
-    row was inserted whose key was named first as the target of a key change.
+    inserted into a frozen one seem to have been there. Nor does a frozen base show when a row was
+    inserted whose key was named first as the target of a key change.
     """
     between = [row for row in log if marker.change_seq < row.change_seq <= read.change_seq]
     if any(row.change_oper in "TL" for row in between):
@@ -70,11 +70,11 @@ def has_one_reading(changes: Iterable[LogRow]) -> bool:
 
 
 def tells_moved_rows(changes: Iterable[LogRow]) -> bool:
-    """Whether a live base and the changes tell if a row leaves a key to which another one moved.
+    """Whether a live base and the changes show if a row leaves a key to which another one moved.
 
     A row moves to a key that no earlier change names, and an equal row leaves it in the same
-    transaction: that is two rows, or one that moves twice. The next change of the key tells, and
-    the base where there is none, but not once a truncate with a scope may have ended the row.
+    transaction: that is two rows, or one that moves twice. The next change of the key decides, or
+    the base if there is none, but not once a truncate with a scope may have ended the row.
     """
     arrived: dict[Key, LogRow] = {}
     untold: dict[Key, LogRow] = {}

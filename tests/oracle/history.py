@@ -86,7 +86,7 @@ class TableOptions:
 
     `key`: key columns. `columns`: all data columns in table order, the key included.
     `tracked`: the columns whose difference opens a version.
-    `before_images`: whether the source stores them; if not, history tells what a value was before.
+    `before_images`: whether the source stores them; if not, old values come from history.
     `base_kind`: how the rows of a load are put back to load time (R8); None = they are as loaded.
     """
 
@@ -526,8 +526,9 @@ def _held_a_row(
 ) -> bool:
     """R7, R8. Whether `key` held a row before a transaction that brings one and takes one away.
 
-    If as many left as came, it did when it held one afterwards: the first later transaction that
-    tells shows that. If none tells, the base table has the row still, or never had one.
+    If as many left as came, it did if it held one afterwards: the first conclusive later
+    transaction shows that. If none is conclusive, the base table still has the row, or never had
+    one.
     """
     shown = _shown_by(key, of_transaction, options)
     for row in touches[touches.index(of_transaction[-1]) + 1 :]:

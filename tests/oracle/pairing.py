@@ -93,7 +93,7 @@ def pair(
     `pending_from`: the look-back reaches down to this change_seq; an update or before image at or
     above it waits for its partner. None = the look-back has passed everything.
     `loads`: the complete loads in the order in which they are recorded; loads that only their rows
-    tell of follow, positioned by these rows.
+    name follow, positioned by these rows.
     `recorded`: rows that earlier batches put into the log. They keep their identities and are not
     returned again; a load that is recorded is not read again.
     """

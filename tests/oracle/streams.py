@@ -1,7 +1,7 @@
 """Random transactions, from a seed, so that a failure can be repeated.
 
 Inserts, updates, deletes, key changes (single, chains and permutations), truncates and loads, with
-clocks that stand still or run back, with or without transaction ids.
+clocks that stop or run back, with or without transaction ids.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Writer:
 
     Args:
         chooser: makes the choices; a seed, or hypothesis' own, which makes failing streams small.
-        with_transaction_ids: whether changes tell their transaction.
-        with_good_clocks: whether every change tells its time, and none an earlier one than before.
+        with_transaction_ids: whether changes name their transaction.
+        with_good_clocks: whether every change has a time, and none an earlier one than before.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class Writer:
         self.transactions += 1
         moment = START + timedelta(seconds=self.random.choice([0, self.transactions, 5]))
         name = f"t{self.transactions}" if self.with_transaction_ids else None
-        told = self.random.choice([moment, moment, None])
+        stated = self.random.choice([moment, moment, None])
         if self.with_good_clocks:
-            told = START + timedelta(seconds=self.transactions)
-        self.database.begin(name, told)
+            stated = START + timedelta(seconds=self.transactions)
+        self.database.begin(name, stated)
         for _ in range(self.random.randint(1, 6)):
             getattr(self, self.random.choice(operations))()
         self.database.commit()

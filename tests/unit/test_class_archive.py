@@ -127,7 +127,7 @@ def test_the_process_waits_until_java_has_written(
 
 
 @pytest.mark.usefixtures("interrupts", "folder")
-def test_an_archive_that_java_did_not_write_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_archive_that_java_did_not_write_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     found = archive()
     found.write(java_that("exit 1"))
     assert f"Java did not write {found.file}" in capsys.readouterr().err

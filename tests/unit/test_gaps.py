@@ -1,4 +1,4 @@
-"""When nobody looks for a gap; how one is found is tested with Spark, in test_change_log.py."""
+"""When no gap is searched for; how one is found is tested with Spark, in test_change_log.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.run_contexts import run_context
     ],
     ids=lambda changed: next(iter(changed)),
 )
-def test_a_gap_that_is_accepted_is_not_looked_for(changed: dict[str, Any]) -> None:
+def test_an_accepted_gap_is_not_searched_for(changed: dict[str, Any]) -> None:
     context = run_context(settings={"on_gap": "fail"})
     tables: Any = None  # not touched
     where = QlikChangeSequence("15 minutes")

@@ -134,7 +134,7 @@ def test_a_column_of_our_own_is_not_tracked() -> None:
     assert found.properties == {"afterimage.tracked": '{"track": ["name", "amount"]}'}
 
 
-def test_the_same_columns_said_in_another_way_are_noted() -> None:
+def test_the_same_columns_set_in_another_way_are_recorded() -> None:
     origin = Origin(["id"], {"track": ["name"], "ignore": []})
     found = alterations(wanted(origin=origin), COLUMNS, made_from(tracked={"ignore": ["amount"]}))
     assert found == Alterations(properties={"afterimage.tracked": '{"track": ["name"]}'})
@@ -216,7 +216,7 @@ def test_what_is_widened_and_what_fits_as_it_is(narrow: str, wide: str) -> None:
     assert found == Alterations(widened={"`amount`": wide})
     assert holds(wide, narrow)
     assert not holds(narrow, wide)
-    # Iceberg has no smallint: a table made from one has an int, and takes it in every run
+    # Iceberg has no smallint: a table created from one has an int, and accepts it in every run
     columns = COLUMNS | {"amount": wide}
     assert (
         alterations(wanted(data=DATA | {"amount": narrow}), columns, made_from()) == Alterations()
@@ -230,7 +230,7 @@ def test_other_types_stop_the_run(stored: str, given: str) -> None:
         alterations(wanted(data=DATA | {"amount": given}), columns, made_from())
     assert str(error.value) == (
         f"shop.people_history: the column `amount` is {stored} in the table and {given} in "
-        "shop.people_changes. Allowed: a wider integer, double for float (but for a key), a "
+        "shop.people_changes. Allowed: a wider integer, double for float (except in a key), a "
         "decimal with more digits before the point. Nothing was written. Fix: restore the type "
         "upstream, or rebuild the table."
     )

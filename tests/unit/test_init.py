@@ -115,7 +115,7 @@ def test_without_a_terminal_an_existing_project_takes_yes(tmp_path: Path) -> Non
     assert texts(tmp_path) == before
 
 
-def test_packages_may_stand_in_dependencies_yml(tmp_path: Path) -> None:
+def test_packages_may_be_in_dependencies_yml(tmp_path: Path) -> None:
     existing(tmp_path, dependencies=PACKAGES)
     assert init(tmp_path, "--yes")[0] == 0
     found = texts(tmp_path)

@@ -40,13 +40,13 @@ def test_a_classifier_chooses_the_file_of_a_module(
 ) -> None:
     program = tmp_path / "bin" / "java"
     program.parent.mkdir()
-    asked = tmp_path / "asked.xml"
-    copying = f'#!/bin/sh\ncp "$4" {asked}\necho /one.jar > "$6"\n'
+    given = tmp_path / "given.xml"
+    copying = f'#!/bin/sh\ncp "$4" {given}\necho /one.jar > "$6"\n'
     program.write_text(copying, encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     fetched([("org", "plain", "1"), ("org", "other", "2", "tests")])
-    plain, other = ElementTree.parse(asked).getroot().findall("dependencies/dependency")
+    plain, other = ElementTree.parse(given).getroot().findall("dependencies/dependency")
     assert (plain.attrib["name"], plain.attrib["rev"], list(plain)) == ("plain", "1", [])
     assert (other.attrib["name"], other.attrib["rev"]) == ("other", "2")
     assert [each for artifact in other for each in artifact.attrib.items()] == [

@@ -1,4 +1,4 @@
-"""Where a full load of a base table stands among the changes, and how far its log has read then."""
+"""The place of a base table's full load among the changes, and how far its log has read then."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def settings(position: str) -> dict[str, Any]:
     ],
     ids=["nothing", "a declared position", "before the changes", "beyond the changes"],
 )
-def test_a_load_stands_no_further_than_behind_the_changes(
+def test_a_load_counts_as_directly_behind_the_changes(
     changes: str | None, load: str, expected: str
 ) -> None:
     assert read_up_to(WHERE, changes, [load]) == expected
 
 
-def test_without_a_load_the_changes_tell() -> None:
+def test_without_a_load_the_changes_decide() -> None:
     assert read_up_to(WHERE, None, []) is None
     assert read_up_to(WHERE, seq("20260302"), []) == seq("20260302")
 
@@ -52,7 +52,7 @@ def test_a_position_in_the_future_is_refused() -> None:
     assert [part for part in parts if part not in str(error.value)] == []
 
 
-def test_positions_that_tell_no_time_are_taken() -> None:
+def test_positions_without_a_time_are_accepted() -> None:
     where = OpenEdgeChangeSequence(10_000)
     (load,) = find_loads(settings("9" * 19), NO_TABLE, None, where, Progress()).new
     assert load.position == "9" * 19

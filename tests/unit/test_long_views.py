@@ -1,4 +1,4 @@
-"""Which metastores are asked whether they can hold a long view."""
+"""Which metastores are checked for whether they can hold a long view."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def test_only_an_embedded_derby_is_altered(
     assert altered == ([url] if url else [])
 
 
-def test_a_short_view_asks_nothing() -> None:
+def test_a_short_view_queries_nothing() -> None:
     long_views.make_room_for_view(cast(Any, None), "x" * 30_000)

@@ -484,7 +484,7 @@ def test_r8_frozen_load_with_position_counts_changes_after_it_only() -> None:
 
 def test_r8_live_first_load_is_load_image() -> None:
     log = [
-        # the base table as it is after all the changes below, but for 9, deleted after it was read
+        # the base table after all the changes below, except that 9 was deleted after it was read
         *load(
             "00",
             (1, "Ann", "Bari"),

@@ -1,8 +1,8 @@
 """The oracle against a simulated database: history as of the end of a transaction = its state.
 
 Transactions that hypothesis chooses, so that a failing stream is made small: inserts, updates,
-deletes, key changes (single, chains and permutations), truncates and loads, with clocks that stand
-still or run back, with or without transaction ids, some changes at one position.
+deletes, key changes (single, chains and permutations), truncates and loads, with clocks that stop
+or run back, with or without transaction ids, some changes at one position.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def test_frozen_base_table(chooser: Random) -> None:
     """The base table holds the load plus later inserts.
 
     Left out: streams in which a key is first named as the target of a move and inserted later; its
-    base row cannot be told from a loaded one.
+    base row cannot be distinguished from a loaded one.
     """
     writer = loaded_writer(chooser)
     database = writer.database

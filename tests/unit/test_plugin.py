@@ -426,12 +426,12 @@ def test_the_session_is_started_with_the_profiles_parameters(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    asked: list[Any] = []
-    monkeypatch.setattr(python_submission, "live_session", asked.append)
+    requested: list[Any] = []
+    monkeypatch.setattr(python_submission, "live_session", requested.append)
     model = {"name": "m", "unique_id": "model.shop.m", "original_file_path": "m.py", "raw_code": ""}
     parameters = {"spark.master": "local[2]"}
     SessionPythonJobHelper(model, SimpleNamespace(server_side_parameters=parameters)).submit("")
-    assert asked == [parameters]
+    assert requested == [parameters]
 
 
 def test_an_error_shows_file_line_text_and_message(run_model: RunModel) -> None:
@@ -602,7 +602,7 @@ def test_dbts_own_errors_keep_their_text(run_model: RunModel) -> None:
 
 
 def test_dataclasses_with_postponed_annotations_work(run_model: RunModel) -> None:
-    """`dataclass` looks its class's module up, so the code must run in one that is known."""
+    """`dataclass` resolves its class's module, so the code must run in one that is known."""
     text = """\
     from __future__ import annotations
 
@@ -709,7 +709,7 @@ def test_a_jvm_that_does_not_start_shows_why(tmp_path: Path) -> None:
     assert f"{tmp_path}/no_java/bin/java: No such file or directory" in printed
     assert "Fix: set JAVA_HOME to the folder of a Java 17 or 21" in printed
     assert "of a run before" not in printed
-    # Spark's log stands beside dbt's own.
+    # Spark's log is next to dbt's own.
     assert (tmp_path / "elsewhere" / "spark.log").is_file()
     assert not (tmp_path / "logs").exists()
 

@@ -243,7 +243,7 @@ def test_no_time_of_qlik_lies_before_the_lowest_position() -> None:
     assert where.first < where.lowest < where.of_time(datetime.min)
 
 
-def test_numbered_positions_do_not_tell_the_time() -> None:
+def test_numbered_positions_do_not_contain_the_time() -> None:
     assert OpenEdgeChangeSequence(10).of_time(datetime(2026, 3, 2)) is None
 
 

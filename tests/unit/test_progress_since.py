@@ -20,10 +20,10 @@ def seen(applied: str | None, *since: Publication) -> ProgressSince:
 
 
 def test_batches_that_follow_each_other_are_known() -> None:
-    noted = seen(FIRST, published(SECOND, FIRST, "a"), published(THIRD, SECOND, "b"))
-    assert noted.is_continued
-    assert noted.profiles == ["a", "b"]
-    assert noted.recorded_at == THIRD
+    found = seen(FIRST, published(SECOND, FIRST, "a"), published(THIRD, SECOND, "b"))
+    assert found.is_continued
+    assert found.profiles == ["a", "b"]
+    assert found.recorded_at == THIRD
 
 
 def test_rows_are_in_the_order_of_their_batches() -> None:
@@ -32,52 +32,52 @@ def test_rows_are_in_the_order_of_their_batches() -> None:
 
 
 def test_what_the_reader_has_applied_is_left_out() -> None:
-    noted = seen(SECOND, published(SECOND, FIRST, "a"), published(THIRD, SECOND, "b"))
-    assert noted.profiles == ["b"]
+    found = seen(SECOND, published(SECOND, FIRST, "a"), published(THIRD, SECOND, "b"))
+    assert found.profiles == ["b"]
 
 
 @pytest.mark.parametrize(
     "since",
     [
-        pytest.param([published(THIRD, SECOND)], id="a killed run noted nothing"),
-        pytest.param([Publication(SECOND)], id="an earlier version noted no batch"),
+        pytest.param([published(THIRD, SECOND)], id="a killed run recorded nothing"),
+        pytest.param([Publication(SECOND)], id="an earlier version recorded no batch"),
         pytest.param([published(SECOND, None)], id="the table is a new one"),
         pytest.param([published(SECOND, FIRST), Publication(THIRD)], id="the log was rebuilt"),
     ],
 )
-def test_a_batch_that_is_not_noted_leaves_all_unknown(since: list[Publication]) -> None:
-    noted = seen(FIRST, *since)
-    assert not noted.is_continued
-    assert noted.profiles is None
+def test_a_batch_without_progress_leaves_all_unknown(since: list[Publication]) -> None:
+    found = seen(FIRST, *since)
+    assert not found.is_continued
+    assert found.profiles is None
 
 
-def test_a_model_that_has_noted_nothing_is_not_known() -> None:
+def test_a_model_without_progress_is_not_known() -> None:
     assert not seen_from(FIRST, Publication(), []).is_continued
 
 
 def test_a_reader_without_progress_knows_nothing() -> None:
-    noted = seen(None, published(FIRST, None), published(SECOND, FIRST))
-    assert not noted.is_continued
-    assert noted.profiles is None
+    found = seen(None, published(FIRST, None), published(SECOND, FIRST))
+    assert not found.is_continued
+    assert found.profiles is None
 
 
 def test_a_batch_without_a_profile_follows_all_the_same() -> None:
-    noted = seen(FIRST, published(SECOND, FIRST, None))
-    assert noted.is_continued
-    assert noted.profiles is None
+    found = seen(FIRST, published(SECOND, FIRST, None))
+    assert found.is_continued
+    assert found.profiles is None
 
 
-def test_marks_that_are_noted_later_are_no_batch() -> None:
-    noted = seen(FIRST, published(SECOND, FIRST, "a"), Publication(SECOND))
-    assert noted.is_continued
-    assert noted.profiles == ["a"]
+def test_marks_that_are_recorded_later_are_no_batch() -> None:
+    found = seen(FIRST, published(SECOND, FIRST, "a"), Publication(SECOND))
+    assert found.is_continued
+    assert found.profiles == ["a"]
 
 
 def test_a_build_of_an_empty_table_is_no_batch() -> None:
     built = Publication(None, path="rebuild", batch=batch_json(None))
-    noted = seen(FIRST, built, published(SECOND, FIRST, "a"))
-    assert noted.is_continued
-    assert noted.profiles == ["a"]
+    found = seen(FIRST, built, published(SECOND, FIRST, "a"))
+    assert found.is_continued
+    assert found.profiles == ["a"]
 
 
 def test_paths_are_those_since_the_last_batch_of_the_reader() -> None:

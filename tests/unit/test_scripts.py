@@ -23,7 +23,7 @@ def fake_program(path: Path, text: str, exit_code: int = 0) -> Path:
 
 
 def fake_java(home: Path, version: str) -> Path:
-    """Makes a Java home whose `java -XshowSettings:properties -version` tells the given version."""
+    """Makes a Java home whose `java -XshowSettings:properties -version` prints this version."""
     settings = f"Property settings:\n    java.home = {home}\n"
     fake_program(home / "bin" / "java", f"{settings}    java.specification.version = {version}\n")
     return home
@@ -77,7 +77,7 @@ def test_java_is_found_in_the_folder_of_sdkman(tmp_path: Path) -> None:
 def test_python_named_by_the_user_goes_first() -> None:
     found = run("python_for_venv.sh", PYTHON=sys.executable)
     assert found.returncode == 0
-    # Not the virtual environment's own program: an environment made from it would break with it.
+    # Not the virtual environment's own program: an environment created with it would break with it.
     assert Path(found.stdout.strip()).resolve() == Path(sys.executable).resolve()
 
 
@@ -121,7 +121,7 @@ def test_scratch_folder_is_used_and_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_linters_look_at_the_demo_of_every_system() -> None:
+def test_the_linters_check_the_demo_of_every_system() -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "afterimage_demo.systems"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""A source table's settings: what they become, and what each error tells the user."""
+"""A source table's settings: what they become, and what each error says."""
 
 from __future__ import annotations
 
@@ -405,7 +405,7 @@ def test_a_setting_that_yaml_reads_as_true() -> None:
     has_all(error_of("on: fail"), "unknown setting `True`")
 
 
-def test_every_mistake_is_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     message = error_of("look_bak: 1 day\non_reject: ignore\nbase: {kind: hot}")
     assert sorted(line.split("`")[1] for line in message.splitlines()) == [
         "base.kind",
@@ -451,7 +451,7 @@ def test_mask_columns_may_name_a_column_that_is_gone() -> None:
     assert settings["mask_columns"] == ["order_id", "dropped", "status"]
 
 
-def test_a_column_in_other_letters_is_told() -> None:
+def test_a_column_in_other_letters_is_reported() -> None:
     columns: dict[str, str | None] = {"header__change_seq": "string", "order_id": "bigint"}
     message = error_of("key: [ORDER_ID]", columns)
     has_all(message, "`key`", "'ORDER_ID'", "Did you mean `order_id`?")

@@ -145,7 +145,7 @@ def test_a_lost_executor_is_said_to_be_one() -> None:
     assert re.search(r"executor.*was lost.*Nothing of this batch.*Fix: run again", explained(spark))
 
 
-def test_a_conflict_of_another_cause_is_told_with_it() -> None:
+def test_a_conflict_of_another_cause_is_reported_with_it() -> None:
     refusal = "org.apache.iceberg.exceptions.CommitFailedException: Branch not found"
     with (
         pytest.raises(ConcurrentRunError) as caught,

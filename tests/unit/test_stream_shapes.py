@@ -1,4 +1,4 @@
-"""The random streams hold what they are meant to, and tell it; no Spark is needed to see that."""
+"""The random streams have the content that they declare; tested without Spark."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ def test_every_mixed_shape_has_late_changes_and_truncates_and_every_feature_key_
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_the_oracle_gives_what_the_simulated_database_held(shape: Shape) -> None:
     table = StreamTable(shape, STREAMS, SHAPES.index(shape) + 1)
-    told = [stream for stream in table.streams if stream.states]
-    for stream in told:
+    with_states = [stream for stream in table.streams if stream.states]
+    for stream in with_states:
         assert not table.differing_state(stream, table.history_of(stream))
     if shape in MIXED and not (shape.gains and shape.cuts_transactions):
-        assert len(told) > STREAMS / 3
+        assert len(with_states) > STREAMS / 3
 
 
 def moved(seq: str, old: int, new: int, value: int) -> LogRow:
@@ -119,5 +119,5 @@ def test_a_truncate_with_a_scope_hides_whether_an_equal_row_leaves_the_key_of_a_
     assert tells_moved_rows([arrives, moved("2", 4, 5, 5), truncate])
     later = START + timedelta(seconds=1)
     assert tells_moved_rows([arrives, replace(leaves, changed_at=later), truncate])
-    told = [arrives, leaves, replace(moved("3", 2, 6, 5), changed_at=later), truncate]
-    assert tells_moved_rows(told)
+    changes = [arrives, leaves, replace(moved("3", 2, 6, 5), changed_at=later), truncate]
+    assert tells_moved_rows(changes)

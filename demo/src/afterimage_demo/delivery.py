@@ -15,7 +15,7 @@ from afterimage_demo.tables import Table
 REPEAT_EVERY = 97
 REPEAT_DISTANCE = 5
 HELD_BACK_BEHIND = 3
-"""So many records of the table follow an update that arrives a batch later."""
+"""Number of records of the table that follow an update that arrives a batch later."""
 
 Record = TypeVar("Record")
 

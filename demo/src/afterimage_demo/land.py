@@ -13,7 +13,7 @@ TableFormat = Literal["iceberg", "delta"]
 
 
 class LandingError(ValueError):
-    """The demo's data cannot be landed as asked; the text is meant for the user."""
+    """The demo's data cannot be landed as requested; the text is meant for the user."""
 
 
 def land(

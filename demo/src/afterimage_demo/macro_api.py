@@ -30,7 +30,7 @@ def land_demo(
         destination: the fields of `transport.Destination`, by name.
 
     Raises:
-        DbtRuntimeError: the system has no demo, or the batch cannot be landed as asked.
+        DbtRuntimeError: the system has no demo, or the batch cannot be landed as requested.
     """
     try:
         demo = demo_system(system)

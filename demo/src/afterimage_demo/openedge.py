@@ -223,7 +223,7 @@ class _Capture:
 
         And one that is no change of a row: a field was added.
 
-        They stand before all others, so that the look-back has passed them.
+        They come before all others, so that the look-back has passed them.
         """
         _, tracking, _ = self._records[0]
         self._records[:0] = [

@@ -24,7 +24,7 @@ _OPERATIONS = {
     "U": "UPDATE",
     "D": "DELETE",
     "B": "BEFOREIMAGE",
-    # The page names no letter for it; `operation` is what tells it.
+    # The page names no letter for it; `operation` identifies it.
     "T": "TRUNCATE",
 }
 

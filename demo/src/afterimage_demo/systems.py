@@ -33,7 +33,7 @@ class DemoSystem:
         deliveries: (scale, seed, number of deliveries) -> what each delivery brings.
         query: a query on its marts that is worth a look.
         transport: how a delivery comes into raw tables.
-        stories: what the summary tells of some rows; Spark SQL.
+        stories: what the summary shows of some rows; Spark SQL.
     """
 
     tables: Sequence[str]

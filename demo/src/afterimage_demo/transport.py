@@ -23,7 +23,7 @@ class Destination:
     Attributes:
         schema: of the raw tables.
         table_format: `iceberg` or `delta`.
-        progress: name of the table of progress.
+        progress: name of the progress table.
         brokers: Kafka's `bootstrap.servers`; None where there is no Kafka.
         database: URL of the database that a delivery changes; None where it changes none.
     """

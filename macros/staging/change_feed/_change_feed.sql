@@ -18,7 +18,7 @@
 
 
 {#
-    The data columns of a feed as _typed_column gives them; stops where there is none. Of a feed with images they tell besides
+    The data columns of a feed as _typed_column gives them; stops if there are none. For a feed with images they also record
     whether an image is a map of texts (`is_in_map`), how these are encoded, and whether there are old values (`has_before`).
 #}
 {% macro _feed_data(macro, table, relation, raw_columns, settings) %}

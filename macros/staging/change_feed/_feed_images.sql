@@ -14,7 +14,7 @@
     {%- if settings.json_text -%}
         {%- if not settings.declared_columns -%}
             {{ exceptions.raise_compiler_error(
-                "`" ~ macro ~ "`: table " ~ table ~ " declares no columns, and a JSON document does not tell their types."
+                "`" ~ macro ~ "`: table " ~ table ~ " declares no columns, and a JSON document does not contain their types."
                 ~ " Fix: declare the data columns under `columns` of the source table, each with its data_type."
             ) }}
         {%- endif -%}

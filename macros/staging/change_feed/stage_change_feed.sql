@@ -57,7 +57,7 @@ decoded as (
     select
         _change_seq as change_seq,
         {%- if settings.load_id %}
-        -- a row of a load that nobody can tell the load of is rejected among the changes
+        -- a loaded row without a known load is rejected among the changes
         if(_change_oper = 'L' and (_load_id is null or _change_seq is null), null, _change_oper) as change_oper,
         {%- else %}
         _change_oper as change_oper,

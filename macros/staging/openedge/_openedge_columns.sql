@@ -103,7 +103,7 @@
 {% endmacro %}
 
 
-{# Place in the order of changes: 19 digits. NULL for no number, and for 0, which stands for a full load. #}
+{# The change_seq of a sequence number: 19 digits. NULL for no number, and for 0, which means a full load. #}
 {% macro _openedge_change_seq(sequence) %}
     {{ return("if(" ~ sequence ~ " > 0, lpad(cast(" ~ sequence ~ " as string), 19, '0'), null)") }}
 {% endmacro %}

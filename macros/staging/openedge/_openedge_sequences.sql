@@ -1,9 +1,9 @@
 {#
     Stops where the sequence of a table has restarted. `_Change-Sequence` counts within a table for one policy: a new
-    policy may restart it, and its changes would stand before the old ones, or behind the look-back where nobody reads.
+    policy may restart it, and its changes would sort before the old ones, or lie beyond the look-back and never be read.
 
     Two signs: in the extract a later policy has sequences that are not greater than those of the one before it; or a
-    change is newer than all that the change log has recorded, and stands further back than the look-back, or than the
+    change is newer than everything in the change log, but its position lies further back than the look-back, or than the
     middle of what the log has read: a log may be shorter than the look-back.
 #}
 {% macro _check_openedge_sequences(tracked, relation, settings) %}

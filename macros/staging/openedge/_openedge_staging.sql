@@ -9,7 +9,7 @@
     mask       the columns in the order of the field map
     operation  the change row's own operation, a number
     sequence   the place in the order of changes, a number
-    splits     what becomes of a change in several records: joined or rejected; none where no column tells of such
+    splits     what becomes of a change split over several records: joined or rejected; none without a column that marks them
 #}
 {% macro _openedge_table(macro, table, raw_columns, settings) %}
     {%- if settings.policy_level < 2 -%}
@@ -287,7 +287,7 @@ select
     {%- endif %}
     {%- endfor %}
 from {{ relation }}
--- the records of a change meet here once, for all that is asked of them and for the join
+-- collocates the records of a change once, for all computations on them and for the join
 distribute by _sequence
 {%- endmacro %}
 
@@ -434,7 +434,7 @@ transform(
 
 
 {#
-    known_columns of updates and before images: what is NULL and was not changed is unknown, for an update may leave it
+    known_columns of updates and before images: what is NULL and was not changed is unknown, as an update may leave it
     out. Without a field map nothing is said to be changed. The key identifies the row, and is always there.
 #}
 {% macro _openedge_known_columns(found, settings) -%}

@@ -3,7 +3,7 @@
     operation of the tracking table that concerns the table. With `base` the rows of that table of the same source follow,
     as rows of a full load (change_oper L).
 
-    A change is in two tables: what happened stands in `_Cdc-Change-Tracking`, for all tables of the database, and the
+    A change is in two tables: its operation in `_Cdc-Change-Tracking`, for all tables of the database, and its
     values in the change table; `_Change-Sequence` joins them. An extract may hold one half of a change, at its edge. That
     half waits as `N` (no row change, so that the log leaves it alone) until a later extract brings the other one; when it
     lies further back than `look_back` it is rejected, as `incomplete_record`.

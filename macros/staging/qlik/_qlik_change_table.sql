@@ -1,5 +1,5 @@
 {#
-    What the columns of a Qlik change table are, told from their names, and where their bits stand in the change mask.
+    The roles of a Qlik change table's columns, derived from their names, and the positions of their bits in the change mask.
     Sources: the vendor's page "Change Tables"; any subset of the header columns may be stored.
 
     Arguments: name of the macro and of the table for errors, the raw columns [{name, data_type}] in their order,
@@ -76,7 +76,7 @@
 {% endmacro %}
 
 
-{# Whether a column of a change table is one of the tool's own; without a prefix the tool's names and `header_columns` tell. #}
+{# True for a column of the tool in a change table; without a prefix the tool's names and `header_columns` decide. #}
 {% macro _is_qlik_header(name, prefix, header_columns) %}
     {%- set known = [
         'change_seq', 'change_oper', 'change_mask', 'stream_position', 'operation', 'transaction_id', 'timestamp',
@@ -93,8 +93,8 @@
 {#
     Which column each bit of the mask belongs to, from `first_data_bit` on.
 
-    A bit is a column's place in the table (vendor's page "Change Tables"), so by default the columns are taken as they
-    stand: with h columns before the first data column that one is bit h, and a header column further behind, as the
+    A bit is a column's place in the table (vendor's page "Change Tables"), so by default the columns are taken in table
+    order: with h columns before it the first data column is bit h, and a header column further behind, as the
     partition column often is, holds the place of its own bit. `mask_columns` lists the places where DDL has moved them;
     a name in it that the table no longer has holds its place. `mask_first_data_bit` wins over the count.
 #}

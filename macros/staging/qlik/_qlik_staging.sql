@@ -33,7 +33,7 @@
 
 
 {#
-    known_columns of a change table: NULL (all are known), but for updates and before images in which a LOB is NULL with
+    known_columns of a change table: NULL (all are known), except in updates and before images in which a LOB is NULL with
     its mask bit clear. The source sends a LOB only when it was changed, so there it is unknown and not NULL.
 #}
 {% macro _qlik_known_columns(found, byte_order) -%}

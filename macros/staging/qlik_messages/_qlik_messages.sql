@@ -45,7 +45,7 @@
 
 
 {#
-    The data columns as _typed_column has them: those of the newest version that metadata messages tell, then those that
+    The data columns as _typed_column has them: those of the newest version in metadata messages, then those that
     only older ones have; without metadata the declared ones. A declared type wins. `is_lob`: a large object, by its type in
     a metadata message or by the setting.
 
@@ -92,7 +92,7 @@
     {%- endif -%}
     {%- if not found -%}
         {{ exceptions.raise_compiler_error(
-            "`" ~ macro ~ "`: source table " ~ table ~ " declares no columns, and no metadata message tells those of "
+            "`" ~ macro ~ "`: source table " ~ table ~ " declares no columns, and no metadata message has those of "
             ~ source_table ~ ". Fix: declare the `columns` with their data_type, or set `schemas_from: metadata` and land the"
             ~ " metadata messages."
         ) }}
@@ -106,7 +106,7 @@
 
 
 {#
-    Stops, or warns, where the newest metadata message of a table tells another primary key than the setting `key`: rows of
+    Stops, or warns, if the newest metadata message of a table has another primary key than the setting `key`: rows of
     the source would share a history, or a row would have several.
 #}
 {% macro _check_key_of_source(table, rows, settings) %}
@@ -133,7 +133,7 @@
 {#
     Condition: the value of a column in `_image` is real. It is not where the message lacks the column; and a NULL is none
     where the column's bit of the column mask is clear, and where the column is a large object whose bit of the change mask
-    is clear in an update: Qlik sets no bit for large objects, so the NULL may stand for a value that did not change.
+    is clear in an update: Qlik sets no bit for large objects, so the NULL may mean a value that did not change.
 #}
 {% macro _is_known_in_message(column) -%}
 map_contains_key(_image, {{ afterimage._text(column.message_name) }})
@@ -173,7 +173,7 @@ and (
 {#
     SQL: the columns of a message's masks by ordinal, array<string> in the messages' spelling, NULL for an ordinal that no
     column has. The setting `mask_columns` goes before; a name in it that the table does not have keeps its place. Else
-    they are those of the version that the message was written by. Where the message does not tell it, they are those of
+    they are those of the version that the message was written with. If the message does not name it, they are those of
     the newest version, with the columns that only older ones have where their ordinals are free; without metadata messages
     the declared ones, in their order.
 #}

@@ -1,5 +1,5 @@
 {#
-    The columns of tables as metadata messages tell them: one row per schema id and column.
+    The columns of tables according to metadata messages: one row per schema id and column.
 
     Arguments:
       messages  ref() of the model that decodes the messages, which finds new metadata messages in each run

@@ -1,5 +1,5 @@
 {#
-    The changes of one table as Qlik messages tell them, in the change-event contract: its rows of the decoded messages,
+    The changes of one table from Qlik messages, in the change-event contract: its rows of the decoded messages,
     nothing filtered. An update that carries its before image gives two records, U and B, as in a change table.
 
     The source entry of the table is the table as the messages call it: `message_table`, by default its name. Only the
@@ -49,8 +49,8 @@ messages as (
         {%- endif %}
 ),
 
--- an update is two records, its image after and the one before; images are not named here, so that what
--- asks for letters and positions alone reads none
+-- an update is two records, its after image and its before image; images are not named here, so that a
+-- query of letters and positions alone reads none
 records as (
     select
         *,
@@ -78,7 +78,7 @@ images as (
         *,
         case
             when _letter = 'B' then _before
-            -- what a delete removes stands in either place
+            -- the deleted row is in either of the two images
             when
                 _operation = 'DELETE'
                 and not coalesce(exists(map_values(_after), value -> value is not null), false)

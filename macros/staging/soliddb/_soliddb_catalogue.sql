@@ -70,9 +70,9 @@
 
 
 {#
-    Where a table that was recreated took over the name, as the decoded log tells it: [{at, older, closes}], with the
-    address of its CREATE, the ids that are not the table any more from there on, and whether their rows are still open
-    then: so they are where the older table was renamed and not dropped.
+    Where a recreated table took over the name, according to the decoded log: [{at, older, closes}], with the
+    address of its CREATE, the ids that are no longer the table from there on, and whether their rows are still open
+    then, which they are if the older table was renamed and not dropped.
 
     Stops where the ids cannot be told apart by such a place, for instance because a table with another name was filled
     and then put in the place of this one.
@@ -120,7 +120,7 @@
             {%- for older in ids[:place] if older in last and last[older] > first[ids[place]] -%}
                 {{ exceptions.raise_compiler_error(
                     "`" ~ macro ~ "`: the landed SYS_TABLES has the table " ~ name ~ ", which source table " ~ table
-                    ~ " names, with the ids " ~ listed ~ ", and the log does not tell where " ~ ids[place] ~ " took over"
+                    ~ " names, with the ids " ~ listed ~ ", and the log does not show where " ~ ids[place] ~ " took over"
                     ~ " the name: it has records of " ~ older ~ " after the first one of " ~ ids[place] ~ ". Fix: set"
                     ~ " `relation_id` of the source table to one id; give the other a source table of its own, with"
                     ~ " `identifier: " ~ name ~ "`, its `relation_id`, and marts of its own."

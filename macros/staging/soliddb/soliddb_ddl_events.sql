@@ -1,6 +1,6 @@
 {#
-    The DDL of a solidDB server as its log tells it: one row per DDL record, of every table, index, view, sequence and
-    counter. Codes that the manual does not list are there too, as kind `unknown`.
+    The DDL in a solidDB server's log: one row per DDL record, of every table, index, view, sequence and
+    counter. Codes that the manual does not list are included, as kind `unknown`.
 #}
 {% macro soliddb_ddl_events(source_name, log) %}
     {{- config(materialized='staging_view') -}}

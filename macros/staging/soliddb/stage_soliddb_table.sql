@@ -2,7 +2,7 @@
     The changes of one table of a solidDB server in the change-event contract: its rows of the decoded log, one per
     record, nothing filtered. With `base` the rows of that landed table of the same source follow, as a full load.
 
-    The source entry of the table is the table as the server knows it: its name (or `identifier`) is looked up in the
+    The source entry names the table as the server does: its name (or `identifier`) is searched for in the
     landed catalogue, which gives the columns and their types. Only a base table is landed as a table.
 
     A table is known by its id, whatever it is called: records from before a rename belong to it, and so do those of a

@@ -67,14 +67,14 @@ class ChangeBatch:
         recorded_at: the batch's identity, ISO text in UTC.
         recorded_after: the identity of the log's last batch when this one was decided, or None.
         is_rebuild: the rows replace the log instead of being appended.
-        is_progress_behind: there is something to note besides the batch: newer marks of arrival,
-            a version of the raw tables, or a batch that a killed run did not note.
+        is_progress_behind: there is progress to record besides the batch: newer marks of arrival,
+            a version of the raw tables, or a batch that a killed run did not record.
         raw_version: what the raw tables held when they were read, as JSON.
         days: from its first change to its last one.
         counts: what became of the records.
         profile: what the accepted changes hold, as `log_rows.profile` says; None where that is
             not known.
-        kept: what to release once the batch is written.
+        kept: what to unpersist once the batch is written.
     """
 
     accepted: DataFrame | None

@@ -27,7 +27,7 @@ STAGED_COLUMNS = (
     "raw_record",
 )
 
-# Columns of the change log besides the data columns and `before`, with their types. They stand
+# Columns of the change log besides the data columns and `before`, with their types. They come
 # first: table formats keep statistics for the first columns only, and readers filter by these.
 LOG_COLUMNS = {
     "change_seq": "string",
@@ -82,7 +82,7 @@ def data_columns(columns: list[str], optional: Collection[str] = ()) -> list[str
         ReservedColumnError: one of them would be taken for a column of the change log, and be lost.
     """
     data = [column for column in columns if column not in STAGED_COLUMNS and column not in optional]
-    # Spark does not tell capitals from small letters
+    # Spark ignores case in column names
     taken = [column for column in data if column.lower() in _ADDED_COLUMNS]
     if taken:
         raise ReservedColumnError(

@@ -38,23 +38,23 @@ class LogRun:
     """Where a run of a decoded log begins.
 
     Attributes:
-        stored: the table as it stands; None before its first run.
-        noted: what was noted of earlier runs.
-        done: what they did: more than was noted if one was killed before it could note it.
+        stored: the table as it is; None before its first run.
+        progress: the recorded progress of earlier runs.
+        done: what they did: more than their progress if one was killed before recording it.
         is_rebuild: `rebuild_changes` is set: the rows replace the table's, and are not appended.
         recorded_at: the identity of this run's batch, ISO text in UTC.
     """
 
     stored: DataFrame | None
-    noted: Progress
+    progress: Progress
     done: Progress
     is_rebuild: bool
     recorded_at: str
 
     @property
     def is_progress_behind(self) -> bool:
-        """A killed run did not note what it had written."""
-        return self.done != self.noted
+        """A killed run did not record what it had written."""
+        return self.done != self.progress
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ class LogBatch:
     Attributes:
         run: what it belongs to.
         rows: the rows, with all columns of the table; maybe none.
-        is_empty: there is nothing to read since the last run.
+        is_empty: the raw table has no new records since the last run.
         change_seq: up to which position the raw table is read then, None before the first one, and
             where positions are no measure of it.
         arrival: the same as a mark of arrival, where that is the measure.
         partition_by: columns that the table is partitioned by.
-        kept: what to release once the batch is written.
+        kept: what to unpersist once the batch is written.
     """
 
     run: LogRun
@@ -92,20 +92,20 @@ def start_log(
     Args:
         session: the live Spark session.
         context: what the run is told of its tables and settings.
-        position: of a row of the log; None where positions do not tell how far the log was read.
+        position: of a row of the log; None where positions do not show how far the log was read.
         columns: the columns of this version, with their types: a table of an earlier version gains
             those that are new.
     """
-    stored, noted = None, Progress()
+    stored, progress = None, Progress()
     if session.catalog.tableExists(context.log):
         present = session.table(context.log).columns
         added = {quoted(name): kind for name, kind in columns.items() if name not in present}
         alter_table(session, context.log, Alterations(added=added), context.file_format)
         stored = session.table(context.log)
-        noted = read_progress(session, context.progress, context.model)
-    done = recover_progress(stored, noted, position)
+        progress = read_progress(session, context.progress, context.model)
+    done = recover_progress(stored, progress, position)
     is_rebuild = stored is not None and bool(context.rebuild_changes)
-    return LogRun(stored, noted, done, is_rebuild, next_recorded_at(done))
+    return LogRun(stored, progress, done, is_rebuild, next_recorded_at(done))
 
 
 def write_decoded_log(session: SparkSession, context: RunContext, batch: LogBatch) -> None:

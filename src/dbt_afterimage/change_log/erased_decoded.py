@@ -66,7 +66,7 @@ def without_erased_data(
 
 
 def record_identity(columns: Sequence[str]) -> Column:
-    """The hash of a decoded record; that of a message does not tell tables apart by itself."""
+    """The hash of a decoded record; that of a message does not by itself distinguish tables."""
     if "table_name" not in columns:
         return F.col("record_hash")
     return F.xxhash64("record_hash", "table_schema", "table_name")

@@ -39,7 +39,7 @@ class Load:
     Attributes:
         load_id: its name.
         position: its change_seq.
-        loaded_at: its time in UTC, where that is declared; rows may tell it too.
+        loaded_at: its time in UTC, where that is declared; rows may have it too.
     """
 
     load_id: str
@@ -135,7 +135,7 @@ def marker(rows: DataFrame, position: str, loaded_at: str | None = None) -> Data
     Args:
         rows: the accepted rows of one load, with `load_id` on each; may be empty.
         position: the load's change_seq.
-        loaded_at: the load's time, UTC, which the rows of an empty load cannot tell.
+        loaded_at: the load's time, UTC, for an empty load, which has no rows with a time.
     """
     return rows.agg(
         F.count(F.lit(1)).alias("load_rows"),
@@ -181,7 +181,7 @@ def find_loads(
     recorded = {row["load_id"] for row in markers}
     if not base:
         found_now = _own_loads(staged, done)
-        # the decoder of messages looks for what is too late itself
+        # the decoder of messages finds late rows itself
         tells_ends = "ends_load" in staged.columns
         new = [found for found in found_now if found.load.load_id not in recorded]
         for found in new:
@@ -213,7 +213,7 @@ def rows_too_late(load: Load, staged: DataFrame, log: DataFrame, key: list[str])
         load: one that the log has.
         staged: the staging model.
         log: the change log.
-        key: key columns; without any, the content tells rows apart.
+        key: key columns; without any, rows are identified by their content.
     """
     identity = key or ["record_hash"]
     held = log.filter(load.is_row & F.col("load_rows").isNull())
@@ -230,7 +230,7 @@ def rows_too_late(load: Load, staged: DataFrame, log: DataFrame, key: list[str])
 
 
 def _check_not_in_future(settings: dict[str, Any], where: ChangeSequence) -> None:
-    """A position of another century would stand above every change that ever comes."""
+    """A position of another century would be greater than that of any future change."""
     base = settings["base"]
     limit = where.of_time(datetime.now(timezone.utc) + timedelta(days=1))
     if limit is not None and base["position"] > limit:
@@ -246,8 +246,8 @@ def _check_not_in_future(settings: dict[str, Any], where: ChangeSequence) -> Non
 def read_up_to(where: ChangeSequence, changes: str | None, loads: Iterable[str]) -> str | None:
     """Up to which position the log has read when it holds these changes and loads.
 
-    A load stands behind the changes that are there, and no further: its position may be declared,
-    and lie beyond changes that have not landed yet.
+    A load counts as directly behind the changes that are there: its position may be declared, and
+    lie beyond changes that have not landed yet.
 
     Args:
         where: the arithmetic on positions.

@@ -1,9 +1,9 @@
 """Notices that the raw table was purged further than the log has read.
 
 Nothing proves that changes were lost: the place where the log stopped is gone from the raw table,
-and newer records are there. So it is when a table was quiet for longer than its records are kept;
-the vendor's pages do not say which partitions a table without changes has. Hence `on_gap` is
-`warn` unless a table says otherwise.
+and newer records are there. The same happens if a table was quiet for longer than its records are
+retained; the vendor's pages do not say which partitions a table without changes has. Hence `on_gap`
+is `warn` unless a table says otherwise.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def check_gap(
         GapError: there is a gap, and `on_gap` is `fail`.
     """
     on_gap = context.settings["on_gap"]
-    # Who backfills repairs the gap already.
+    # A backfill already repairs the gap.
     if on_gap == "ignore" or context.accept_gap or context.backfill_from is not None:
         return
     gap = _gap(where, staged, done, marks, first_read)
@@ -92,7 +92,7 @@ def _gap(
         newer = staged.filter(F.col("arrival") > done.arrival).agg(F.min("arrival")).first()
         if newer and newer[0] is not None:
             return Gap("arrival", done.arrival, newer[0])
-    # The record at the log's last position is read again as a rule, and tells it without a query.
+    # The record at the log's last position is usually read again, which rules out a gap.
     if first_read is not None and first_read <= done.change_seq:
         return None
     placed = staged.filter(

@@ -35,14 +35,14 @@ from dbt_afterimage.storage.schema_evolution import (
 HASHED_AFTER = "afterimage.hashed_after"
 """Property of a change log, a time: only rows recorded after it have hashes of the present form.
 
-Empty where all have. It is noted when an earlier version's log is first written to (decision 55).
+Empty where all have. It is set when an earlier version's log is first written to (decision 55).
 """
 
 _LISTS_OF_NAMES = ("declared_changed_columns", "known_columns", "before_known_columns")
 
 
 def log_origin(context: RunContext) -> Origin:
-    """What a change log is made from. It holds every change, whichever columns are tracked."""
+    """The origin of a change log. It holds every change, whichever columns are tracked."""
     return Origin(context.settings["key"])
 
 
@@ -112,8 +112,8 @@ def _hashed_after(session: SparkSession, context: RunContext) -> str | None:
         last = F.date_format(F.max("recorded_at"), ISO_TIMESTAMP)
         row = session.table(context.log).agg(last).first()
         found = (row[0] if row else None) or ""
-        noted = Alterations(properties={HASHED_AFTER: found})
-        alter_table(session, context.log, noted, context.file_format)
+        altered = Alterations(properties={HASHED_AFTER: found})
+        alter_table(session, context.log, altered, context.file_format)
     return found or None
 
 

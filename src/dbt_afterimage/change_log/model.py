@@ -1,4 +1,4 @@
-"""The body of every `<table>_changes` model: reads what is new in staging and decides its fate."""
+"""The body of every `<table>_changes` model: reads new records of staging and decides each one."""
 
 from __future__ import annotations
 
@@ -95,21 +95,21 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     log = session.table(context.log) if session.catalog.tableExists(context.log) else None
     if log is not None and is_recorded(session, context.progress, context.model, version):
         return None
-    noted = read_progress(session, context.progress, context.model) if log else Progress()
+    progress = read_progress(session, context.progress, context.model) if log else Progress()
     is_change = F.col("change_oper") != "L"
     seq, at = (F.when(is_change, F.col(name)) for name in ("change_seq", "changed_at"))
-    done = recover_progress(log, noted, seq, at)
-    if log is not None and done != noted:
-        loaded = rows_after_progress(log, noted).filter(F.col("load_rows").isNotNull())
+    done = recover_progress(log, progress, seq, at)
+    if log is not None and done != progress:
+        loaded = rows_after_progress(log, progress).filter(F.col("load_rows").isNotNull())
         positions_loaded = [row["change_seq"] for row in loaded.select("change_seq").collect()]
         done = replace(done, change_seq=read_up_to(where, done.change_seq, positions_loaded))
     is_rebuild = log is not None and context.rebuild_changes
     if log is not None and is_rebuild:
         check_rebuild(context, where, staged, log)
-        # as in a first run, but for the batch's time: it is later than what the marts know
+        # as in a first run, except for the batch's time: it is later than what the marts know
         log, done = None, Progress(recorded_at=done.recorded_at)
 
-    seen = RawVersion.from_text(noted.raw_version)
+    seen = RawVersion.from_text(progress.raw_version)
 
     def find_new(floor: str) -> NewRows | None:
         if version.tables is None or log is None:
@@ -180,7 +180,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         if counts.rejected
         else None
     )
-    # those that are read again are no news
+    # records that are read again are not new
     counts = replace(counts, rejected=rejects.count if rejects is not None else 0)
     if rejects is not None and settings["on_reject"] == "fail":
         raise RejectedRecordsError(describe_rejects(context, rejects.rows))
@@ -196,7 +196,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         settled = count_processed(
             context, where, staged, reading, seen.settled, change_seq, arrival
         )
-        # where a run records nothing, an older count is as good, and nothing has to be noted
+        # if the run records nothing else, an older count serves, and no progress is written
         is_kept = seen.settled is not None and not has_rows and arrival == done.arrival
         version = replace(version, settled=seen.settled if is_kept else settled)
     if not found.open_unmarked:
@@ -219,7 +219,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
         recorded_after=done.recorded_at,
         is_rebuild=is_rebuild,
-        is_progress_behind=done != noted or arrival != done.arrival or not is_version_recorded,
+        is_progress_behind=done != progress or arrival != done.arrival or not is_version_recorded,
         raw_version=version.to_text(),
         days=found.days,
         counts=counts,
@@ -229,7 +229,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
 
 
 def _without_dropped_values(decided: DataFrame, data: list[str]) -> DataFrame:
-    """Merged and duplicate records count, but nobody reads their values: half the cost."""
+    """Merged and duplicate records count, but their values are never read: half the cost."""
     is_dropped = F.col("outcome").isin(MERGED, DUPLICATE)
     return decided.withColumns({name: F.when(~is_dropped, column_named(name)) for name in data})
 

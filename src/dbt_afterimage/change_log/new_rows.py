@@ -1,6 +1,6 @@
 """What was added to the raw tables since a run, and which of it lies at positions it had passed.
 
-The tables' versions tell which rows were added. The staging view's own statement over these rows
+The tables' versions show which rows were added. The staging view's own statement over these rows
 alone gives their positions; what is read at these positions is the staging view again. So a wrong
 guess here can only make a run read more.
 """
@@ -130,7 +130,7 @@ def _positions(late: DataFrame, log: DataFrame | None) -> Column:
 
 
 def _statement(session: SparkSession, view: str) -> str | None:
-    """The text of a staging view, which stands behind its properties."""
+    """The text of a staging view, which follows its properties."""
     (row,) = session.sql(f"show create table {view}").collect()
     _, _, text = row[0].partition("'afterimage.definition'")
     found = re.search(r"\nAS\s(.*)", text, re.DOTALL)

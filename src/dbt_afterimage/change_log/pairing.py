@@ -60,7 +60,7 @@ def pair(
     optional: Collection[str] = (),
     hashed_after: str | None = None,
 ) -> DataFrame:
-    """Decide what becomes of each raw change record and fold before images into their updates.
+    """Decide what becomes of each raw change record and merge before images into their updates.
 
     Args:
         staged: rows of a staging model (change-event contract) in any order, without `L` and `N`.
@@ -123,12 +123,12 @@ def _classed(staged: DataFrame, key: list[str]) -> DataFrame:
 
 
 def _packed(rows: DataFrame, data: list[str], key: list[str]) -> DataFrame:
-    """The data columns as one, `_VALUES`, beside the key, which is all that pairing reads.
+    """The data columns as one, `_VALUES`, besides the key, which is all that pairing reads.
 
-    Otherwise each step of pairing is as long as the table is wide, for Spark to write and Java to
-    compile.
+    Otherwise the code that Spark generates and Java compiles for each step of pairing grows with
+    the number of columns.
     """
-    # Spark does not tell capitals from small letters
+    # Spark ignores case in column names
     keys = {name.lower() for name in key}
     others = [name for name in rows.columns if name not in data or name.lower() in keys]
     values = F.struct(*map(column_named, data))
@@ -152,11 +152,11 @@ def _data_of_log(recorded: DataFrame) -> list[str]:
 def _identities(
     recorded: DataFrame, key: list[str], lost: list[str], hashed_after: str | None
 ) -> DataFrame:
-    """One row per raw record that the log holds: a change, and the before image folded into it.
+    """One row per raw record that the log holds: a change, and the before image merged into it.
 
-    A record that had a value in a column that is `lost`, for the source has it no longer, cannot
-    have the content any more that it was recorded with: it gets no hash, nor does one whose hash is
-    of an earlier form.
+    A record that had a value in a `lost` column, which the source no longer has, cannot have the
+    content any more that it was recorded with: it gets no hash, nor does one whose hash is of an
+    earlier form.
     """
     is_earlier = F.lit(None)
     if hashed_after is not None:
@@ -216,7 +216,7 @@ def _deduplicate(rows: DataFrame, key: list[str]) -> DataFrame:
 
 
 def _collect_partners(rows: DataFrame, key: list[str], before_images: bool) -> DataFrame:
-    """Puts the before images and the updates of a change_seq beside each of its rows.
+    """Adds the before images and the updates of a change_seq to each of its rows.
 
     Both arrays hold one element in all but damaged input. The frame is the whole partition, so
     Spark builds them once per change_seq.
@@ -285,7 +285,7 @@ def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
     update_alone = F.when(may_wait, PENDING).otherwise(ACCEPTED)
     image_alone = F.when(may_wait, PENDING).otherwise(REJECTED)
     of_image = F.lit(REJECTED)
-    # the update to a NULL key is rejected: what it leaves without a partner waits in vain
+    # an update to a NULL key is rejected: its before image would wait in vain for a partner
     is_of_keyless = F.size(free_images) <= F.col(_KEYLESS_UPDATES)
     if before_images:
         of_image = (

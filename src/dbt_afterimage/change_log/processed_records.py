@@ -1,4 +1,4 @@
-"""Late records of raw tables that do not tell which rows were added.
+"""Late records of raw tables that do not show which rows were added.
 
 They are counted, and a run that does not read them warns.
 """
@@ -38,7 +38,7 @@ def count_processed(
         arrival: the greatest mark of arrival that was read, None where there are no marks.
     """
     floor = where.not_read_again(change_seq) if change_seq else ""
-    # by marks nobody reads what is older than the marks that this run has read
+    # with marks, records older than the marks that this run has read are never read
     first_mark = reading.marks.first if reading.marks else None
     is_counted = bool(floor) and (arrival is None or first_mark is not None)
     is_compared = (
@@ -75,7 +75,7 @@ def _describe(context: RunContext, before: Settled, more: int) -> str:
     return (
         f"{context.model}: the raw table has {more:,} more records {where} than the last run "
         "counted. They came too late for the look-back or are copies, and this run has not read "
-        "them: a raw table that is neither Iceberg nor Delta does not tell which rows are new. "
+        "them: a raw table that is neither Iceberg nor Delta does not show which rows are new. "
         "Fix: find them with the data test `conserved`, then run once with --vars "
         "'{backfill_from: \"...\"}', the change_seq or the time of the oldest one."
     )

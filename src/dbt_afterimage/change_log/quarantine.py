@@ -105,9 +105,9 @@ def new_rejects(
 def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) -> DataFrame | None:
     """`record_hash` of each unresolved reject whose identity this run accepts; None when none is.
 
-    The identity is (change_seq, key, change_oper). What a rejected record does not tell, a NULL key
-    or an unknown operation, is not compared. Of a conflicting duplicate the log had a copy all the
-    time, so another one repairs nothing.
+    The identity is (change_seq, key, change_oper). What a rejected record lacks, a NULL key or an
+    unknown operation, is not compared. The log already had a copy of a conflicting duplicate, so
+    another one repairs nothing.
     """
     if not session.catalog.tableExists(context.rejected):
         return None
@@ -115,7 +115,7 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
         F.col("resolved_at").isNull()
         & F.col("change_seq").isNotNull()
         & (F.col("reject_reason") != "conflicting_duplicate")
-        # all rows of a load share their position, so that only the key tells them apart
+        # all rows of a load share their position, so that only the key distinguishes them
         & (F.col("record_key").isNotNull() | ~F.col("change_oper").eqNullSafe("L"))
     )
     if unresolved.isEmpty():
@@ -133,8 +133,8 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
     ).alias("unresolved")
     same = F.col("accepted.change_seq") == F.col("unresolved.change_seq")
     for name in ("change_oper", "record_key"):
-        told = F.col(f"unresolved.{name}")
-        same = same & (told.isNull() | (told == F.col(f"accepted.{name}")))
+        known = F.col(f"unresolved.{name}")
+        same = same & (known.isNull() | (known == F.col(f"accepted.{name}")))
     found = records.join(unresolved, same).select("unresolved.record_hash").distinct()
     # Few rows, detached from the tables that they come from: Spark 4.1 cannot plan an Iceberg merge
     # from a view that reads the merge's own target.
@@ -160,6 +160,6 @@ def describe_rejects(context: RunContext, rejects: DataFrame) -> str:
     return (
         f"{context.model}: new records are rejected, and the table's `on_reject` is `fail`: "
         f"{reasons}. One of them: {example['raw_record'] if example else None}. "
-        "Nothing was written. Fix: repair the records, or set `on_reject: quarantine` to keep "
-        "them aside and go on."
+        "Nothing was written. Fix: repair the records, or set `on_reject: quarantine` to store "
+        "them as rejected and continue."
     )

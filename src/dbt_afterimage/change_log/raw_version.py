@@ -1,9 +1,9 @@
 """Which versions of the raw tables a run reads: of unchanged ones it reads nothing.
 
-A table format that keeps versions tells which one is current without opening any data. The versions
-are noted with the progress of the change log: by a digest of them, the settings and the columns of
-staging the next run tells whether there is anything to read, and by the versions themselves which
-rows were added (`new_rows.py`). Raw tables of other formats tell nothing, and every run reads them.
+A versioned table format gives the current version without a scan of the data. The progress of the
+change log records the versions. From a digest of the versions, the settings and the columns of
+staging the next run sees whether there is anything to read, and from the versions themselves which
+rows were added (`new_rows.py`). Raw tables of other formats are read in every run.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class Settled:
 
 @dataclass(frozen=True)
 class RawVersion:
-    """What staging is made from at one moment.
+    """The versions that staging reads at one moment.
 
     Attributes:
-        tables: version of each relation; None where one of them does not tell it.
+        tables: version of each relation; None where one of them has none.
         digest: of the versions, settings and columns; None where there are no versions, or where
             the run has to read in any case.
         settled: counted instead, where there are no versions.
         next_arrival: the mark of arrival from which the next run reads, besides what is added; None
-            where marks do not tell.
+            where marks cannot be used.
     """
 
     tables: Mapping[str, Version] | None
@@ -60,7 +60,7 @@ class RawVersion:
     next_arrival: str | None = None
 
     def to_text(self) -> str:
-        """As JSON, for the table of progress; a later text is greater."""
+        """As JSON, for the progress table; a later text is greater."""
         return json.dumps(
             {
                 "at": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
@@ -85,7 +85,7 @@ class RawVersion:
 
 
 def raw_tables(session: SparkSession, context: RunContext) -> dict[str, Version] | None:
-    """The version of each relation upstream of a change log; None where one does not tell it.
+    """The version of each relation upstream of a change log; None where one has none.
 
     To be called before staging is resolved: what is committed in between counts as not read.
 
@@ -96,12 +96,12 @@ def raw_tables(session: SparkSession, context: RunContext) -> dict[str, Version]
     versions = {
         relation: _version(session, relation, context.file_format) for relation in context.upstream
     }
-    told = {relation: version for relation, version in versions.items() if version is not None}
-    return told if told and len(told) == len(versions) else None
+    known = {relation: version for relation, version in versions.items() if version is not None}
+    return known if known and len(known) == len(versions) else None
 
 
 def raw_version(session: SparkSession, context: RunContext, staged: DataFrame) -> RawVersion:
-    """What staging is made from at this moment.
+    """The versions that staging reads at this moment.
 
     Args:
         session: the live Spark session.
@@ -134,7 +134,7 @@ def _version(session: SparkSession, relation: str, table_format: str) -> Version
         rows = session.sql(f"show tblproperties {relation}").collect()
     except AnalysisException as error:
         if is_missing(error):
-            # declared and never landed: a table of which the log alone is read
+            # declared and never landed: only the log of such a table is read
             return ["absent"]
         return None
     properties = {row["key"]: str(row["value"]) for row in rows}
@@ -146,10 +146,10 @@ def _version(session: SparkSession, relation: str, table_format: str) -> Version
 
 
 def _version_of_delta(session: SparkSession, relation: str) -> Version | None:
-    # Where Delta is not loaded, Spark takes `describe detail` for a question to a table `detail`.
+    # Without Delta, Spark takes `describe detail` for a description of a table named `detail`.
     try:
         commit = session.sql(f"describe history {relation} limit 1").select("version").first()
-        # the identity as well: a table that was made again begins with version 0 again
+        # the identity as well: a table that was recreated begins with version 0 again
         table = session.sql(f"describe detail {relation}").select("id").first()
     except AnalysisException:
         return None

@@ -1,10 +1,10 @@
 """Which raw records a run reads, and which rows of the log may hold the same ones.
 
 By position: records behind the look-back of the log's greatest change_seq. Besides these, late
-records: where the raw tables tell which rows were added, those at whatever position; else, where
-staging yields marks of arrival, all records of the last marks.
+records: if the raw tables show which rows were added, those at any position; else, if staging
+yields marks of arrival, all records of the last marks.
 
-Where staging computes positions, no format can skip files by them. If the raw tables tell which
+Where staging computes positions, no format can skip files by them. If the raw tables show which
 rows were added, and these have marks of arrival, files are skipped by the marks.
 """
 
@@ -24,7 +24,7 @@ from dbt_afterimage.settings import has_own_loads, moment_kind
 from dbt_afterimage.storage.progress import Progress
 
 _FEW = 100
-"""So many texts that are no positions are named in a condition."""
+"""A condition names up to this many texts that are not positions."""
 
 
 class BackfillError(ValueError):
@@ -72,7 +72,7 @@ def read(
     next_arrival: str | None,
     find_new: Callable[[str], NewRows | None],
 ) -> Reading:
-    """Choose the records that earlier runs have not settled, and what to compare them with.
+    """Choose the records that earlier runs have not processed, and what to compare them with.
 
     Args:
         context: what the run is told.
@@ -83,7 +83,7 @@ def read(
         next_arrival: the mark of arrival from which earlier runs have left records to read; None
             where it is not known.
         find_new: what was added since, and what of it lies at a position or before it; None where
-            the raw tables do not tell.
+            the raw tables do not show it.
     """
     is_change = ~F.col("change_oper").isin("L", "N") | F.col("change_oper").isNull()
     if has_own_loads(context.settings):
@@ -99,7 +99,7 @@ def read(
     seq = F.col("change_seq")
     new = find_new(floor)
     first = _first_arrival(context, where, next_arrival, new)
-    # what is read from there on tells a gap by its positions
+    # what is read from there on shows a gap by its positions
     marks = (
         _partitions_to_read(context.settings["arrival_look_back"], staged, changes, done)
         if first is None
@@ -127,7 +127,7 @@ def read(
 def _first_arrival(
     context: RunContext, where: ChangeSequence, next_arrival: str | None, new: NewRows | None
 ) -> str | None:
-    """The mark of arrival before which nothing is left to read; None where marks do not tell."""
+    """The mark of arrival before which nothing is left to read; None if marks cannot be used."""
     if (
         new is None
         or next_arrival is None
@@ -149,8 +149,9 @@ def is_position(where: ChangeSequence) -> Column:
 def _is_behind(floor: str, where: ChangeSequence, changes: DataFrame) -> Column:
     """True for records behind a position, and for those that have none.
 
-    Formats skip files by the range of a column, but not by a pattern. So texts in the range of the
-    settled positions that are none are looked for first, in that column alone, and then named.
+    Formats skip files by the range of a column, but not by a pattern. So a first query, of that
+    column alone, finds the texts in the range of processed positions that are not positions, and
+    the condition names them.
     """
     seq = F.col("change_seq")
     if where.is_made_by_staging:
@@ -171,7 +172,7 @@ def _is_behind(floor: str, where: ChangeSequence, changes: DataFrame) -> Column:
 def _floor(
     context: RunContext, where: ChangeSequence, changes: DataFrame, done: Progress
 ) -> str | None:
-    """Records up to this position were settled by earlier runs; None = read everything."""
+    """Records up to this position were processed by earlier runs; None = read everything."""
     if done.change_seq is None:
         return None
     floor = where.not_read_again(done.change_seq)
@@ -187,7 +188,7 @@ def _before_backfill(context: RunContext, where: ChangeSequence, changes: DataFr
 
     "" where it leaves nothing out.
 
-    Where positions do not tell the time, the first record of that time or later does.
+    If positions do not contain the time, the first record of that time or later decides.
     """
     given = str(context.backfill_from)
     kind = moment_kind(given, context.settings["system"])
@@ -208,14 +209,14 @@ def _before_backfill(context: RunContext, where: ChangeSequence, changes: DataFr
 
 
 def _is_first_by_partition(changes: DataFrame, done: Progress) -> bool:
-    """No mark is noted, for the first run was killed or the source had none, and now there are."""
+    """No mark is recorded (the first run was killed, or the source had none), but now there are."""
     return done.arrival is None and not changes.filter(F.col("arrival").isNotNull()).isEmpty()
 
 
 def _partitions_to_read(
     look_back: int, staged: DataFrame, changes: DataFrame, done: Progress
 ) -> Marks | None:
-    """The mark so many marks before the last one that the log has read, or the oldest left."""
+    """The mark ``look_back`` marks before the last one that the log has read, or the oldest."""
     if done.arrival is None:
         return None
     arrival = F.col("arrival")

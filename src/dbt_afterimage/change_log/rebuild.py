@@ -21,7 +21,7 @@ class RebuildError(RuntimeError):
 def check_rebuild(
     context: RunContext, where: ChangeSequence, staged: DataFrame, log: DataFrame
 ) -> None:
-    """Stop unless every change and every full load of the log can be read once more.
+    """Stop unless every change and every full load of the log can still be read.
 
     Changes are compared by position and operation, not by content: a column that the raw table has
     gained since gives all its records another content.
@@ -53,16 +53,16 @@ def check_rebuild(
         return
     oldest = raw.agg(F.min("change_seq")).first()
     raise RebuildError(
-        f"{context.model}: `rebuild_changes` is set, and the raw table lacks "
-        f"records that the log was made from, {found['records']:,} of them, the first at "
-        f"change_seq {found['first']}; the oldest record of the raw table is at "
+        f"{context.model}: `rebuild_changes` is set, and the raw table lacks {found['records']:,} "
+        f"records that the log was built from, the first at change_seq {found['first']}; the "
+        "oldest record of the raw table is at "
         f"{oldest[0] if oldest else None}. Nothing was written. Fix: run without "
         "`rebuild_changes`, or land the missing records again from a copy."
     )
 
 
 def check_still_there(model: str, held: DataFrame, raw: DataFrame, place: Sequence[str]) -> None:
-    """Stop unless every record that a decoded log was made from can be read once more.
+    """Stop unless every record that was decoded can still be read.
 
     Args:
         model: its name, for the message.

@@ -1,4 +1,4 @@
-"""What a decided batch holds, found in one pass over it."""
+"""The content of a decided batch, found in one pass over it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OUTCOMES = (ACCEPTED, REJECTED, DUPLICATE, PENDING)
 
 @dataclass(frozen=True)
 class Late:
-    """What waits no longer, for the look-back has passed it.
+    """Records that no longer wait, because the look-back has passed them.
 
     Attributes:
         updates: they are accepted without their before images.
@@ -57,7 +57,7 @@ class Summary:
         open_arrival: least mark of arrival of the records that a later run may decide otherwise.
         open_unmarked: how many of these have no mark.
         days: from the first time to the last one, of loads too.
-        profile: what the accepted changes hold, as `log_rows.profile` says; None if not asked.
+        profile: what the accepted changes hold, as `log_rows.profile` says; None if not requested.
     """
 
     records: Mapping[str, int]
@@ -74,7 +74,7 @@ class Summary:
     profile: str | None = None
 
     def late(self, decided: DataFrame, horizon: str) -> Late:
-        """What of a batch waits no longer.
+        """The records of a batch that no longer wait.
 
         Args:
             decided: the batch.
@@ -99,7 +99,7 @@ class Summary:
         """How many records became what.
 
         Args:
-            late: what waits no longer.
+            late: the records that no longer wait.
             before_images: whether the source stores them.
         """
         without = self.updates - self.with_before_image if before_images else 0
@@ -116,12 +116,12 @@ class Summary:
 def summarize(
     decided: DataFrame, where: ChangeSequence, accepted_profile: DataFrame | None = None
 ) -> Summary:
-    """Look at a batch once.
+    """Summarize a batch in one job.
 
     Args:
         decided: records with their `outcome`.
         where: the positions of their system.
-        accepted_profile: of `log_rows.profile`, asked in the same job.
+        accepted_profile: of `log_rows.profile`, computed in the same job.
     """
     # not by group: Spark sorts all rows for the greatest text of each group
     outcome, is_change = F.col("outcome"), F.col("change_oper") != "L"

@@ -105,7 +105,7 @@ def _before_images_are_missing(context: RunContext, counts: BatchCounts) -> str:
 
 
 def _resolve(session: SparkSession, table: str, repaired: DataFrame, recorded_at: str) -> None:
-    """Note on rejected records that their repaired ones are accepted; one commit."""
+    """Mark rejected records whose repaired ones are accepted as resolved; one commit."""
     with temporary_view(repaired) as view:
         session.sql(
             f"merge into {table} as target using {view} as source "

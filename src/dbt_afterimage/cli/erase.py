@@ -37,7 +37,7 @@ def erase(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be erased, and write nothing.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     target: TargetOption = None,
 ) -> None:
     """Erase the data of keys from change log, rejected records, marts and their old states.
@@ -67,8 +67,8 @@ def erase(
     if not yes:
         if not sys.stdin.isatty():
             raise UsageProblem(
-                "`erase`: there is no terminal to ask on. Nothing was erased. Fix: add --yes, or "
-                "--dry-run to see what would be erased."
+                "`erase`: there is no terminal to confirm on. Nothing was erased. Fix: add --yes, "
+                "or --dry-run to see what would be erased."
             )
         typer.confirm("Erase this? It cannot be undone.", abort=True)
     with working(f"Erasing from the tables of {table}"):

@@ -112,7 +112,7 @@ def last_runs(folder: Path) -> list[Run]:
     """The runs that are known, the newest first.
 
     Args:
-        folder: dbt's target folder; without a file of runs, it tells the last run only.
+        folder: dbt's target folder; without a file of runs, it holds the last run only.
     """
     found: dict[str, dict[str, Any]] = {}
     file = folder / RUNS_FILE

@@ -40,7 +40,7 @@ def spark_sql(
         "spark.log.level": "ERROR",
     }
     program = Path(pyspark.__file__).parent / "bin" / "spark-sql"
-    # --database looks in spark_catalog only, whatever the default catalog is
+    # --database searches spark_catalog only, whatever the default catalog is
     catalog = settings.get("spark.sql.defaultCatalog", "spark_catalog")
     with tempfile.TemporaryDirectory(prefix="afterimage_sql_") as name:
         # In a file of a folder that only this user can read: other users see command lines.

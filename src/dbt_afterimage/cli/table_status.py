@@ -40,7 +40,7 @@ _ACTIVITY_SQL = """
 
 @dataclass(frozen=True)
 class TableStatus:
-    """One table; times in seconds, None where nothing tells the value.
+    """One table; times in seconds, None where a value is not known.
 
     Attributes:
         table: the name of its change log without `_changes`.
@@ -55,7 +55,7 @@ class TableStatus:
         changes: changes that the activity table has counted.
         late_share: the share of these that came after newer ones, 0 to 1.
         rejected: rejected records.
-        unresolved: those of them that nobody has resolved.
+        unresolved: those of them that are not resolved.
         files: data and delete files of all its tables.
         bytes: their size.
         compaction_due: tables with more than 100 files.

@@ -88,7 +88,7 @@ class QueryableWarehouse(Warehouse, Protocol):
 
 
 class SparkWarehouse:
-    """What the project's Spark session reaches; it starts when something is first asked for."""
+    """What the project's Spark session reaches; the session starts on first use."""
 
     def __init__(self, target: str | None = None) -> None:
         self._target = target
@@ -325,7 +325,7 @@ def _storage(parameters: Mapping[str, Any], prefix: str) -> dict[str, str]:
         for key, value in parameters.items()
         if key.startswith((f"{prefix}.s3.", f"{prefix}.client."))
     }
-    # without a region PyIceberg asks Amazon where the bucket is, whatever the endpoint
+    # without a region PyIceberg queries Amazon for the bucket's region, whatever the endpoint
     region = os.environ.get("AWS_REGION")
     return {"client.region": region, **given} if region else given
 

@@ -177,7 +177,7 @@ class _Columns:
         while not node.sources:
             seen.append(node.unique_id)
             node = self._parent(node)
-            # dbt has not looked for cycles yet
+            # dbt has not checked for cycles yet
             if node is None or node.unique_id in seen:
                 return {}
         name = tuple(node.sources[0])

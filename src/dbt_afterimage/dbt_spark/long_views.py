@@ -92,7 +92,7 @@ def _widen(session: SparkSession, url: str) -> None:
                 statement.execute(sql)
         connection.commit()
     finally:
-        # what is not committed is taken back
+        # what is not committed is rolled back
         connection.rollback()
         connection.close()
 

@@ -33,7 +33,7 @@ def start_sessions_quietly() -> None:
         free_unused_java_objects()
         try:
             if spark.is_remote(session):
-                # dbt-spark would ask for a classic session with Hive, and set the whole profile
+                # dbt-spark would request a classic session with Hive, and set the whole profile
                 self._df = session.sql(sql % parameters if parameters else sql)
             else:
                 execute_in_classic(self, sql, *parameters)

@@ -34,7 +34,7 @@ def record_hashes(
 ) -> Mapping[str, list[int]]:
     """The identity of the decoded records of each key, by the hash of the key.
 
-    The staging view tells whose they are: it alone knows how a decoded record is read.
+    The staging view gives the key of each: only it contains how a decoded record is read.
     """
     staged = session.table(log.staging)
     types = column_types(staged.schema)
@@ -109,6 +109,6 @@ def _of_hashes(session: SparkSession, log: DecodedLog, erasures: Sequence[Erasur
 
 
 def _place(rows: DataFrame) -> list[str]:
-    """Columns that tell decoded records apart: their place at the source, and their content."""
+    """Columns that identify a decoded record: its place at the source, and its content."""
     places = ("topic", "partition", "offset", "table_name", "load_id", "log_address", "record_hash")
     return [name for name in places if name in rows.columns]

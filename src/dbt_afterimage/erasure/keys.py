@@ -52,8 +52,8 @@ def find_keys(session: SparkSession, tables: ErasableTables, request: ErasureReq
     log = session.table(tables.log)
     types = {name: kind for name, kind in column_types(log.schema).items() if name in tables.key}
     given = [parse_key(text, tables.key, tables.source_table) for text in request.keys]
-    asked = _as_stored(session, tables, types, given)
-    followed = _connected(session, log, tables, types, asked)
+    requested = _as_stored(session, tables, types, given)
+    followed = _connected(session, log, tables, types, requested)
     if followed and not request.follow_key_changes:
         raise ErasureError(
             f"`erase`: rows of {tables.source_table} had other keys, before or later: "
@@ -61,7 +61,7 @@ def find_keys(session: SparkSession, tables: ErasableTables, request: ErasureReq
             "under these. Nothing was erased. Fix: add --follow-key-changes, which erases these "
             "keys too; check first that no other row got one of them in a swap."
         )
-    texts = [*asked, *followed]
+    texts = [*requested, *followed]
     rows = _typed(session, tables.key, types, texts)
     hashed = rows.selectExpr(key_hash_sql(tables.change_log, tables.key, types)).collect()
     return Keys(rows, texts, sorted(row[0] for row in hashed), followed)
@@ -110,7 +110,7 @@ def _connected(
     log: DataFrame,
     tables: ErasableTables,
     types: dict[str, str],
-    asked: list[Texts],
+    requested: list[Texts],
 ) -> list[Texts]:
     """All keys that key changes of the log connect with these, in either direction."""
 
@@ -120,7 +120,7 @@ def _connected(
 
     changes = log.where(is_key_change(tables.key))
     pairs = changes.selectExpr(f"{of('before.')} as old", f"{of('')} as new").distinct()
-    found, frontier = dict.fromkeys(asked), list(asked)
+    found, frontier = dict.fromkeys(requested), list(requested)
     while frontier:
         near = local_rows(session, [(list(texts),) for texts in frontier], "near array<string>")
         leads = [
@@ -130,4 +130,4 @@ def _connected(
         reached = [tuple(row[0]) for row in leads[0].union(leads[1]).distinct().collect()]
         frontier = [texts for texts in reached if texts not in found]
         found |= dict.fromkeys(frontier)
-    return [texts for texts in found if texts not in asked]
+    return [texts for texts in found if texts not in requested]

@@ -46,7 +46,7 @@ def rebuild_mart_rows(
 ) -> None:
     """Replace a mart's rows of the keys by those that the erased log gives; one commit.
 
-    Neighbouring versions that an erased column told apart become one version.
+    Adjacent versions that differed only in an erased column become one version.
 
     Raises:
         ConcurrentRunError: a run wrote to the mart meanwhile.
@@ -71,7 +71,7 @@ def rebuild_mart_rows(
 
 
 def _reset_unknown_columns(session: SparkSession, tables: ErasableTables, mart: Mart) -> None:
-    """The next run asks the open versions which columns they do not know."""
+    """The next run queries the open versions for the columns that they do not know."""
     progress = read_progress(session, tables.progress, mart.name)
     batch = batch_json(spark_text(progress.recorded_at))
     write_progress(session, tables.progress, mart.name, progress, batch=batch)

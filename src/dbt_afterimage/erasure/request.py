@@ -1,4 +1,4 @@
-"""What a user asks to erase: keys, and columns or whole records."""
+"""A user's request to erase: keys, and columns or whole records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbt_afterimage.settings.suggestions import did_you_mean
 
 
 class ErasureError(AfterimageError):
-    """An erasure cannot be done as it was asked for; nothing was erased."""
+    """The requested erasure is not possible; nothing was erased."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def check_columns(
         if name.lower() in keys:
             raise ErasureError(
                 f"`erase`: --columns names `{name}`, a key column of source table {source_table}; "
-                f"rows are told apart by it. Allowed: {', '.join(allowed)}. Nothing was erased. "
+                f"it identifies rows. Allowed: {', '.join(allowed)}. Nothing was erased. "
                 "Fix: leave it out, or erase whole records with --rows."
             )
         if name.lower() not in spelt:

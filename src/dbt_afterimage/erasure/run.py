@@ -71,12 +71,12 @@ def plan_erasure(
         request: what to erase.
 
     Raises:
-        ErasureError: it cannot be done as it was asked for.
+        ErasureError: the requested erasure is not possible.
     """
     if not tables.key:
         raise ErasureError(
-            f"`erase`: source table {tables.source_table} declares no `key`, so no rows of it can "
-            "be told apart. Nothing was erased. Fix: declare the `key` in its `meta.afterimage`."
+            f"`erase`: source table {tables.source_table} declares no `key`, so its rows cannot be "
+            "identified. Nothing was erased. Fix: declare the `key` in its `meta.afterimage`."
         )
     columns = None
     if request.columns is not None:
@@ -176,7 +176,7 @@ def _check_pinned_states(session: SparkSession, present: Sequence[str], table_fo
 
 
 def _check_up_to_date(session: SparkSession, tables: ErasableTables) -> None:
-    """The rows of a key are rebuilt from all that a mart is made from, so it must have applied it.
+    """The rows of a key are rebuilt from a mart's whole input, so the mart must have applied it.
 
     A mart whose input has nothing new for it writes no progress.
     """

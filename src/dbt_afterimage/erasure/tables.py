@@ -16,7 +16,7 @@ class Mart:
         model: the model's alias.
         name: its name in `afterimage_progress`.
         table: the table.
-        history: the history that it is made from, None for a history itself.
+        history: its input, None for a history itself.
         select: the statement that yields all of its rows, None for a history.
     """
 
@@ -53,16 +53,16 @@ class ErasableTables:
         change_log: name of the change log in `afterimage_progress`.
         log: the change log.
         rejected: the rejected records; the table may not exist.
-        progress: the table of progress.
+        progress: the progress table.
         erasures: the table of erasures; it may not exist.
         table_format: `iceberg` or `delta`.
         settings: validated settings of the source table.
         data_columns: names of the log's data columns.
         beginning_of_time: `valid_from` of a load without a time.
-        marts: the marts that were built; each after those that it is made from.
+        marts: the marts that were built; each after its inputs.
         decoded: decoded logs upstream.
         raw_tables: raw tables upstream, which are not erased.
-        downstream: models and snapshots of the project made from these, which are not erased.
+        downstream: models and snapshots of the project downstream of these, which are not erased.
     """
 
     change_log: str

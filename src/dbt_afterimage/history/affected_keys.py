@@ -1,4 +1,4 @@
-"""The keys that a batch concerns, and from where each has to be built again."""
+"""The keys that a batch affects, and from where each has to be rebuilt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.literals import text, timestamp
 
 FEW_KEYS = 250_000
-"""Up to this many keys are sent to every task: about 25 MB."""
+"""Broadcast limit: up to this many keys are broadcast, about 25 MB."""
 _FIRST_SEQ = own("first_seq")
 _IS_NEW = own("is_new")
 _NOT_OF_KEYS = "change_oper not in ('T', 'L')"
@@ -65,7 +65,7 @@ def keys_contradicting_their_load(
         f"count_if({KIND} = 'X') over (partition by {partition}) as {departures}",
     ).where(f"{number} = 1")
     if profile.truncates:
-        # a truncate before it is the first change of every key, but for one with a scope
+        # a truncate before it is the first change of every key, unless the truncate has a scope
         truncates = batch.where("change_oper = 'T' and truncate_scope is null")
         first_truncate = truncates.selectExpr(f"min(change_seq) as {truncated_at}")
         first = first.crossJoin(first_truncate).where(
@@ -113,7 +113,7 @@ def _contradicts_live_load(table: HistoryTable, departures: str) -> str:
 def keys_within_a_transaction(
     batch: DataFrame, opened: DataFrame, table: HistoryTable
 ) -> DataFrame:
-    """Keys that a transaction goes on to change which opened their version in an earlier batch.
+    """Keys changed by a transaction that opened their version in an earlier batch.
 
     Args:
         batch: the changes.
@@ -132,7 +132,7 @@ def keys_within_a_transaction(
 def _is_of_transaction(side: str, version: str) -> str:
     """True for a key change of the transaction of a version of its key.
 
-    That transaction may have displaced rows from the key, which the version does not tell (R7).
+    That transaction may have displaced rows from the key, which the version does not show (R7).
     Without transaction ids: changes of one time.
     """
     return (
@@ -145,8 +145,8 @@ def _is_of_transaction(side: str, version: str) -> str:
 def _is_of_any_transaction(side: str) -> str:
     """True for a key change that names neither its transaction nor its time.
 
-    All such key changes count as one transaction (R7), and only the whole log of a key tells what
-    they have displaced from it.
+    All such key changes count as one transaction (R7), and only the whole log of a key shows which
+    rows they have displaced from it.
     """
     return (
         f"({side}.{KIND} in ('X', 'K') and {side}.transaction_id is null"
@@ -165,11 +165,11 @@ def replayed_keys(
     """The keys of a batch; REPLAY_FROM, and UNKNOWN_COLUMNS of the version that was open there.
 
     REPLAY_FROM is the key's first change in the batch. It is NULL, the beginning of the log, where
-    that version does not tell enough:
+    that version does not suffice:
 
     - a later change has updated it in place, so it does not hold the values of that time (R4, R9)
-    - a key change shares a transaction with what came before, whose displaced rows the version
-      does not tell, or names neither transaction nor time (R7)
+    - a key change shares a transaction with earlier changes, whose displaced rows the version
+      does not show, or names neither transaction nor time (R7)
     - the first change contradicts what the load gave the key, or precedes an insert that did (R8)
     - no version was open, and one that had ended has a later time, which the new ones must not
       precede (R10)
@@ -246,7 +246,7 @@ def _replays(
     batch: BatchProfile,
     later: BatchProfile,
 ) -> DataFrame:
-    """Per key what its later changes tell of its anchor version."""
+    """Per key what its later changes show about its anchor version."""
     updates_in_place = content_of(later, table).forward_filled or len(table.tracked) < len(
         table.values
     )

@@ -1,4 +1,4 @@
-"""What a run deletes from the history, inserts into it and replaces in it."""
+"""The rows that a run deletes from the history, inserts into it and replaces in it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from dbt_afterimage.log_rows.profile import BatchProfile
 
 _ARRAYS = ("changed_columns", "unknown_columns")
 _FEW_NAMES = 5_000_000
-"""Up to this many column names in these arrays are sent to every task: about 80 MB."""
+"""Broadcast limit: up to this many column names in these arrays are broadcast, about 80 MB."""
 
 
 def open_versions(history: DataFrame, unknown_columns: tuple[str, ...] | None) -> DataFrame:
@@ -21,7 +21,7 @@ def open_versions(history: DataFrame, unknown_columns: tuple[str, ...] | None) -
 
     Args:
         history: the stored history.
-        unknown_columns: columns that some open version does not know; None where nobody knows.
+        unknown_columns: columns that some open version does not know; None if not recorded.
     """
     opened = history.where("is_current")
     if unknown_columns == ():
@@ -58,7 +58,7 @@ def prior_versions(
 
 
 def reads_apart(keys: int, names: int) -> bool:
-    """Whether the arrays of so many keys, with so many names in each, fit in memory."""
+    """Whether the arrays of ``keys`` keys, with ``names`` names in each, fit in memory."""
     return keys <= FEW_KEYS and keys * names <= _FEW_NAMES
 
 

@@ -28,11 +28,11 @@ class Applied:
 
 @dataclass(frozen=True)
 class StoredVersions:
-    """What the tables say of a batch, besides its profile.
+    """What the log and the stored history say of a batch, besides its profile.
 
     Attributes:
         changes: how many changes of the batch the log has.
-        is_ahead: it holds batches that are not noted as applied, after a run that was killed.
+        is_ahead: history holds batches that its progress lacks, after a run that was killed.
         unknown_columns: columns that some open version does not know.
         contradicts_load: whether a change shows that the base table was ahead of the load (R8).
         continues_transaction: whether a transaction that moves rows between keys began in an
@@ -79,7 +79,7 @@ def plan_versions(
     if profile.loads:
         return VersionsPlan("rebuild", "the batch has a full load")
     if stored.is_ahead:
-        return VersionsPlan("rebuild", "what was applied before is not known, a run was cut off")
+        return VersionsPlan("rebuild", "history is ahead of its progress, a run was cut off")
     if applied.change_seq is None:
         return VersionsPlan("rebuild", "no change was applied before")
     reason = reason_to_replay(profile, applied, force_full_replay=force_full_replay)
@@ -88,7 +88,7 @@ def plan_versions(
     if reason is None and stored.continues_transaction:
         reason = "a transaction that moves rows between keys began in an earlier batch"
     if reason is None:
-        return VersionsPlan("incremental", "all changes are newer than what was applied")
+        return VersionsPlan("incremental", "all changes are newer than those applied before")
     if profile.truncates:
         return VersionsPlan("rebuild", f"{reason}, and a truncate, which concerns every key")
     return VersionsPlan("replay", reason)
@@ -97,7 +97,7 @@ def plan_versions(
 def reason_to_replay(
     profile: BatchProfile, applied: Applied, *, force_full_replay: bool
 ) -> str | None:
-    """Why a batch cannot be added to the open versions, as far as its profile tells; else None."""
+    """Why a batch cannot be added to the open versions, as far as its profile shows; else None."""
     if str(profile.first_seq) <= str(applied.change_seq):
         return "the batch has late changes"
     if (

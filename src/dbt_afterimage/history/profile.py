@@ -1,4 +1,4 @@
-"""What the transforms have to do with some changes, by what these hold."""
+"""The content of some changes, which decides the transforms that apply to them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ChangeContent:
 def content_of(
     profile: BatchProfile, table: HistoryTable, unknown: Iterable[str] = ()
 ) -> ChangeContent:
-    """What the transforms go by.
+    """The content that decides the transforms.
 
     Args:
         profile: what the changes hold.

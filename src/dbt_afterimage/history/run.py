@@ -136,13 +136,13 @@ def next_batch(
         log: the change log.
         history: the stored history.
         table: the table.
-        applied: what the history has noted.
-        profile: what was noted of all batches since; None where the log has to be asked.
+        applied: the progress of the history.
+        profile: the recorded profile of all batches since; None if the log has to be queried.
         force_full_replay: the run's var.
-        reads_arrays_apart: see `open_versions_of`; the table format tells whether that is faster.
+        reads_arrays_apart: see `open_versions_of`; whether it is faster depends on the format.
     """
     is_new = _is_new(applied)
-    # what a key change lacks is counted by the columns that there were
+    # incomplete key changes were counted with the columns of that time
     if profile and profile.key_changes and profile.columns != len(table.columns):
         profile = None
     has_profile = profile is not None
@@ -212,7 +212,7 @@ def next_batch(
 
 
 def _is_new(applied: Applied) -> str:
-    """Condition: recorded in a batch that is not noted as applied."""
+    """Condition: recorded in a batch that history has not applied, according to its progress."""
     if applied.recorded_at is None:
         return "true"
     return f"recorded_at > {timestamp(applied.recorded_at)}"
@@ -234,31 +234,31 @@ def _stored_versions(
         session: the live session.
         history: the stored history.
         table: the table.
-        applied: what the history has noted.
+        applied: the progress of the history.
         profile: what the changes hold.
         batch: the changes.
         is_compared: whether the plan may depend on the open versions of the batch's keys.
     """
-    asked = {
+    queries = {
         "changes": "select count(*) from {batch}",
         "is_ahead": f"select max(recorded_at) from {{history}} where {_is_new(applied)}",
     }
     if applied.unknown_columns != ():
         # reads that column of all open versions: formats keep no statistics of arrays
-        asked["unknown_columns"] = (
+        queries["unknown_columns"] = (
             "select array_distinct(flatten(collect_set(unknown_columns))) from {history}"
             " where is_current and unknown_columns is not null"
         )
     keys: dict[str, Any] = {}
-    # an insert tells that a frozen base was ahead; of a live one any change may
+    # an insert shows that a frozen base was ahead; for a live base any change may
     may_contradict = table.base == "live" or (table.base is not None and profile.inserts > 0)
     opened = open_versions(history, applied.unknown_columns)
     if is_compared and may_contradict:
         keys["contradicts_load"] = keys_contradicting_their_load(batch, opened, table, profile)
     if is_compared and profile.key_changes:
         keys["continues_transaction"] = keys_within_a_transaction(batch, opened, table)
-    asked |= {name: f"select nullif(count(*), 0) from {{{name}}}" for name in keys}
-    listed = ", ".join(f"({query}) as {name}" for name, query in asked.items())
+    queries |= {name: f"select nullif(count(*), 0) from {{{name}}}" for name in keys}
+    listed = ", ".join(f"({query}) as {name}" for name, query in queries.items())
     statement = f"select {listed}"
     row = session.sql(statement, history=history, batch=batch, **keys).collect()[0].asDict()
     changes, unknown = row.pop("changes"), row.pop("unknown_columns", None)
@@ -270,8 +270,8 @@ class _Replay:
     """Versions that are built again from the log, and how they differ from the stored ones.
 
     Attributes:
-        plan: the plan with what was found out on the way; None where it stays as it was.
-        from_seq: no version that had ended before is concerned; None = the whole history is.
+        plan: the plan with what was found on the way; None where it stays as it was.
+        from_seq: no version that had ended before is affected; None = the whole history is.
         checkpoints: rows to free afterwards.
     """
 
@@ -301,7 +301,7 @@ class _Replay:
         return self._from_first_changes(plan, later)
 
     def _from_first_changes(self, plan: VersionsPlan, later: BatchProfile) -> DataFrame:
-        """Each key from its first change in the batch on, where its anchor version tells enough."""
+        """Each key from its first change in the batch on, if its anchor version suffices."""
         table = self.table
         keys = self._checkpoint(
             replayed_keys(self.changes, self.history, table, self.profile, later, self.is_new)

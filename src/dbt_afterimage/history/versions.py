@@ -54,7 +54,7 @@ def versions(
         affected_keys: the keys to build; None for all. With `replays`, also REPLAY_FROM.
         prior: rows of the history; with `replays`, also REPLAY_FROM.
         replays: whether each key is built from a change_seq of its own.
-        has_few_keys: whether the affected keys may be sent to every task.
+        has_few_keys: whether the affected keys may be broadcast.
     """
     forward_filled = content.forward_filled
     scopes = content.truncate_scopes

@@ -1,1 +1,1 @@
-"""What is true of rows of a change log, whoever writes or reads them: conditions, profiles."""
+"""Conditions on rows of a change log, and their profiles; for the log itself and its readers."""

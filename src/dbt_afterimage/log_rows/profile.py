@@ -1,6 +1,6 @@
-"""What changes of a log hold, found in one look at them.
+"""What changes of a log hold, found in one scan of them.
 
-The profile of a batch is noted with its progress, and history plans from it.
+The profile of a batch is recorded with its progress, and history plans from it.
 """
 
 from __future__ import annotations

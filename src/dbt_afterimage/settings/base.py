@@ -71,7 +71,7 @@ class Base(BaseModel):
 
 
 class TableSettings(BaseModel):
-    """Settings that a table of any system has, and what the rest of the project asks of a system.
+    """Settings that a table of any system has, and what the rest of the project needs of a system.
 
     Attributes:
         positions: the form of the system's change_seq.

@@ -174,7 +174,7 @@ class ChangeFeedSettings(TableSettings):
         if has_loads != bool(self.load_id):
             raise ValueError(
                 "`operations` has L (row of a full load), and there is no `load_id`. Fix: set it "
-                "to SQL that tells loads apart, or map the operation to I"
+                "to SQL that identifies a load, or map the operation to I"
                 if has_loads
                 else f"`load_id` is {self.load_id!r}, and no operation is L (row of a full load). "
                 "Fix: give `operations` one, or take `load_id` out"
@@ -182,7 +182,7 @@ class ChangeFeedSettings(TableSettings):
         if self.load_end and not has_loads:
             raise ValueError(
                 f"`load_end` is {self.load_end!r}, and there is no `load_id`. Fix: set `load_id` "
-                "to SQL that tells loads apart, or take `load_end` out"
+                "to SQL that identifies a load, or take `load_end` out"
             )
         if has_loads and self.base:
             raise ValueError(

@@ -15,7 +15,7 @@ def explain(table: str, model: type[BaseModel], error: ValidationError) -> str:
     lines = [
         f"Source table {table}: {_explain_one(model, dict(problem))}" for problem in error.errors()
     ]
-    # Where one of several types is allowed, pydantic tells why each of them does not fit.
+    # If several types are allowed, pydantic reports why each of them does not match.
     return "\n".join(dict.fromkeys(lines))
 
 

@@ -72,7 +72,7 @@ class QlikMessagesSettings(TableSettings):
         if self.mask_columns and self.schemas_from == "metadata":
             raise ValueError(
                 f"`mask_columns` is {self.mask_columns!r} and `schemas_from` is 'metadata'; "
-                "metadata messages tell the ordinals of each version of a table, and a list holds "
+                "metadata messages have the ordinals of each version of a table, and a list holds "
                 "for one version only. Fix: leave `mask_columns` out"
             )
         if self.table_schema is not None and self.table_from not in ("schema_id", "message"):
@@ -89,7 +89,7 @@ class QlikMessagesSettings(TableSettings):
         return False
 
     def lists_all_columns(self, declared: Sequence[str]) -> bool:
-        """All, where no metadata message tells the table's columns: then these are decoded."""
+        """All, if no metadata message has the table's columns: then these are decoded."""
         return bool(declared) and self.schemas_from != "metadata"
 
     def forward_filled_columns(self) -> None:

@@ -43,7 +43,7 @@ class SolidDbSettings(TableSettings):
     @classmethod
     def _is_encoding(cls, value: str) -> str:
         try:
-            # Python asks for the encoding only where there is a byte to decode
+            # Python uses the encoding only if there is a byte to decode
             b"    ".decode(value, errors="replace")
         except (LookupError, UnicodeError):
             raise ValueError(

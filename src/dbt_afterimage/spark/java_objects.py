@@ -2,7 +2,7 @@
 
 Py4j lets go of one when Python collects its proxy. Each proxy is in a cycle (with the methods that
 were called on it), and in a process with many objects, such as dbt with a large project, Python
-seldom looks for cycles among old ones. Over some hundred models the driver's memory filled up.
+rarely collects cycles among old ones. Over some hundred models the driver's memory filled up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import gc
 from threading import Lock
 
 _AT_ONCE = 5_000
-"""New proxies after which Python looks for cycles: half a second with 300,000 objects."""
+"""New proxies after which Python collects cycles: half a second with 300,000 objects."""
 
 _lock = Lock()
 _next_at = _AT_ONCE

@@ -2,7 +2,7 @@
 
 A classic session runs Spark's driver in a JVM of this process. A Connect session talks to a server
 (`spark.remote` in the profile, or SPARK_REMOTE) and needs no Java here. No other module may use
-what only a classic session has (`_jvm`, `_jdf`, `SparkContext`): a unit test looks.
+what only a classic session has (`_jvm`, `_jdf`, `SparkContext`): a unit test checks that.
 
 What the JVM prints goes to a log file. Spark, Ivy and Hadoop write to the JVM's standard error
 from its first moment, before any log4j2 file can apply. The JVM inherits its standard error from
@@ -69,7 +69,7 @@ def start(parameters: Mapping[str, Any], log: Path, arguments: str) -> SparkSess
     Raises:
         SparkStartError: Spark does not start, or the server does not answer.
     """
-    with _launch:  # dbt's threads ask for the session at the same time
+    with _launch:  # dbt's threads request the session at the same time
         found = active()
         if found is None:
             address = server_address(parameters)

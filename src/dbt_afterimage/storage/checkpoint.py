@@ -1,8 +1,8 @@
 """Rows that are computed once and read more than once.
 
 Not `persist`: it turns rows into columns and back, with code that Spark generates and Java compiles
-for each table. And a commit to a table makes Spark forget what it cached of it, rows
-computed from it among them.
+for each table. And a commit to a table makes Spark drop what it cached of the table, including rows
+computed from it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMED: dict[str, list[DataFrame]] = {}
 
 
 def checkpoint(rows: DataFrame) -> DataFrame:
-    """The rows, worked out now, in memory and where that is full on disk, until `unpersist`."""
+    """The rows, computed now, in memory and where that is full on disk, until `unpersist`."""
     from pyspark.storagelevel import StorageLevel
 
     # as bytes: as objects, as many as rows, they would be in the way of Java's collector
@@ -30,7 +30,7 @@ def checkpoint(rows: DataFrame) -> DataFrame:
 
 
 def checkpoint_by_name(rows: DataFrame) -> str:
-    """The name of a view of the rows, worked out now, for statements of macros."""
+    """The name of a view of the rows, computed now, for statements of macros."""
     kept = checkpoint(rows)
     return view_by_name(kept, [kept])
 
@@ -40,7 +40,7 @@ def view_by_name(rows: DataFrame, checkpoints: list[DataFrame]) -> str:
 
     Args:
         rows: what the view yields.
-        checkpoints: what it reads that is to be freed with it.
+        checkpoints: checkpointed rows that it reads, to be freed with it.
     """
     name = named_view(rows)
     _NAMED[name] = checkpoints

@@ -3,7 +3,7 @@
 `compact` calls the table format's own procedures with a bound on their work, so that a call ends
 soon and the next one continues. A run compacts the tables that it has written to by itself, once
 they have many small files: after its rows and its progress are committed, so that a run that is
-killed meanwhile, or meets another run, has lost nothing.
+killed meanwhile, or conflicts with another run, has lost nothing.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def compact_if_needed(session: SparkSession, table: str, table_format: str) -> s
 
     Args:
         session: the live Spark session.
-        table: an existing table, small but for the number of its files.
+        table: an existing table, small except for its number of files.
         table_format: `iceberg` or `delta`.
 
     Returns:

@@ -1,7 +1,7 @@
 """A few rows that the driver holds, as a DataFrame.
 
 Spark's own way from a list of tuples starts Python workers, each time the rows are read: by far the
-longest part of a small job. Rows that come as Arrow stand in the plan itself.
+longest part of a small job. Rows that come as Arrow are in the plan itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A relation that does not exist: where it was looked for, and what is there."""
+"""A relation that does not exist: where it was expected, and what is there."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def describe_missing(session: SparkSession, relation: str) -> str:
 
 
 def existing_table(session: SparkSession) -> Callable[[str], DataFrame]:
-    """`session.table`, which says more of a relation that does not exist.
+    """`session.table`, with more information on a relation that does not exist.
 
     Raises:
         MissingRelationError: by the function: the relation, or one that a view reads, is missing.

@@ -1,6 +1,6 @@
 """The table `afterimage_progress`: what each model has applied, one row per publication.
 
-Written after the publication it speaks of. A run that is killed in between leaves it behind by
+A row is written after its publication. A run that is killed in between leaves the table behind by
 one batch, and applying that batch again changes nothing.
 """
 
@@ -73,11 +73,11 @@ def write_progress(
 
     Args:
         session: the live Spark session.
-        table: the table of progress.
+        table: the progress table.
         model: its name there.
         progress: what it has applied; times may also be text as Spark casts it.
         path: how a mart did so.
-        batch: what `batch_json` says of a batch; None where the row tells of none.
+        batch: the batch, as `batch_json` gives it; None for a row without a batch.
     """
     strings = {
         "model": model,
@@ -102,7 +102,7 @@ def add_column(session: SparkSession, table: str, column: str, kind: str) -> Non
 
     Args:
         session: the live Spark session.
-        table: the table of progress.
+        table: the progress table.
         column: its name.
         kind: its type and comment, as SQL.
     """
@@ -127,16 +127,16 @@ def spark_text(moment: str | None) -> str | None:
 
 
 def reset_progress(session: SparkSession, table: str, *models: str) -> None:
-    """Remove all that is noted of models, whose tables are to be rebuilt; one commit."""
+    """Remove all progress of models, whose tables are to be rebuilt; one commit."""
     _remove(session, table, models, "true")
 
 
 def reset_progress_after(session: SparkSession, table: str, model: str, after: str | None) -> bool:
-    """Remove what is noted of ``model`` and later than a batch; whether there was anything.
+    """Remove the progress of ``model`` after a batch; returns whether there was any.
 
     Args:
         session: the live Spark session.
-        table: the table of progress.
+        table: the progress table.
         model: its name there.
         after: the batch, ISO text in UTC; None = remove all.
     """
@@ -146,7 +146,7 @@ def reset_progress_after(session: SparkSession, table: str, model: str, after: s
 
 def _remove(session: SparkSession, table: str, models: Sequence[str], condition: str) -> bool:
     where = f"model in ({', '.join(map(text, models))}) and {condition}"
-    # a delete is a commit, and may meet what other models note, even when it finds nothing
+    # a delete commits even if it finds nothing, and may conflict with rows that other models write
     if session.table(table).filter(where).isEmpty():
         return False
     _delete(session, table, where)
@@ -156,7 +156,7 @@ def _remove(session: SparkSession, table: str, models: Sequence[str], condition:
 
 
 def _delete(session: SparkSession, table: str, where: str) -> None:
-    """Delete rows, however often other models note something meanwhile: the formats refuse that."""
+    """Delete rows, with retries: the formats refuse a delete that conflicts with an append."""
     with _one_delete:
         for left in reversed(range(_TRIES)):
             try:
@@ -169,35 +169,35 @@ def _delete(session: SparkSession, table: str, where: str) -> None:
                 return
 
 
-def rows_after_progress(log: DataFrame, noted: Progress, mark: str = "recorded_at") -> DataFrame:
-    """The rows of a log that a killed run wrote and did not note; `mark` is the time of a batch."""
-    if noted.recorded_at is None:
+def rows_after_progress(log: DataFrame, progress: Progress, mark: str = "recorded_at") -> DataFrame:
+    """Rows that a killed run wrote to a log without progress; `mark` is the time of a batch."""
+    if progress.recorded_at is None:
         return log
-    return log.filter(F.col(mark) > F.lit(noted.recorded_at).cast("timestamp"))
+    return log.filter(F.col(mark) > F.lit(progress.recorded_at).cast("timestamp"))
 
 
 def recover_progress(
     log: DataFrame | None,
-    noted: Progress,
+    progress: Progress,
     change_seq: Column | None = None,
     changed_at: Column | None = None,
     mark: str = "recorded_at",
 ) -> Progress:
-    """What a log holds: more than was noted when a run was killed before it could note it.
+    """What a log holds: more than its progress if a run was killed before recording its own.
 
     Args:
         log: the table, None before its first run.
-        noted: what `read_progress` found.
+        progress: what `read_progress` found.
         change_seq: the position of a row of it; NULL where it has none that counts, None where
-            positions do not tell how far the log was read.
+            positions do not show how far the log was read.
         changed_at: its time, likewise.
         mark: the column with the time of a batch.
     """
     if log is None:
-        return noted
+        return progress
     nothing = F.lit(None)
     found = (
-        rows_after_progress(log, noted, mark)
+        rows_after_progress(log, progress, mark)
         .agg(
             F.date_format(F.max(mark), ISO_TIMESTAMP),
             F.max(nothing.cast("string") if change_seq is None else change_seq),
@@ -209,13 +209,13 @@ def recover_progress(
         .first()
     )
     if found is None or found[0] is None:
-        return noted
+        return progress
     return Progress(
         found[0],
-        greatest(found[1], noted.change_seq),
-        greatest(found[2], noted.changed_at),
-        noted.arrival,
-        noted.raw_version,
+        greatest(found[1], progress.change_seq),
+        greatest(found[2], progress.changed_at),
+        progress.arrival,
+        progress.raw_version,
     )
 
 

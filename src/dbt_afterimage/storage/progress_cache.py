@@ -1,8 +1,8 @@
-"""What models have noted in the progress table.
+"""The progress of models, cached per dbt command.
 
-What all of them had noted when a dbt command began is read in one query. It tells that a model has
-nothing to do. A model that has something to do reads the table again: another command may
-have added rows, or removed them. What it remembers only tells how few rows to read.
+One query reads the progress of all models when a dbt command begins. The cache suffices to see that
+a model has nothing to do. A model that has something to do reads the table again: another command
+may have added rows, or removed them. For that query the cache only limits the rows to read.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Publication:
 
 @dataclass(frozen=True)
 class ProgressSince:
-    """What a model has noted, for a reader of its table.
+    """The progress of a model, for a reader of its table.
 
     Attributes:
         recorded_at: of its last publication; None before the first one.
         change_seq: likewise.
         changed_at: likewise.
-        paths: the distinct ones of what it has published since the reader's last batch.
+        paths: the distinct paths of its publications since the reader's last batch.
         is_continued: each of its publications since that batch followed the one before, so the
             table was not rebuilt meanwhile. False where that is not known.
         profiles: of the batches since; None where one is not known.
@@ -68,7 +68,7 @@ _lock = Lock()
 _command = ("", "")
 _at_start: dict[str, Publication] = {}
 _changed: set[str] = set()
-"""Models of which this command has noted or removed something."""
+"""Models whose progress this command has recorded or removed."""
 
 
 def batch_json(
@@ -92,11 +92,11 @@ def batch_json(
 
 
 def last_publication(session: SparkSession, progress: str, model: str) -> Publication | None:
-    """What a model had noted when the command began; None where it has noted something since.
+    """The progress of a model when the command began; None if the command has changed it since.
 
     Args:
         session: the live Spark session.
-        progress: the table of progress.
+        progress: the progress table.
         model: its name there.
     """
     with _lock:
@@ -105,7 +105,7 @@ def last_publication(session: SparkSession, progress: str, model: str) -> Public
 
 
 def drop_cached_progress(model: str) -> None:
-    """To be called whenever something is noted of a model, or removed."""
+    """To be called whenever progress of a model is recorded or removed."""
     with _lock:
         _changed.add(model)
 
@@ -113,14 +113,14 @@ def drop_cached_progress(model: str) -> None:
 def progress_since(
     session: SparkSession, progress: str, reader: str, models: Sequence[str]
 ) -> dict[str, ProgressSince]:
-    """What models have noted since the last batch that a reader of their tables has noted.
+    """The progress of models since the last batch that a reader of their tables has applied.
 
-    Without a query if this command has noted nothing of them, and the reader had applied all
-    batches of its inputs when the command began.
+    Without a query if this command has not changed it, and the reader had applied all batches of
+    its inputs when the command began.
 
     Args:
         session: the live Spark session.
-        progress: the table of progress.
+        progress: the progress table.
         reader: its name there.
         models: names of the models there, the reader among them.
     """
@@ -228,7 +228,7 @@ def _place(publication: Publication) -> tuple[str, ...]:
 def seen_from(
     applied: str | None, last: Publication, publications: Iterable[Publication]
 ) -> ProgressSince:
-    """What publications of a model tell a reader of its table.
+    """The progress of a model for a reader of its table, from its publications.
 
     Args:
         applied: the newest batch that the reader has applied; None where it has none.
@@ -246,7 +246,7 @@ def seen_from(
     at, profiles = applied, []
     is_continued = bool(applied and last.recorded_at and last.recorded_at >= applied)
     for each in since:
-        # built when its input was empty, or noted again: newer marks of arrival, for example
+        # built when its input was empty, or recorded again: newer marks of arrival, for example
         if each.recorded_at is None or (each.recorded_at == at and not each.batch):
             continue
         batch = json.loads(each.batch) if each.batch else {}

@@ -1,9 +1,9 @@
-"""What must hold before a run writes to a table that an earlier run made.
+"""The schema contract: what must hold before a run writes to a table that an earlier run created.
 
-A table keeps in its properties what it was made from: the layout of its columns, the key, and for
-history and current the settings that say which columns make a version. Before a run writes, they
-are compared with what the project says now, and its columns with those that are to be written.
-What cannot go together stops the run; a new column is added, and a type made wider.
+A table records its origin in its properties: the layout of its columns, the key, and for history
+and current the settings that say which columns make a version. Before a run writes, the properties
+are compared with the project's settings, and the table's columns with those to be written.
+A conflict stops the run; a new column is added, and a type is widened.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _DECIMAL = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 
 
 class SchemaContractError(RuntimeError):
-    """A table does not fit to what a run would write into it; the text is meant for the user."""
+    """A table is incompatible with what a run would write to it; the text is meant for the user."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a table is made from.
+    """The settings that a table was built with.
 
     Attributes:
         key: the key columns, in their order: history's surrogate key depends on it.
@@ -43,7 +43,7 @@ class Origin:
     tracking: Mapping[str, Sequence[str]] | None = None
 
     def properties(self) -> dict[str, str]:
-        """The table properties that say so."""
+        """The table properties that record them."""
         texts = {LAYOUT_PROPERTY: str(LAYOUT), KEY_PROPERTY: _json(list(self.key))}
         if self.tracking is not None:
             given = {name: list(columns) for name, columns in self.tracking.items() if columns}
@@ -58,8 +58,8 @@ class TargetSchema:
     Attributes:
         table: its name.
         source_table: the source table whose settings govern it.
-        upstream: what its rows are made from, as errors call it.
-        origin: what it is made from.
+        upstream: the source of its rows, as errors call it.
+        origin: the settings that it is built with.
         own: columns that every such table has.
         data: columns that it takes from upstream, with their types.
         copies: struct column -> the columns of `data` that it repeats.
@@ -130,7 +130,7 @@ def alterations(
 def statements(
     table: str, changes: Alterations, widening_properties: Mapping[str, str]
 ) -> list[str]:
-    """The statements that alter a table; a repetition of a part of them does no harm.
+    """The statements that alter a table; repeating some of them is safe.
 
     Args:
         table: its name, as SQL.
@@ -157,7 +157,7 @@ def holds(stored: str, given: str) -> bool:
 
 
 def _is_wider(wide: str, narrow: str) -> bool:
-    """What both Iceberg and Delta widen, without a look at the data."""
+    """What both Iceberg and Delta widen without reading the data."""
     if wide in _INTEGERS and narrow in _INTEGERS:
         return _INTEGERS.index(wide) > _INTEGERS.index(narrow)
     decimals = _DECIMAL.fullmatch(wide), _DECIMAL.fullmatch(narrow)
@@ -244,8 +244,8 @@ def _check_type(wanted: TargetSchema, name: str, stored: str, given: str) -> Non
         return
     raise SchemaContractError(
         f"{wanted.table}: the column `{name}` is {stored} in the table and {given} in "
-        f"{wanted.upstream}. Allowed: a wider integer, double for float (but for a key), a decimal "
-        f"with more digits before the point. Nothing was written. Fix: {wanted.retype}, or "
+        f"{wanted.upstream}. Allowed: a wider integer, double for float (except in a key), a "
+        f"decimal with more digits before the point. Nothing was written. Fix: {wanted.retype}, or "
         f"{wanted.rebuild_hint}."
     )
 

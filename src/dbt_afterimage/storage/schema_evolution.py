@@ -1,4 +1,4 @@
-"""A guarded table in Spark: read what it is, and alter it to what a run wants to write."""
+"""Schema evolution in Spark: reads a table's schema, and alters it to what a run wants to write."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def named_view(rows: DataFrame) -> str:
-    """Make a view of rows, which whoever calls this drops; its name, which no other one has."""
+    """Create a view of rows under a unique name; the caller drops it."""
     name = f"afterimage_{uuid4().hex}"
     rows.createOrReplaceTempView(name)
     return name

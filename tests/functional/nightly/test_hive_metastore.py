@@ -29,7 +29,7 @@ def test_a_project_on_tables_of_a_hive_metastore(
         "iceberg": catalog_parameters(catalog),
         "delta": {
             "spark.hadoop.hive.metastore.uris": metastore,
-            # the embedded metastore cannot stand in for the server
+            # the embedded metastore cannot replace the server
             "spark.hadoop.javax.jdo.option.ConnectionURL": "jdbc:derby:;databaseName=/none",
             "spark.sql.warehouse.dir": str(tmp_path / "tables"),
         },

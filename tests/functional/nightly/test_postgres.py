@@ -1,7 +1,7 @@
 """pgbench, captured by Debezium, landed and built, while each of the three is killed.
 
 dbt's tests compare all rows with PostgreSQL's, and the balances at the end of each transaction.
-`--transactions 100000` for so many of them.
+`--transactions 100000` for that many of them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_kills_lose_and_double_nothing(runs: Runs, request: pytest.FixtureReques
 
 
 def lose_the_slot(connector: Connector) -> None:
-    """PostgreSQL forgets the connector, and nobody reads what happens next; a snapshot follows."""
+    """PostgreSQL drops the connector's slot and misses the next changes; a snapshot follows."""
     connector.kill()
     database = connector.database
     database.query("select pg_drop_replication_slot(slot_name) from pg_replication_slots")

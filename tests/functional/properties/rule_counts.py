@@ -1,4 +1,4 @@
-"""Which rules of history a stream exercises, so that a test of many can tell what it tested.
+"""Which rules of history a stream exercises, so that a test of many streams can show its coverage.
 
 A rule is exercised when it decided something that can be seen in the expected history, not when it
 could have been applied.

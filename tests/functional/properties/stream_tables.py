@@ -55,7 +55,7 @@ LOG_SCHEMA = (
 class Stream:
     """A stream's log, and for each of its rows the batch (from 1) in which it arrives.
 
-    `states`: what the simulated database held, where the log tells all of it; else none.
+    `states`: what the simulated database held, where the log has all of it; else none.
     """
 
     number: int
@@ -160,7 +160,7 @@ class StreamTable:
                     loaded.setdefault((row.data["id"],), row.data)
             log += [replace(log[0], data=row, load_rows=None) for row in loaded.values()]
         if self.shape.base and not self.shape.reads_loads_late:
-            # read at the end: after a truncate the base does not tell what was loaded
+            # read at the end: after a truncate the base no longer has what was loaded
             is_told = is_told and not self.shape.events
             is_told = is_told and (self.shape.base == "live" or has_one_reading(log))
         if self.shape.hides:
@@ -233,7 +233,7 @@ class StreamTable:
         if data is None:
             return (None,) * 5
         values = [data.get(column) for column in OPTIONS.columns]
-        # an unknown value is a wrong one, so that whoever reads it is found out
+        # an unknown value is a wrong one, so that a test fails if it is read
         return (stream, *(-1 if isinstance(value, str) else value for value in values))
 
     @staticmethod

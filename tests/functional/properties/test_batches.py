@@ -127,7 +127,7 @@ def test_r11_field_changes_are_what_they_would_be_in_one_batch(
 def test_r12_a_batch_that_is_applied_again_changes_nothing(
     spark: SparkSession, project: DbtProject, tables: dict[str, StreamTable]
 ) -> None:
-    """A run that was killed before it noted its batch finds it again."""
+    """A run killed before it recorded its progress: the next one finds the batch again."""
     marts = [(table, mart) for table in tables.values() for mart in ("history", "field_changes")]
     before = [sorted(map(repr, rows_of(spark, table, mart))) for table, mart in marts]
     progress = f"{SCHEMA}.afterimage_progress"

@@ -55,7 +55,7 @@ def project(
     tables: dict[str, RawStreams],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> DbtProject:
-    """Change tables, and all that is made from them, built batch by batch."""
+    """Change tables and all downstream models, built batch by batch."""
     project = make_dbt_project(tmp_path_factory.mktemp("raw_streams"), schema=SCHEMA)
     write_project(project, tables)
     spark.sql(f"create schema if not exists {RAW}")

@@ -1,7 +1,7 @@
 -- The history of five of the demo's customers, against the seed in which it is
 -- written down by hand: 11 and 12 change their number, 13 and 14 swap theirs,
 -- 16 gets a note (a large object that later changes leave out) and moves house.
--- It looks at nothing when the demo was landed in another size or with another
+-- It checks nothing when the demo was landed in another size or with another
 -- seed: then the commit time of the first of these changes is another one.
 with
 

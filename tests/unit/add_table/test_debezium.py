@@ -42,7 +42,7 @@ def with_schema(*fields: dict[str, Any]) -> str:
     )
 
 
-def test_messages_are_told_apart() -> None:
+def test_debezium_messages_are_recognized() -> None:
     assert all(is_event(value) for value in captured("replica_identity_full"))
     assert is_event(with_schema())
     qlik = '{"data": {"id": 1}, "beforeData": null, "headers": {"operation": "INSERT"}}'
@@ -64,7 +64,7 @@ def test_whole_rows_before_updates_are_before_images() -> None:
     assert (found.key.columns, found.key.is_sure) == (("id",), True)
     assert found.staging_arguments == ("'shop'", "'customers'")
     assert found.has_before_images
-    assert any("JSON does not tell dates" in note for note in found.notes)
+    assert any("JSON has no dates" in note for note in found.notes)
 
 
 def test_rows_with_the_key_alone_are_none() -> None:
@@ -73,7 +73,7 @@ def test_rows_with_the_key_alone_are_none() -> None:
     assert found.tables[0].settings["before_images"] is False
 
 
-def test_a_schema_tells_types_and_encodings() -> None:
+def test_a_schema_gives_types_and_encodings() -> None:
     """The names of types are those of Debezium's page on the PostgreSQL connector."""
     decimal = "org.apache.kafka.connect.data.Decimal"
     value = with_schema(
@@ -121,7 +121,7 @@ def test_the_key_of_a_message_is_the_tables(key: str) -> None:
     assert (found.key.columns, found.key.is_sure) == (("id",), True)
 
 
-def test_without_a_key_the_user_is_asked() -> None:
+def test_without_a_key_the_user_is_prompted() -> None:
     found = propose(table(*captured("replica_identity_full"), keys=()), "shop", "landed")
     assert (found.key.reason, found.key.is_sure) == ("its messages have no key", False)
 

@@ -82,9 +82,9 @@ def proposal(key: KeyProposal) -> Proposal:
 UNSURE = KeyProposal(("Invoice_id",), "unique, as is line_no", is_sure=False)
 
 
-def test_an_unsure_key_is_asked_for_and_else_an_error_that_says_what_to_type() -> None:
-    asked = KeyOptions.parse([]).apply(proposal(UNSURE), lambda _: "invoice_id, line_no")
-    assert asked.key.columns == ("Invoice_id", "line_no")
+def test_an_unsure_key_is_prompted_for_or_an_error_says_what_to_type() -> None:
+    prompted = KeyOptions.parse([]).apply(proposal(UNSURE), lambda _: "invoice_id, line_no")
+    assert prompted.key.columns == ("Invoice_id", "line_no")
     with pytest.raises(KeyUnknownError, match=r"Fix: add --key invoices=Invoice_id, or") as error:
         KeyOptions.parse([]).apply(proposal(UNSURE), lambda _: None)
     assert str(error.value).startswith("sales.invoices__ct: its key is not sure")

@@ -37,7 +37,7 @@ SCHEMA = RawSchema.of("landed", [CHANGES, TRACKING, BASE])
 SAMPLE = OpenEdgeSample({12: 50, 13: 20}, 50, frozenset({1, 3, 4}))
 
 
-def test_tables_are_told_by_their_columns() -> None:
+def test_tables_are_recognized_by_their_columns() -> None:
     assert openedge.is_change_table(CHANGES)
     assert not openedge.is_change_table(TRACKING)
     assert not openedge.is_change_table(BASE)

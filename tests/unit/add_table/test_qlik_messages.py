@@ -62,7 +62,7 @@ def test_metadata_names_columns_and_key_of_the_newest_version() -> None:
         "to_date",
         "bonus",
     ]
-    # a type that stands in the YAML would win over later versions
+    # a type in the YAML would win over later versions
     assert {column.data_type for column in columns} == {None}
 
 

@@ -115,7 +115,7 @@ def test_a_full_load_has_the_name_of_the_table() -> None:
     assert found.staging_arguments[-1] == "base='loans_at_start'"
 
 
-def test_what_the_log_does_not_tell_is_said() -> None:
+def test_what_the_log_does_not_show_is_reported() -> None:
     update = record(UPDATE, 1, "open")
     loans = replace(LOANS, records=(update,), framing=None, is_one_of_many=True)
     found = propose(loans, SCHEMA, "branch")

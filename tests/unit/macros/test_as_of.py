@@ -1,4 +1,4 @@
-"""The macro as_of: how it tells moments apart, and what it says about text that names none."""
+"""The macro as_of: how it distinguishes kinds of moments, and its error for any other text."""
 
 from __future__ import annotations
 

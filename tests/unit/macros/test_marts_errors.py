@@ -32,7 +32,7 @@ def settings(*, keep_deleted: bool) -> dict[str, Any]:
         (DELETED, PLAIN, False, ["built with `keep_deleted: true`", "is now false"]),
     ],
 )
-def test_keep_deleted_that_changed_asks_for_a_new_table(
+def test_a_changed_keep_deleted_requires_a_new_table(
     built: list[str], history: list[str], keep_deleted: bool, parts: list[str]
 ) -> None:
     render = renderer(shop_orders_current=built, history=history)
@@ -65,17 +65,17 @@ def test_keep_deleted_as_it_was_is_no_error(
 
 
 @pytest.mark.parametrize(("built", "keep_deleted"), [(PLAIN, True), (DELETED, False)])
-def test_the_guard_looks_at_keep_deleted_first(built: list[str], keep_deleted: bool) -> None:
+def test_the_preflight_checks_keep_deleted_first(built: list[str], keep_deleted: bool) -> None:
     """Otherwise a column that the setting adds would be missing, or be overlooked."""
 
-    def evolve_mart(*_: Any) -> None:
+    def evolve_mart_schema(*_: Any) -> None:
         raise AssertionError("the columns come second")
 
     columns = {"orders_current": built, "orders_history": PLAIN}
     render = MacroRenderer(
         _raw_columns=lambda relation: [{"name": name} for name in columns[str(relation)]],
         _settings_of=lambda _: settings(keep_deleted=keep_deleted),
-        adapter=SimpleNamespace(afterimage=SimpleNamespace(evolve_mart=evolve_mart)),
+        adapter=SimpleNamespace(afterimage=SimpleNamespace(evolve_mart_schema=evolve_mart_schema)),
         model=SimpleNamespace(name="orders_current"),
     )
     with pytest.raises(CompilationError, match="was built with `keep_deleted"):

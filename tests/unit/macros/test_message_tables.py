@@ -1,4 +1,4 @@
-"""Which tables of a dbt source the model that decodes messages is told of."""
+"""Which tables of a dbt source are passed to the model that decodes messages."""
 
 from __future__ import annotations
 

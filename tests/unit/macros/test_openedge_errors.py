@@ -102,7 +102,7 @@ def test_policies_of_another_table() -> None:
     settings = {"key": ["id"], "other_policies": ["it's", " b "]}
     sql = staging_sql(EXTRACTS, settings)
     condition = r"where `_Source-Table-Number` = 12 and coalesce(trim(`_Policy-Id`), '') not in"
-    # where tracking rows are read, and where the newest place is looked up
+    # where tracking rows are read, and where the newest place is queried
     assert sql.count(condition + r" ('it\'s', 'b')") == 2
     message = error_of(settings, without("tracking", "_Policy-Id"))
     assert "`_Policy-Id`" in message
@@ -262,7 +262,7 @@ def test_a_sequence_far_behind_the_log() -> None:
 @pytest.mark.parametrize(
     ("last", "place"), [(900, 800), (250, 150), (150, 75), (100, 50), (60, 30), (1, 0)]
 )
-def test_how_far_behind_the_log_a_new_change_may_stand(last: int, place: int) -> None:
+def test_how_far_behind_the_log_a_new_change_may_be(last: int, place: int) -> None:
     """As far as the look-back, but not beyond the middle of what the log has read."""
     queries: list[str] = []
     check_sequences([], f"{last:019d}", queries)

@@ -16,7 +16,7 @@ from tests.macro_renderer import CompilationError, MacroRenderer
         ("order_id", "order_id"),
         ("order-id", "`order-id`"),
         ("1st", "`1st`"),
-        # values, and no names, where they stand alone
+        # values, not names, where they are alone
         ("null", "`null`"),
         ("True", "`True`"),
         ("false", "`false`"),
@@ -27,9 +27,11 @@ def test_a_column_is_quoted_where_it_must_be(name: str, sql: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "noted"), [("plant", "orders_changes"), ("plant_crm", "plant_crm.orders_changes")]
+    ("schema", "recorded"), [("plant", "orders_changes"), ("plant_crm", "plant_crm.orders_changes")]
 )
-def test_staging_asks_for_its_log_by_the_name_that_is_noted(schema: str, noted: str) -> None:
+def test_staging_reads_its_log_by_the_name_in_the_progress_table(
+    schema: str, recorded: str
+) -> None:
     """With its schema, where that is not the target's."""
     log: Any = SimpleNamespace(
         schema=schema,
@@ -44,9 +46,9 @@ def test_staging_asks_for_its_log_by_the_name_that_is_noted(schema: str, noted: 
         target=SimpleNamespace(schema="plant"),
         api=SimpleNamespace(Relation=SimpleNamespace(create=SimpleNamespace)),
         load_relation=lambda relation: relation,
-        _read_progress=lambda relation: f"noted of {named('_progress_name', relation)}",
+        _read_progress=lambda relation: f"progress of {named('_progress_name', relation)}",
     )
-    assert render("_openedge_progress") == f"noted of {noted}"
+    assert render("_openedge_progress") == f"progress of {recorded}"
 
 
 @pytest.mark.parametrize("kind", ["map<string,string>", "array<map<int,int>>", "variant"])

@@ -41,7 +41,7 @@ def test_two_models_with_one_alias(materialized: str) -> None:
     assert [part for part in parts if part not in message] == []
 
 
-def test_one_alias_in_two_schemas_where_only_one_notes_what_it_has_applied() -> None:
+def test_one_alias_in_two_schemas_where_only_one_records_progress() -> None:
     check(("sales", "orders", "scd2_history"), ("crm", "orders", "view"), ("crm", "bills", "table"))
 
 

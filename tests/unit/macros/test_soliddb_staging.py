@@ -1,4 +1,4 @@
-"""The staging view of a solidDB table: what it asks the catalogue, which records it leaves out."""
+"""The staging view of a solidDB table: what it takes from the catalogue, what it leaves out."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_table_recreated_keeps_its_name_and_has_two_ids() -> None:
     assert "relation_id in (500, 501)" in sql
 
 
-def test_a_renamed_table_is_told_its_name() -> None:
+def test_a_renamed_table_error_says_its_name() -> None:
     message = error_of(ID, tables=[known_as(500, "PERSONS")])
     assert "has no table people, which source table branch.people names" in message
     assert "It is called PERSONS now. Fix: set the `identifier`" in message

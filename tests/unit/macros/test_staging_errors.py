@@ -225,7 +225,7 @@ def test_change_mask_fits_needs_a_source() -> None:
     )
     with pytest.raises(CompilationError) as caught:
         render("test_change_mask_fits", "invoices_history")
-    for part in ("`change_mask_fits` on invoices_history", "reads no source table", "Move it"):
+    for part in ("`change_mask_fits` on invoices_history", "reads no source table", "Fix: move it"):
         assert part in str(caught.value)
 
 

@@ -76,7 +76,7 @@ def test_a_topic_with_another_id_is_refused() -> None:
         refused.value
     )
     check_topics(replace(REQUEST, accept_gap=True), ends, landed, "raw.messages")
-    # an accepted id stays beside the former one, and what was landed before ids were noted has none
+    # an accepted id is kept with the former one; what was landed before ids were recorded has none
     both = replace(landed, topics=landed.topics | ends.topics)
     check_topics(REQUEST, ends, both, "raw.messages")
     check_topics(REQUEST, ends, replace(landed, topics=frozenset()), "raw.messages")

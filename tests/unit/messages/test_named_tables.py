@@ -33,7 +33,7 @@ def test_a_table_of_no_schema_is_one_of_any() -> None:
     assert all(table not in tables for table in [("sales", "people"), (None, "carts")])
 
 
-def test_a_name_may_stand_alone_or_be_of_another_source() -> None:
+def test_a_name_may_have_no_schema_or_be_of_another_source() -> None:
     assert (None, "shop.carts") in named("carts")
     for nothing in (["of_another_source"], [], None):
         assert named(nothing).tables == frozenset()

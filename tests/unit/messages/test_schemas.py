@@ -41,7 +41,7 @@ def address() -> Iterator[str]:
     thread.join()
 
 
-def test_a_registry_is_asked_by_id(address: str) -> None:
+def test_a_registry_is_queried_by_id(address: str) -> None:
     assert registered_schema(address + "/", "7") == SCHEMA
     assert registered_schema(address, "8") is None
 

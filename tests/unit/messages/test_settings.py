@@ -15,7 +15,7 @@ def parse(**settings: Any) -> dict[str, Any]:
     return parse_settings({"source_name": "shop", "name": "carts", "meta": meta})
 
 
-def test_by_default_the_topic_tells_the_table_and_the_yaml_its_columns() -> None:
+def test_by_default_the_topic_gives_the_table_and_the_yaml_its_columns() -> None:
     settings = parse(key=["cart_id"])
     assert settings["table_from"] == "topic"
     assert settings["schemas_from"] == "columns"
@@ -24,7 +24,7 @@ def test_by_default_the_topic_tells_the_table_and_the_yaml_its_columns() -> None
     assert settings["forward_filled_columns"] is None
 
 
-def test_a_schema_is_told_by_metadata_and_by_the_messages_themselves() -> None:
+def test_a_schema_comes_from_metadata_or_from_the_messages_themselves() -> None:
     assert parse(table_from="message", table_schema="hr")["table_schema"] == "hr"
     of_metadata = {"table_from": "schema_id", "schemas_from": "metadata"}
     assert parse(**of_metadata, table_schema="hr")["table_schema"] == "hr"
@@ -44,7 +44,7 @@ def test_a_schema_is_told_by_metadata_and_by_the_messages_themselves() -> None:
         ({"table_schema": "shop"}, "only metadata messages and the messages themselves"),
         (
             {"mask_columns": ["id"], "schemas_from": "metadata"},
-            "metadata messages tell the ordinals of each version",
+            "metadata messages have the ordinals of each version",
         ),
         ({"base": {"kind": "frozen"}}, "A full load comes as messages (REFRESH)"),
         ({"look_back": "a while"}, "is not a duration"),

@@ -121,7 +121,7 @@ def test_bars_are_as_high_as_their_numbers() -> None:
     assert titles == ["a: 1 on time", "a: 1 late", "<c>: 2 on time"]
 
 
-def test_bars_stand_on_one_another() -> None:
+def test_bars_are_stacked() -> None:
     axis = Axis(["a"], ("a", "", "a"))
     layers = [Values(name, name, [1]) for name in ("low", "middle", "high")]
     root = ElementTree.fromstring(str(bars("Changes", axis, layers, COUNT)))

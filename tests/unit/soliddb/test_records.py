@@ -46,7 +46,7 @@ def layout(framing: str = "length_prefixed", columns: Sequence[Column] = COLUMNS
 
 def lengths(framing: str) -> st.SearchStrategy[list[bytes | None]]:
     """Values of all lengths, those that take the long form of the engine among them."""
-    # the engine's form cannot tell a value without bytes from NULL
+    # the engine's form cannot distinguish a value without bytes from NULL
     shortest = 1 if framing == "engine" else 0
     short = st.binary(min_size=shortest, max_size=12)
     long = st.integers(250, 70_000).map(lambda length: bytes(range(256)) * (length // 256 + 1))

@@ -1,4 +1,4 @@
-"""Settings of solidDB tables: what they become, and what each error tells the user."""
+"""Settings of solidDB tables: what they become, and what each error says."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _changes(
 
 
 def _places(events: Sequence[Event]) -> dict[int, Place]:
-    """Where each event stands in its transaction, by its counter."""
+    """Each event's place in its transaction, by its counter."""
     sources = {table.source for table in TABLES.values()}
     of_transaction: dict[int, list[int]] = defaultdict(list)
     for event in events:

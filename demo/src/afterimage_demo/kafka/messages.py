@@ -41,7 +41,7 @@ _REFRESH: dict[str, Any] = {
     **dict.fromkeys(("transactionEventCounter", "transactionLastEvent")),
 }
 _AVRO_TYPES = {"bigint": "long", "int": "int", "boolean": "boolean"}
-# every so many updates lack a column that they leave alone: it was not read from the log
+# every fifth update lacks a column that it leaves alone: it was not read from the log
 _UNREAD, _UNREAD_EVERY = "email", 5
 
 
@@ -59,7 +59,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an event stands in its transaction: its number, from 1, and whether it is the last."""
+    """An event's place in its transaction: its number, from 1, and whether it is the last."""
 
     number: int
     is_last: bool
@@ -185,7 +185,7 @@ def _message(
 def _deleted(
     table: ShopTable, row: dict[str, Value]
 ) -> tuple[dict[str, Value] | None, dict[str, Value] | None]:
-    """Where a deleted row stands: in `data`, in `beforeData`, or its key alone in `data`."""
+    """Where a deleted row is: in `data`, in `beforeData`, or its key alone in `data`."""
     if not table.before_images:
         return {name: row[name] for name in table.key}, None
     return (row, None) if table.form == "json_envelope" else (None, row)
@@ -209,7 +209,7 @@ def _mask(names: list[str], marked: Collection[str]) -> tuple[int, int]:
 
 
 def _bytes(bits: int, columns: int) -> bytes:
-    """A mask in Avro: the least significant byte stands first."""
+    """A mask in Avro: the least significant byte comes first."""
     return bits.to_bytes(columns // 8 + 1, "little")
 
 

@@ -113,7 +113,7 @@ def with_settings(proposal: Proposal, loaded_at: str | None) -> Proposal:
 
 
 def _ask_key(proposal: Proposal) -> str | None:
-    """The key that the user types; None where there is no terminal to ask on."""
+    """The key that the user types; None without a terminal."""
     if not sys.stdin.isatty():
         return None
     name = f"{proposal.schema}.{proposal.tables[0].name}"

@@ -51,7 +51,7 @@ _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 
 
 class UnreadableEventsError(AfterimageError):
-    """Sampled messages do not tell a table's columns, or no preset reads them."""
+    """Sampled messages do not show a table's columns, or no preset reads them."""
 
 
 def is_event(value: str) -> bool:
@@ -90,8 +90,8 @@ def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> 
     if described is None:
         described = _of_rows(events)
         notes.append(
-            f"types follow from {len(events)} sampled messages without their schema: JSON does not "
-            "tell dates, times and decimals, so check them"
+            f"types are inferred from {len(events)} sampled messages without schemas: JSON has no "
+            "dates, times and decimals, so check them"
         )
     columns, encodings = described
     if not columns:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dbt_afterimage.cli.add_table.proposal import KeyProposal
 from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, RawTable
 
-# A delete's mask has the bits of the key. So many deletes may say something else.
+# A delete's mask has the bits of the key. At least this share of the deletes must agree.
 _AGREEMENT = 0.9
 _KEY_NAME = re.compile(r"(^|[_-])(id|key|no|num|nr|number|code|guid|uuid|pk)$", re.IGNORECASE)
 _LINE_NAME = re.compile(r"(line|item|pos|position|seq|sequence)", re.IGNORECASE)
@@ -86,7 +86,7 @@ def propose_key(
 
     candidates = [key for key in key_candidates(table, columns) if key in unique]
     if not candidates:
-        return KeyProposal((), "nothing speaks for any column", is_sure=False)
+        return KeyProposal((), "there is no evidence for any column", is_sure=False)
     singles = [key for key in candidates if len(key) == 1]
     others = [key for key in candidates[1:] if len(key) == 1 or not singles]
     if not others:

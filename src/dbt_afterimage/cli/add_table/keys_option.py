@@ -1,4 +1,4 @@
-"""The option `--key` of `add-table`, and what is asked where a key is not sure."""
+"""The option `--key` of `add-table`, and the prompt for a key that is not sure."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class KeyOptions:
                 )
 
     def apply(self, proposal: Proposal, ask: Callable[[Proposal], str | None]) -> Proposal:
-        """The proposal with the key that the user gave, or is asked for where it is not sure.
+        """The proposal with the key that the user gave, or types at the prompt if it is not sure.
 
         Raises:
-            KeyUnknownError: it is not sure and cannot be asked for, or names no column.
+            KeyUnknownError: it is not sure and there is no prompt, or it names no column.
         """
         given = self.keys.get(proposal.table, self.keys.get(""))
         if given is None and not proposal.key.is_sure:

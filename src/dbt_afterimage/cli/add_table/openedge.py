@@ -28,7 +28,7 @@ _OWN = {
 
 
 class TableNumberUnknownError(AfterimageError):
-    """The tracking table does not tell which source table a change table belongs to."""
+    """The tracking table does not show which source table a change table belongs to."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def propose(
     """What to write for a change table.
 
     Raises:
-        TableNumberUnknownError: the sample does not tell its table number.
+        TableNumberUnknownError: the sample does not show its table number.
     """
     name = prefix + table_name(table)
     base = base_table(table, schema)
@@ -199,7 +199,7 @@ def _table_number(table: RawTable, schema: RawSchema, sample: OpenEdgeSample) ->
             return ranked[0][0]
     found = ", ".join(f"{number} ({rows} rows)" for number, rows in ranked[:3]) or "none"
     raise TableNumberUnknownError(
-        f"{schema.name}.{table.name}: the tracking table does not tell its table number. Of "
+        f"{schema.name}.{table.name}: the tracking table does not show its table number. Of "
         f"{sample.rows} sampled change rows it has, by number: {found}. Fix: land the tracking "
         "rows of these changes, or declare the table by hand (docs/openedge.md)."
     )

@@ -17,9 +17,9 @@ class KeyProposal:
     """A proposed key.
 
     Attributes:
-        columns: empty when nothing speaks for any column.
-        reason: what speaks for it, for the user.
-        is_sure: False: the user is asked, or must give `--key`.
+        columns: empty without evidence for any column.
+        reason: the evidence, for the user.
+        is_sure: False: the user is prompted, or must give `--key`.
     """
 
     columns: tuple[str, ...]

@@ -210,7 +210,7 @@ def _additional_headers(table: RawTable) -> list[str]:
 def _mask_reading(
     table: RawTable, data: Sequence[Column], records: Sequence[ChangeRecord]
 ) -> tuple[MaskReading, MaskReading] | None:
-    """The fit of the default layout and of the chosen one; None without a record that tells."""
+    """The fit of the default layout and of the chosen one; None without a conclusive record."""
     mask = header(table, "change_mask")
     if not mask or not data:
         return None
@@ -303,12 +303,12 @@ def _base_kind(
         return "frozen", f"it lacks {frozen} of {len(last)} sampled updates"
     return (
         "frozen",
-        "the sample does not tell; if the task keeps the base table up to date, set live",
+        "the sample does not show it; if the task keeps the base table up to date, set live",
     )
 
 
 def _source_columns(table: RawTable, base: RawTable | None, key: KeyProposal) -> list[SourceColumn]:
-    """All columns with a description; a type where text stands for a typed column of the base."""
+    """All columns with a description; a type where a typed column of the base is stored as text."""
     in_base = {column.name.lower(): column for column in base.columns} if base else {}
     data = {column.name for column in data_columns(table)}
     prefix = _spelled_prefix(table)

@@ -26,7 +26,7 @@ _INTEGERS_BELOW = 2**63
 
 
 class UnreadableMessagesError(AfterimageError):
-    """Sampled messages do not tell a table's columns."""
+    """Sampled messages do not show a table's columns."""
 
 
 @dataclass(frozen=True)

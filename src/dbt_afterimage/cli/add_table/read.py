@@ -49,10 +49,10 @@ class MissingSchemaError(AfterimageError):
     """The raw schema does not exist, or has no table."""
 
 
-def in_parallel(ask: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-    """The answers for all items, in order, asked in a few threads."""
+def in_parallel(read: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+    """The results of all items, in order, read in a few threads."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(ask, items))
+        return list(pool.map(read, items))
 
 
 @contextmanager
@@ -77,10 +77,10 @@ def readable(table: str) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         said = explained(str(error)).strip().splitlines()
         # the first line of an error of Java's says where it was raised
-        told = next((line for line in said if not line.startswith("An error occurred")), "nothing")
+        cause = next((line for line in said if not line.startswith("An error occurred")), "nothing")
         raise UnreadableTableError(
-            f"{table}: Spark cannot read it: {told.removeprefix(': ')} Fix: see that the table can "
-            "be queried, or name the other tables instead of --all."
+            f"{table}: Spark cannot read it: {cause.removeprefix(': ')} Fix: make sure that the "
+            "table can be queried, or name the other tables instead of --all."
         ) from error
 
 

@@ -37,7 +37,7 @@ def raw_table_checks(session: SparkSession, tables: list[DeclaredTable]) -> Iter
         if table.settings is None or table.settings["system"] in ONE_RAW_TABLE_FOR_ALL:
             continue
         try:
-            session.table(table.relation).schema  # noqa: B018  asks the catalog
+            session.table(table.relation).schema  # noqa: B018  queries the catalog
         except Exception:
             yield Check(
                 f"raw table {table.name}",

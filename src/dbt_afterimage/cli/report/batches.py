@@ -33,7 +33,7 @@ class Batch:
     Attributes:
         table: the table.
         recorded_at: when it was recorded, UTC.
-        rows: changes and loaded rows that it added; None where the log's metadata does not tell.
+        rows: changes and loaded rows that it added; None if the log's metadata does not show it.
         path: how history applied it; None if it has not, or not in a publication of its own.
         missing: marts that have not applied it yet, such as `_history`.
     """

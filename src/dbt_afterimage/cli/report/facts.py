@@ -27,7 +27,7 @@ from dbt_afterimage.cli.warehouse import TABLE, TableVersion, Warehouse
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for.
+    """What the user requested.
 
     Attributes:
         schema: the target's schema.
@@ -50,7 +50,7 @@ class Mart:
 
     Attributes:
         name: in the target's schema.
-        rows: number of its rows, from metadata; None where that does not tell.
+        rows: number of its rows, from metadata; None if that lacks it.
         applied: the batch that it applied last; None if it has applied none.
         behind: seconds from that batch to the newest one of the change log.
     """
@@ -85,14 +85,14 @@ class Facts:
     """Everything that the report shows.
 
     Attributes:
-        request: what the user asked for.
+        request: what the user requested.
         tables: as `afterimage status` shows them.
         flows: each table of `tables`, and each that the project declares.
         batches: of all change logs, the newest first.
         activity: None without an activity table, or without changes in it.
         has_activity_table: whether the schema has an activity table.
         rejected: by reason and table.
-        growth: of all tables together; None if no metadata tells a size over time.
+        growth: of all tables together; None if no metadata has sizes over time.
         growth_of: the same by table.
         runs: of dbt, the newest first.
     """

@@ -35,7 +35,7 @@ class Growth:
 def growth(
     versions: Iterable[Sequence[TableVersion]], days: int, now: datetime, points: int = _POINTS
 ) -> Growth | None:
-    """Bytes of tables over time; None where no commit tells its size.
+    """Bytes of tables over time; None if no commit records its size.
 
     Args:
         versions: commits of each table, the oldest first.

@@ -22,8 +22,8 @@ class RawTable:
     Attributes:
         name: schema and table.
         exists: whether the catalog has it.
-        rows: number of its rows, from metadata; None where that does not tell.
-        written_at: its last commit, UTC; None where the metadata does not tell.
+        rows: number of its rows, from metadata; None if that lacks it.
+        written_at: its last commit, UTC; None if the metadata lacks it.
     """
 
     name: str

@@ -16,7 +16,7 @@ class Rejected:
 
     Attributes:
         reason: the reason.
-        unresolved: records that nobody has resolved, and of which no repaired copy has come.
+        unresolved: records that are not resolved, and of which no repaired copy has come.
         resolved: the others.
         tables: all records by table, the table with the most first.
     """

@@ -48,7 +48,7 @@ def history_batch(
         relation: the history.
         log: the change log.
         table: as in `whole_history`.
-        applied: what the history has noted in the progress table, as `progress_since`.
+        applied: the progress of the history, as `progress_since` gives it.
         profile: of the batches since, as `BatchProfile`; None where it is not known.
         force_full_replay: the run's var.
 

@@ -53,7 +53,7 @@ def land_kafka(adapter: Any, request: dict[str, Any], table: str, progress: str)
         adapter: dbt's adapter.
         request: fields of `ingest.kafka.request.Request`, by name.
         table: the raw table.
-        progress: the table of progress.
+        progress: the progress table.
 
     Raises:
         DbtRuntimeError: the cluster cannot be read, or lacks what was not landed yet.

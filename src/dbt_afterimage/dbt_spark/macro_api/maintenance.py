@@ -21,8 +21,8 @@ def compact(adapter: Any, relation: Any, keep_days: int, max_files: int) -> str:
     Args:
         adapter: dbt's adapter.
         relation: the table.
-        keep_days: states of the table stay readable so long.
-        max_files: so many data files are rewritten at most.
+        keep_days: days for which old states of the table stay readable.
+        max_files: rewrites up to this many data files.
 
     Raises:
         DbtRuntimeError: an argument cannot be, or another run wrote to the table.
@@ -48,9 +48,9 @@ def compact_if_needed(adapter: Any, relation: Any) -> None:
 
     session = current()
     with dbt_errors():
-        told = compact_if_needed(session, str(relation), table_format(adapter))
-    if told:
-        logger.info(f"{relation.identifier}: {told}")
+        done = compact_if_needed(session, str(relation), table_format(adapter))
+    if done:
+        logger.info(f"{relation.identifier}: {done}")
 
 
 @macro_method()

@@ -10,13 +10,13 @@ from dbt_afterimage.spark.session import current
 
 @macro_method(while_parsing={})
 def progress_since(adapter: Any, progress: Any, reader: str, models: list[str]) -> dict[str, Any]:
-    """What models have noted, as `progress_cache.ProgressSince`, since the last batch of a reader.
+    """The progress of models since the last batch of a reader, as `progress_cache.ProgressSince`.
 
     `profile` is that of all batches since, as `BatchProfile`; none where one is not known.
 
     Args:
         adapter: dbt's adapter.
-        progress: the table of progress.
+        progress: the progress table.
         reader: name of the reader there.
         models: names of the models there.
     """
@@ -38,11 +38,11 @@ def progress_since(adapter: Any, progress: Any, reader: str, models: list[str]) 
 def write_progress(
     adapter: Any, progress: Any, model: str, applied: dict[str, Any], after: str | None
 ) -> None:
-    """Note what has just been published.
+    """Record what has just been published.
 
     Args:
         adapter: dbt's adapter.
-        progress: the table of progress.
+        progress: the progress table.
         model: its name there.
         applied: `recorded_at`, `change_seq`, `changed_at` and `path`; of a history also
             `unknown_columns`.
@@ -66,11 +66,11 @@ def write_progress(
 
 @macro_method()
 def add_progress_column(adapter: Any, progress: Any, column: str, kind: str) -> None:
-    """Add a column that a table of progress made by an earlier version lacks.
+    """Add a column that a progress table of an earlier version lacks.
 
     Args:
         adapter: dbt's adapter.
-        progress: the table of progress.
+        progress: the progress table.
         column: its name.
         kind: its type and comment, as SQL.
     """
@@ -86,7 +86,7 @@ def reset_progress(adapter: Any, progress: Any, models: list[str]) -> None:
 
     Args:
         adapter: dbt's adapter.
-        progress: the table of progress.
+        progress: the progress table.
         models: their names there.
     """
     from dbt_afterimage.storage.progress import reset_progress as reset

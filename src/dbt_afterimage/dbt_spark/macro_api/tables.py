@@ -21,7 +21,7 @@ from dbt_afterimage.storage.schema_evolution import alter_table, check_table, co
 def table_format(adapter: Any) -> str:
     """Table format of the target's default catalog: `iceberg` or `delta`.
 
-    The first thing that every command asks for, so it also says where Spark must be.
+    Every command calls it first, so it also checks where Spark runs.
 
     Raises:
         DbtRuntimeError: Spark is elsewhere than in this process; or the catalog is neither, and
@@ -115,7 +115,7 @@ def fields_of(adapter: Any, relation: Any, struct: str, table: str) -> list[dict
 
 @macro_method(while_parsing="")
 def describe_missing(adapter: Any, relation: Any) -> str:
-    """That a relation does not exist, where it was looked for, and similar names there.
+    """The message that a relation does not exist: where it was expected, and similar names there.
 
     Args:
         adapter: dbt's adapter.
@@ -224,7 +224,7 @@ def publish(
         adapter: dbt's adapter.
         relation: the table.
         select: the statement that yields the rows, with `_write_action`.
-        identity: columns that tell which row is meant.
+        identity: columns that identify a row.
         where: condition on `target`, the table; "" for none.
         after: of `state`, taken before the batch was profiled.
         kept: of `checkpoint`, what the statement reads; freed, whatever happens.
@@ -262,7 +262,7 @@ def make_room_for_view(adapter: Any, statement: str) -> None:
 
 @macro_method(while_parsing={})
 def mart_properties(adapter: Any, settings: Any, is_tracking: bool) -> dict[str, str]:
-    """Table properties of a mart, from which a later run tells whether it can go on with it.
+    """Table properties of a mart, by which a later run decides whether it can write to the mart.
 
     Args:
         adapter: dbt's adapter.
@@ -279,7 +279,7 @@ def evolve_mart_schema(adapter: Any, relation: Any, upstream: Any, expected: Any
     Args:
         adapter: dbt's adapter.
         relation: the mart.
-        upstream: the relation that it is made from, which has its data columns.
+        upstream: its input, which has its data columns.
         expected: what `_mart_expectations` says of it.
 
     Raises:

@@ -122,7 +122,7 @@ def end_by_boundary_events(
 
 
 def may_reach(table: HistoryTable, name: str) -> str:
-    """True where the scope of `boundary` reaches the row, as far as one column tells."""
+    """True where the scope of `boundary` reaches the row, as far as one column shows."""
     return (
         f"({_is_not_scoped(name)} or ({knows('known_columns', name)} and"
         f" cast({value_of(table, name)} as string) <=> boundary.truncate_scope[{text(name)}]))"

@@ -35,7 +35,7 @@ _CLOSING_KIND = own("closing_kind")
 def last_upsert_of_change_seq(events: DataFrame, table: HistoryTable) -> DataFrame:
     """Of several events of a key at one change_seq, drops all upserts but the last (R1).
 
-    Invariant: no version is empty. The first of them tells what opened the version.
+    Invariant: no version is empty. The first of them is the event that opened the version.
     """
     window = by_key(table.key)
     next_seq = own("next_seq")

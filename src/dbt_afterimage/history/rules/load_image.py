@@ -1,4 +1,4 @@
-"""A base table, read some time after its load, taken back to the time of the load (R8).
+"""Reconstructs the load image from a base table that was read some time after its load (R8).
 
 What a key held at the load follows from its first change after the load, before the next load or
 truncate:

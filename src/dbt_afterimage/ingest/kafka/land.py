@@ -56,7 +56,7 @@ def land(
         session: the live Spark session, with Spark's Kafka package; classic or Spark Connect.
         request: what to land.
         table: name of the raw table.
-        progress: name of the table of progress.
+        progress: name of the progress table.
         table_format: `iceberg` or `delta`.
         report: progress callback, called with one line of text.
 
@@ -168,7 +168,7 @@ def starting_offsets(
                     f"`land kafka`: {table} has {name} up to offset {landed[key]}, and Kafka "
                     f"begins at {earliest}: it has removed {earliest - start[key]:,} messages "
                     "that were not landed. Nothing was landed. Fix: land them from a copy of the "
-                    "topic, or go on without them: --accept-gap."
+                    "topic, or continue without them: --accept-gap."
                 )
             start[key] = earliest
     return start
@@ -198,7 +198,7 @@ def check_topics(request: Request, ends: Ends, landed: Landed, table: str) -> No
                 f"`land kafka`: the topic {topic} is not the one that {table} has up to offset "
                 f"{last}: its id is {number}. It was recreated, or it is another cluster's. "
                 "Nothing was landed. Fix: land it into another table; or, where it is a copy "
-                "with the same offsets, go on behind the last one: --accept-gap."
+                "with the same offsets, continue after the last one: --accept-gap."
             )
 
 

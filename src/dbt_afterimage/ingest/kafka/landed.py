@@ -1,4 +1,4 @@
-"""What is noted of a landing in the table of progress, which the raw table does not tell."""
+"""The progress of a landing: what the raw table itself does not hold."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Landed:
 def read_landed(
     session: SparkSession, progress: str, table: str, recorded_at: str | None
 ) -> Landed:
-    """What the notes of the last batch tell.
+    """What the progress rows of the last batch record.
 
-    There may be several: the batch's own, and what was met behind it.
+    There may be several: the batch's own, and those of what was found after it.
 
     Args:
         session: the live Spark session.
-        progress: name of the table of progress.
+        progress: name of the progress table.
         table: name of the raw table.
-        recorded_at: the last noted batch, ISO text in UTC; None before the first one.
+        recorded_at: the last recorded batch, ISO text in UTC; None before the first one.
     """
-    notes = (
+    rows = (
         session.table(progress)
         .filter(F.col("model") == table)
         .filter(F.col("recorded_at").eqNullSafe(F.lit(recorded_at).cast("timestamp")))
@@ -54,26 +54,26 @@ def read_landed(
         .collect()
     )
     return Landed(
-        offsets.merged(*[offsets.from_text(note["arrival"]) for note in notes]),
-        frozenset(pair for note in notes for pair in _pairs(note["raw_version"])),
+        offsets.merged(*[offsets.from_text(row["arrival"]) for row in rows]),
+        frozenset(pair for row in rows for pair in _pairs(row["raw_version"])),
     )
 
 
 def record_landed(
     session: SparkSession, progress: str, table: str, recorded_at: str | None, landed: Landed
 ) -> None:
-    """Note what the raw table has with its last batch.
+    """Record what the raw table has with its last batch.
 
-    What is met before a message is landed (where partitions begin, ids of topics) is noted beside
-    the last batch too, not as a batch of its own: of what another run has landed meanwhile and did
-    not note, nothing may look noted.
+    What is found before a message is landed (where partitions begin, ids of topics) is recorded
+    with the last batch too, not as a batch of its own: otherwise rows that another run has landed
+    meanwhile without recording them would count as recorded.
 
     Args:
         session: the live Spark session.
-        progress: name of the table of progress.
+        progress: name of the progress table.
         table: name of the raw table.
         recorded_at: the last batch of the raw table, None before the first one.
-        landed: what to note.
+        landed: what to record.
     """
     read = Progress(
         recorded_at,

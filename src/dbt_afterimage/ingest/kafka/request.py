@@ -27,7 +27,7 @@ class Request:
         starting: `earliest` or `latest`: where to begin in a topic that was never landed.
         options: further options of the client, by Kafka's own names.
         max_messages: land up to this many; None for all messages that are there.
-        accept_gap: go on where Kafka has removed messages that were not landed, or where a topic
+        accept_gap: continue where Kafka has removed messages that were not landed, or where a topic
             has another id.
     """
 

@@ -2,7 +2,7 @@
 
 Each extract begins `look_back` sequences before the last one that was landed, since there is no
 commit marker and a lower sequence may become visible after a higher one. What was landed already is
-left out again. A change whose halves come in two extracts is no harm: staging waits for the other.
+left out again. A change whose halves come in two extracts is safe: staging waits for the other.
 
 Sequences count for one policy: the tracking table, which names policies, is extracted for each of
 them. A change table does not name them; where a later policy has restarted it is left alone.
@@ -29,8 +29,8 @@ TRACKING = "_Cdc-Change-Tracking"
 SEQUENCE = "_Change-Sequence"
 TABLE_NUMBER = "_Source-Table-Number"
 POLICY = "_Policy-Id"
-# What tells a row of either table from all others: their primary indexes, and the policy, under
-# which a number that was purged may come again.
+# What identifies a row of either table: its primary index, and the policy, since under another
+# policy a purged number may come again.
 TRACKING_KEY = (TABLE_NUMBER, POLICY, SEQUENCE, "_Operation")
 CHANGE_KEY = (SEQUENCE, "_Operation", "_Continuation-Position")
 
@@ -57,7 +57,7 @@ class CapturedTable:
 
 
 class LandingError(ValueError):
-    """An extract cannot be made as asked; the text is meant for the user."""
+    """The requested extract is not possible; the text is meant for the user."""
 
 
 def land(
@@ -147,7 +147,7 @@ def _tracking_rows(table: CapturedTable, places: Sequence[_Place]) -> str:
 def _change_rows(table: CapturedTable, last: int, owner: str) -> str:
     """Which change rows of a table to extract; the tracking table knows of which policy they are.
 
-    A number is there once: in the database the two of them tell a single tracking row.
+    A number is there once: in the database the two of them identify a single tracking row.
     """
     behind = f'extracted."{SEQUENCE}" > {last - table.look_back}'
     if not table.other_policies:

@@ -37,7 +37,7 @@ ENVELOPE = """{"type": "record", "name": "MessageEnvelope", "fields": [
 {"name": "messageSchemaId", "type": ["null", "string"]},
 {"name": "messageSchema", "type": ["null", "string"]},
 {"name": "message", "type": "bytes"}]}"""
-"""The vendor's envelope of a message; its magic, 5 bytes without a length, stands in front."""
+"""The vendor's envelope of a message; its magic, 5 bytes without a length, precedes it."""
 
 _PERMISSIVE = {"mode": "PERMISSIVE"}
 _LINEAGE = ("server", "task", "schema", "table", "tableVersion", "timestamp")
@@ -99,9 +99,9 @@ def _readable(
         body_of = _body_of(kind)
         if body_of is None:
             return None
-        # Spark looks at types when it is asked for the columns, and reads nothing for it
+        # Spark checks types when the columns are resolved, and reads nothing for it
         _ = empty.select(body_of(F.col("record"), kind)).columns
-    # PySpark hands on what the Avro library throws as it is
+    # PySpark passes exceptions of the Avro library on unchanged
     except (PySparkException, Py4JJavaError):
         return None
     return kind, body_of

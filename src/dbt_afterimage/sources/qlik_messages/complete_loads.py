@@ -111,15 +111,15 @@ def find_complete_loads(
     done: DataFrame | None,
     names: Mapping[Table, Mapping[str, Sequence[Range]]],
 ) -> CompleteLoads:
-    """Loads that are whole and not recorded yet.
+    """Loads that are complete and not recorded yet.
 
     Args:
         model: its name, for messages to the user.
-        named: tables whose last load is whole, whatever has come.
+        named: tables whose last load counts as complete, whatever has come.
         parts: runs of REFRESH messages, of all batches: `run_records.all_run_records`.
         positions: per table and partition, its changes.
-        done: notes of loads that were recorded.
-        names: with `rebuild_changes`: `notes.recorded_names` of what is replaced; else empty.
+        done: records of complete loads: `run_records.all_run_records`.
+        names: with `rebuild_changes`: `run_records.recorded_names` of the replaced log; else empty.
     """
     runs = runs_by_table(parts, positions)
     recorded = recorded_so_far(done)
@@ -193,7 +193,7 @@ def loaded_messages(
         decoder: reads messages.
         raw: the landed messages.
         loads: at least one.
-        schemas: what is known of schema ids; empty where this run has not looked.
+        schemas: what is known of schema ids; empty if this run has read none.
     """
     run_rows = list(loads.run_rows())
     kinds = ", ".join(f"{name} {kind}" for name, kind in _RUN_COLUMNS.items())

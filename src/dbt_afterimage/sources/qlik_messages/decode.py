@@ -36,12 +36,12 @@ JSON, ENVELOPE, REGISTRY = "json", "avro_envelope", "avro_registry"
 AVRO_PACKAGE = "org.apache.spark:spark-avro_2.13"
 
 _LAST_ORDINAL = 32_767
-"""Masks are looked up in a list with a place for each ordinal: a greater one is damaged input."""
+"""Masks index a list with a place for each ordinal: a greater one is damaged input."""
 
 _NO_TABLE = {
-    "topic": "no topic tells its table",
-    "schema_id": "no schema id tells its table",
-    "header": "no record header `{header}` tells its table",
+    "topic": "no topic identifies its table",
+    "schema_id": "no schema id identifies its table",
+    "header": "no record header `{header}` identifies its table",
     "message": "neither its headers nor the message itself name its table",
 }
 
@@ -84,7 +84,7 @@ def check_avro(session: SparkSession, source: str) -> None:
     """
     try:
         parsed = session.range(0).select(parsed_envelope(F.lit(None).cast("binary")))
-        # Spark looks for its function when it is asked for the columns, and reads nothing for it.
+        # Spark resolves its function when the columns are resolved, and reads nothing for it.
         _ = parsed.columns
     except (PySparkException, TypeError) as error:
         raise AvroUnavailableError(
@@ -95,7 +95,7 @@ def check_avro(session: SparkSession, source: str) -> None:
 
 
 def enveloped(raw: DataFrame, forms: set[str]) -> DataFrame:
-    """Landed messages with what stands outside of their Avro bytes.
+    """Landed messages with everything outside of their Avro bytes.
 
     Adds `form`, `parsed` (JSON), `schema_id`, `schema_text`, `type` and `avro`, the bytes.
     """
@@ -177,9 +177,9 @@ def schema_reference() -> Column:
 
 
 def _with_schema_id_of_headers(rows: DataFrame, schemas: Mapping[str, Schema]) -> DataFrame:
-    """Where nothing outside of a message tells its schema id, `headers.externalSchemaId` does.
+    """If nothing outside of a message gives its schema id, `headers.externalSchemaId` does.
 
-    A registry numbers schemas of its own: there the header counts where metadata tells its schema.
+    A registry numbers schemas of its own: there the header counts if metadata has its schema.
     """
     schema_id = F.col("schema_id")
     of_headers = F.nullif(F.col("body")["headers"]["externalSchemaId"], F.lit(""))
@@ -245,7 +245,7 @@ def _judged(
     has_text = F.coalesce(has_text, F.lit(False))
     is_metadata = metadata.isNotNull()
     is_data = ~is_metadata & form.isNotNull() & F.col("problem").isNull()
-    # what tells columns and table must be there before a message can be read rightly
+    # its columns and its table must be known before a message can be decoded correctly
     needs_schema = settings["schemas_from"] == "metadata"
     is_unknown = F.col("schema_id").isNotNull() & F.col("is_known").isNull()
     lacks = (F.lit(needs_schema) & is_data & is_unknown) | (is_avro & ~has_text)
@@ -382,7 +382,7 @@ def _ordinals_problem(ordinals: Column) -> Column:
 
 
 def _hashed(values: Column) -> list[Column]:
-    """A map as texts to hash: a hash skips NULL, and with it would not tell where it stands."""
+    """A map as texts to hash: a hash skips NULL, so that it would ignore the position of a NULL."""
     return [F.map_keys(values), F.array_join(F.map_values(values), "\x1f", "\x00")]
 
 

@@ -41,7 +41,7 @@ BODY = (
 """What every form of a message becomes; values are text, masks and other bytes are hex."""
 
 TABLE_FIELDS = ("schema", "table")
-"""Where a message names its table: beside its data, and in `headers`."""
+"""Where a message names its table: next to its data, and in `headers`."""
 
 COLUMN_FIELDS = (
     "ordinal",
@@ -106,7 +106,7 @@ def json_body(parsed: Column) -> Column:
     """The message itself, as BODY."""
     message = parsed["message"]
     is_enveloped = parsed["magic"].isNotNull()
-    # no `transform`: Spark generates code for all of this but for functions with a lambda
+    # no `transform`: Spark generates code for all of this, but not for functions with a lambda
     table_columns = message["tableStructure"]["tableColumns"]
     values = F.map_values(table_columns)
     columns = F.arrays_zip(F.map_keys(table_columns), *[values[name] for name in COLUMN_FIELDS])
@@ -134,6 +134,6 @@ def json_body(parsed: Column) -> Column:
 
 
 def json_schema_id(parsed: Column) -> Column:
-    """The id of a message's schema in its envelope; NULL where the envelope does not tell it."""
+    """The id of a message's schema in its envelope; NULL where the envelope lacks it."""
     of_envelope = F.nullif(parsed["messageSchemaId"], F.lit(""))
     return F.when(parsed["magic"].isNotNull(), of_envelope)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from dbt_afterimage.sequence import QlikChangeSequence
 
-# Beyond every position: where a run ends that nothing has ended, but for the word of the user.
+# Beyond every position: the end of a run that only the user has declared ended.
 OPEN_END = "~"
 
 Table = tuple[str | None, str]

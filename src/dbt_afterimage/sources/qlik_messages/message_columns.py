@@ -60,11 +60,11 @@ MESSAGE_COLUMNS = {
     "raw_value": "string",
     "record_hash": "bigint",
 }
-"""A decoded message, or what a run notes of a table's partition; see `kind` in the model's YAML."""
+"""A decoded message, or a run's record of a table's partition; see `kind` in the model's YAML."""
 
 CHANGE, LOAD, METADATA = "change", "load", "metadata"
 TOMBSTONE, REJECTED = "tombstone", "rejected"
-# Notes: the last position of a table in a partition; a part of a full load; a load that is whole.
+# Records of runs: the last position of a table in a partition; part of a load; a complete load.
 POSITION, LOAD_PART, LOAD_DONE = "position", "load_part", "load_done"
 
 

@@ -1,8 +1,8 @@
 """The body of the model that decodes landed messages: reads what is new, for all tables at once.
 
 One model for all tables and forms, because one landed table may hold the messages of many, and
-because what a message means may stand in another one: its schema, and whether the full load that it
-belongs to is whole. The staging view of a table then only picks its messages and casts their
+because a message may depend on another one: for its schema, and for whether the full load that it
+belongs to is complete. The staging view of a table then only picks its messages and casts their
 values.
 """
 
@@ -93,11 +93,11 @@ class _Run:
         self._named = named_tables(context)
         check_raw_columns(self._settings["source_table"], column_types(raw.schema))
         self._run = start_log(session, context, columns=MESSAGE_COLUMNS)
-        stored, noted = self._run.stored, self._run.noted
-        self._read = offsets.from_text(noted.arrival)
+        stored, progress = self._run.stored, self._run.progress
+        self._read = offsets.from_text(progress.arrival)
         self._names: dict[Table, dict[str, list[Range]]] = {}
         if stored is not None and self._run.is_progress_behind:
-            held = rows_after_progress(stored, noted).filter(
+            held = rows_after_progress(stored, progress).filter(
                 F.col("kind").isin(*_MESSAGES, LOAD_PART)
             )
             last = offsets.last_offsets(held, F.coalesce("last_offset", "offset"))
@@ -204,9 +204,9 @@ class _Run:
         schemas: dict[str, Schema],
         waiting: offsets.Offsets,
     ) -> list[DataFrame]:
-        """Rows and notes of the full loads that are whole since this run; none where none is.
+        """Rows and records of the full loads that this run completes, if any.
 
-        While messages wait for their schema none is: their rows may belong to any of them.
+        While messages wait for their schema there are none: their rows may belong to any load.
         """
         run = self._run
         parts, positions, done = all_run_records(self._stored, parts, positions, run.recorded_at)
@@ -229,8 +229,8 @@ class _Run:
             settled = settled if self._context.accept_gap else loads.all
         if not settled:
             return []
-        notes = local_rows(self._session, done_rows(settled), DONE_COLUMNS)
-        return [notes.coalesce(1), load_rows(messages, self._context.tables)]
+        records = local_rows(self._session, done_rows(settled), DONE_COLUMNS)
+        return [records.coalesce(1), load_rows(messages, self._context.tables)]
 
     def _check_rejects(self, messages: DataFrame) -> None:
         """Stop where a message belongs to no table, if the source says so."""

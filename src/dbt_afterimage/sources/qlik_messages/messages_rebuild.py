@@ -19,10 +19,10 @@ from dbt_afterimage.sources.qlik_messages.run_records import runs_by_table
 
 
 def check_loads_still_there(model: str, stored: DataFrame, raw: DataFrame) -> None:
-    """Stop unless all messages of full loads are in the raw table: of some there are notes alone.
+    """Stop unless all messages of full loads are in the raw table: of some only records are kept.
 
-    So it is with loads that wait, and those that were given up, of which a rebuild would make a
-    load of what is left.
+    That applies to loads that wait, and to those that were given up, of which a rebuild would make
+    a load of what is left.
 
     Args:
         model: its name, for the message.

@@ -14,10 +14,10 @@ class NamedTablesError(ValueError):
 
 @dataclass(frozen=True)
 class NamedTables:
-    """Tables of a source whose last load is whole, by the word of the user.
+    """Tables of a source whose last load is complete, according to the user.
 
     Attributes:
-        tables: schema, None for any, and name of each, as messages tell them.
+        tables: schema, None for any, and name of each, as in the messages.
     """
 
     tables: frozenset[Table]

@@ -1,4 +1,4 @@
-"""What a run notes of full loads beside the messages, and the loads that the notes make."""
+"""What a run records of full loads besides the messages, and the loads derived from it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def parts_of(messages: DataFrame, stored: DataFrame | None) -> DataFrame:
 
 
 def runs_by_table(parts: DataFrame, positions: DataFrame) -> dict[Table, list[Run]]:
-    """The runs that parts of several batches make; redelivered messages are left out.
+    """The runs that parts of several batches form; redelivered messages are left out.
 
     Args:
         parts: of all batches, with `recorded_at`.
@@ -143,9 +143,9 @@ def runs_by_table(parts: DataFrame, positions: DataFrame) -> dict[Table, list[Ru
 def all_run_records(
     stored: DataFrame | None, parts: DataFrame | None, positions: DataFrame, recorded_at: str
 ) -> tuple[DataFrame | None, DataFrame, DataFrame | None]:
-    """Parts of loads and positions, of this run and before; and notes of loads that are whole.
+    """Parts of loads and positions, of this run and before; and records of complete loads.
 
-    No parts where there never was a load.
+    No parts if there never was a load.
 
     Args:
         stored: the table of decoded messages.
@@ -171,7 +171,7 @@ def all_run_records(
 
 
 def done_rows(loads: Iterable[FullLoad]) -> list[tuple[object, ...]]:
-    """Notes that loads are whole, one per run: the values of DONE_COLUMNS."""
+    """Records of complete loads, one per run: the values of DONE_COLUMNS."""
     return [
         (
             LOAD_DONE,
@@ -193,14 +193,14 @@ def recorded_so_far(done: DataFrame | None) -> dict[Table, Recorded]:
     """What was recorded of the loads of each table.
 
     Args:
-        done: notes of loads that were recorded.
+        done: records of complete loads, of `all_run_records`.
     """
     if done is None:
         return {}
     place = ("topic", "partition", "offset", "last_offset")
-    notes = defaultdict(list)
+    by_table = defaultdict(list)
     for row in done.select(*_PLACE[:2], *place, "change_seq", "ended_by").collect():
-        notes[row["table_schema"], row["table_name"]].append(row)
+        by_table[row["table_schema"], row["table_name"]].append(row)
     return {
         table: Recorded(
             # an open end says nothing of the loads that came after it
@@ -208,7 +208,7 @@ def recorded_so_far(done: DataFrame | None) -> dict[Table, Recorded]:
             position=max(row["change_seq"] for row in rows),
             ranges=tuple(tuple(row[name] for name in place) for row in rows),
         )
-        for table, rows in notes.items()
+        for table, rows in by_table.items()
     }
 
 

@@ -25,7 +25,7 @@ from dbt_afterimage.sources.qlik_messages.schemas import registered_schema
 
 @dataclass(frozen=True)
 class Decoder:
-    """What decoding takes beside the messages.
+    """What decoding takes besides the messages.
 
     Attributes:
         session: the live Spark session.

@@ -2,9 +2,9 @@
 
 The catalogue is landed as snapshots: the rows of SYS_TABLES and SYS_COLUMNS, each with
 `snapshot_logaddr`, the log's address when they were read. Between two DDL records that change a
-table its columns are the same, so one snapshot between them tells the columns of all records there,
-before the snapshot and after it. Nothing is guessed over a DDL record: a snapshot counts once the
-log is landed up to it, for only then all DDL records before it are known.
+table its columns are the same, so one snapshot between them gives the columns of all records there,
+before the snapshot and after it. Nothing is guessed across a DDL record: a snapshot counts once the
+log is landed up to it, since only then all DDL records before it are known.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def read_catalogue(
 
 
 def relations_by_name(tables: DataFrame, table: str, landed_to: str | None) -> DataFrame:
-    """The ids that a table name has had, for DDL records that tell a table by its name.
+    """The ids that a table name has had, for DDL records that identify a table by its name.
 
     Args:
         tables: landed SYS_TABLES, all snapshots.

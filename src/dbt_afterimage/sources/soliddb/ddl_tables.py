@@ -1,4 +1,4 @@
-"""Which table a DDL record concerns, and whether the landed catalogue can tell it yet.
+"""Which table a DDL record concerns, and whether the landed catalogue has it yet.
 
 RELID is not documented for DDL records. Where it is missing the table is found by its name.
 """
@@ -32,8 +32,8 @@ def with_tables(ddl: DataFrame, tables: DataFrame, table: str, landed_to: str | 
         The records, with
 
         - relation_id: NULL where the catalogue does not have the name
-        - schemas: those that have a table of the name, where that does not tell which one it is
-        - waits_for_tables: a snapshot that is newer than the record has to tell its table first
+        - schemas: those that have a table of the name, if that leaves more than one candidate
+        - waits_for_tables: the table is not known until a snapshot newer than the record has landed
         - newest: address of the newest snapshot, NULL where there is none
     """
     name = F.upper(F.translate("ddl_name", '"', ""))

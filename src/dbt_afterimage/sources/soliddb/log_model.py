@@ -217,9 +217,9 @@ class _Pending(NamedTuple):
 
 
 def _first_pending_row(placed: DataFrame, catalogue: Catalogue) -> _Pending | None:
-    """A row whose columns are not known waits when it is newer than the newest snapshot.
+    """A row whose columns are not known waits if it is newer than the newest snapshot.
 
-    A later one may tell them. An older row cannot be decoded any more, and is rejected.
+    A later snapshot may have them. An older row cannot be decoded any more, and is rejected.
     """
     is_newer = F.lit(True) if catalogue.newest is None else F.col("log_address") > catalogue.newest
     waits = (
@@ -241,7 +241,7 @@ def _first_pending_row(placed: DataFrame, catalogue: Catalogue) -> _Pending | No
 
 
 def _first_pending_ddl(ddl: DataFrame) -> _Pending | None:
-    """DDL of which the catalogue does not tell the table yet."""
+    """DDL whose table is not in the catalogue yet."""
     found = (
         ddl.filter("waits_for_tables")
         .agg(
@@ -338,8 +338,8 @@ def _rows(
     known = F.create_map(
         *[F.lit(part) for code, kind in DDL_KINDS.items() for part in (code, kind)]
     )
-    told = ddl.drop("waits_for_tables", "newest", "schemas").withColumn("is_ddl", F.lit(True))
-    both = rows.drop("layout").unionByName(told)
+    ddl_rows = ddl.drop("waits_for_tables", "newest", "schemas").withColumn("is_ddl", F.lit(True))
+    both = rows.drop("layout").unionByName(ddl_rows)
     both = both.filter(
         F.lit(False) if horizon is None else F.coalesce("commit_address", "log_address") <= horizon
     )

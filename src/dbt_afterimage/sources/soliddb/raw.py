@@ -49,7 +49,7 @@ def normal_log(log: DataFrame, table: str, is_decoded: bool, last: str | None = 
             already, DATA is a map of column name to text, or a JSON object as text.
         table: its name for messages.
         is_decoded: `framing` is `decoded`.
-        last: leave out what stands up to this address.
+        last: leave out records up to this address.
 
     Returns:
         record_id, transaction_id, statement_id, raw_relation_id, flags, log_address (capital hex

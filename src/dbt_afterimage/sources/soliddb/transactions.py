@@ -15,8 +15,8 @@ from dbt_afterimage.sources.soliddb.record_ids import COMMIT, IS_CAPTURE_OFF, ST
 def in_frames(records: DataFrame) -> DataFrame:
     """Give each record its transaction's COMMIT, and a before image the place of its after image.
 
-    A TRXID may be used again: each start begins a new frame. A record that was landed twice stands
-    at one address twice, which changes nothing.
+    A TRXID may be used again: each start begins a new frame. A record that was landed twice is at
+    one address twice, which changes nothing.
 
     Args:
         records: of `raw.normal_log`, in any order.

@@ -22,8 +22,8 @@ class Column(NamedTuple):
     Attributes:
         name: COLUMN_NAME, as the catalogue spells it.
         type_number: DATA_TYPE_NUMBER, one of the constants of this module.
-        sql_type: DATA_TYPE in capitals, such as `TIMESTAMP`. It tells DATE, TIME and TIMESTAMP
-            apart, which share a type number.
+        sql_type: DATA_TYPE in capitals, such as `TIMESTAMP`. It distinguishes DATE, TIME and
+            TIMESTAMP, which share a type number.
     """
 
     name: str

@@ -41,7 +41,7 @@ def decoder_of(column: Column, encoding: str) -> Decode:
 
     Args:
         column: the column.
-        encoding: of CHAR values, a name that Python knows; the log does not tell it.
+        encoding: of CHAR values, a name that Python knows; the log does not contain it.
 
     Raises:
         UnsupportedTypeError: the column's type number is not documented.
@@ -95,7 +95,7 @@ def binary(value: bytes) -> str:
 def unicode(value: bytes) -> str:
     """UNICODE: units of 2 bytes, most significant first, and one trailing NUL byte or none.
 
-    The NUL is told by an odd length: a text of even length may end with the unit of `Ā`, 0x0100.
+    An odd length shows the NUL: a text of even length may end with the unit of `Ā`, 0x0100.
     """
     if len(value) % 2:
         if value[-1]:

@@ -52,8 +52,8 @@ class TableFormat(ABC):
         """Rows that were added after a version, up to a later one; some may be deleted since.
 
         Returns:
-            None where that cannot be told: the table has forgotten the versions, or has rewritten
-            rows together with new ones.
+            None if that is not known: the table has expired the versions, or has rewritten rows
+            together with new ones.
         """
 
     @abstractmethod
@@ -103,7 +103,7 @@ class TableFormat(ABC):
 
     @abstractmethod
     def compact_small(self, session: SparkSession, table: str) -> str:
-        """The same for a table that is small but for the number of its files."""
+        """The same for a table that is small except for its number of files."""
 
     @abstractmethod
     def pinned_states(self, session: SparkSession, table: str) -> list[str]:
@@ -113,6 +113,6 @@ class TableFormat(ABC):
     def purge(self, session: SparkSession, table: str) -> str:
         """Remove every file that the current state does not need; returns what was done, in words.
 
-        Deleted rows leave the files that hold them, and all old states are forgotten. No run may
+        Deleted rows leave the files that hold them, and all old states expire. No run may
         write to the table or read an old state of it meanwhile.
         """

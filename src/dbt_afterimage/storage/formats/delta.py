@@ -29,7 +29,7 @@ from dbt_afterimage.storage.mart_batch import MartBatch
 _NOT_IN_FILES = set(" ,;{}()\n\t=")
 """Characters that Delta allows in names of columns only with column mapping."""
 _MANY = 1000
-"""Of more files or commits than this, nobody asks which rows each has added."""
+"""With more files or commits than this, the rows that each has added are not determined."""
 
 # OPTIMIZE has no arguments for them, and dbt's threads share one Spark session.
 _OPTIMIZE_OPTIONS_LOCK = Lock()
@@ -53,8 +53,8 @@ class Delta(TableFormat):
     name: ClassVar[str] = "delta"
     properties: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            # If a table may have deletion vectors, Delta asks three times instead of once which
-            # files a statement reads (docs/decisions/0048). Marts, whose rows change, set it.
+            # If a table may have deletion vectors, Delta lists the files that a statement reads
+            # three times instead of once (docs/decisions/0048). Marts, whose rows change, set it.
             "delta.enableDeletionVectors": "false",
         }
     )

@@ -1,4 +1,4 @@
-"""History is published, and its run is killed before it notes so: current sees it all the same."""
+"""History is published, but its run is killed before it records its progress: current sees it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TO_HISTORY = ("stg_people", "people_changes", "people_history")
 
 
-def test_a_late_change_that_history_has_not_noted_does_not_replace_the_last_row(
+def test_a_late_change_without_progress_does_not_replace_the_last_row(
     make_dbt_project: Callable[..., DbtProject],
     spark: SparkSession,
     tmp_path: Path,
