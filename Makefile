@@ -20,6 +20,7 @@ PYTEST_ARGS ?=
 # Each worker starts its own Spark: two cores and up to 4 GiB. `make test WORKERS=1` runs one test at a time.
 WORKERS ?= 2
 FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder --durations 40 --durations-min 5
+PARALLEL := $(SCRATCH) pytest --numprocesses $(WORKERS) --dist loadfile
 
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka demo-postgres test lint lint-code lint-sql \
 	check test-unit test-kernel test-dbt test-functional test-iceberg test-delta test-nightly test-properties \
@@ -75,10 +76,10 @@ lint-sql: $(DEMO_DONE)
 	scripts/with_env.sh --scratch-in $(DEMO) scripts/check_sql.sh
 
 test-unit: $(SETUP_DONE) ## test functions, rendered macros and scripts, mostly without a JVM
-	$(SCRATCH) pytest tests/unit $(PYTEST_ARGS)
+	$(PARALLEL) tests/unit $(PYTEST_ARGS)
 
 test-kernel: $(SETUP_DONE) ## test transforms of rows in a plain Spark session, without dbt
-	$(SCRATCH) pytest tests/kernel $(PYTEST_ARGS)
+	$(PARALLEL) tests/kernel -m "not nightly" $(PYTEST_ARGS)
 
 # The second `dbt build` of each demo runs dbt's unit tests and data tests.
 $(DEMO_DONE): $(SETUP_DONE) $(DEMO_SOURCES)
@@ -102,19 +103,20 @@ test-delta: $(SETUP_DONE)
 NIGHTLY_DEMO := .scratch/nightly_demo
 DEMO_TESTS := $(addprefix tests/functional/,test_demo.py test_openedge_demo.py test_soliddb_demo.py nightly/test_kafka_demo.py)
 test-nightly: $(SETUP_DONE) ## run the functional tests that `make test` leaves out, on Iceberg and Delta, lint their SQL, and run four demos on a cluster
-	$(FUNCTIONAL) tests/functional -m nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(NIGHTLY_DEMO))
+	$(PARALLEL) tests/kernel -m nightly $(PYTEST_ARGS)
+	$(FUNCTIONAL) tests/functional --compiled -m nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(NIGHTLY_DEMO))
 	$(if $(PYTEST_ARGS),,scripts/with_env.sh --scratch-in $(NIGHTLY_DEMO) scripts/check_sql.sh)
-	$(FUNCTIONAL) tests/functional -m "both_formats and (nightly or delta_nightly)" --table-format delta $(PYTEST_ARGS)
+	$(FUNCTIONAL) tests/functional --compiled -m "both_formats and (nightly or delta_nightly)" --table-format delta $(PYTEST_ARGS)
 	$(if $(PYTEST_ARGS),,$(SCRATCH) pytest $(DEMO_TESTS) --spark-workers 2)
 
 # The first command runs 43 shapes of 510 streams, 21,930 in all. FORMAT=delta runs it on Delta.
 FORMAT ?= iceberg
 test-properties: $(SETUP_DONE) ## 21,930 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
-	$(SCRATCH) pytest tests/functional/properties --table-format $(FORMAT) --all-shapes --streams 510 $(PYTEST_ARGS)
-	$(SCRATCH) pytest tests/functional/nightly/test_kills.py --table-format $(FORMAT) --kills 50 $(PYTEST_ARGS)
-	$(SCRATCH) pytest tests/functional/test_land_kafka.py --table-format iceberg --landing-kills 20 $(PYTEST_ARGS)
-	$(SCRATCH) pytest $(addprefix tests/functional/nightly/test_,lost_worker.py postgres.py two_runs.py) --table-format iceberg --transactions 100000 $(PYTEST_ARGS)
-	$(SCRATCH) pytest tests/functional/test_files_stay.py --table-format $(FORMAT) --versions 1000000 $(PYTEST_ARGS)
+	$(SCRATCH) pytest tests/functional/properties --compiled --table-format $(FORMAT) --all-shapes --streams 510 $(PYTEST_ARGS)
+	$(SCRATCH) pytest tests/functional/nightly/test_kills.py --compiled --table-format $(FORMAT) --kills 50 $(PYTEST_ARGS)
+	$(SCRATCH) pytest tests/functional/test_land_kafka.py --compiled --table-format iceberg --landing-kills 20 $(PYTEST_ARGS)
+	$(SCRATCH) pytest $(addprefix tests/functional/nightly/test_,lost_worker.py postgres.py two_runs.py) --compiled --table-format iceberg --transactions 100000 $(PYTEST_ARGS)
+	$(SCRATCH) pytest tests/functional/test_files_stay.py --compiled --table-format $(FORMAT) --versions 1000000 $(PYTEST_ARGS)
 
 test-mutations: $(SETUP_DONE) ## break each rule of history on purpose: the tests must notice
 	scripts/with_env.sh python -m tests.mutations.check

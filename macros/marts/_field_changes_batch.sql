@@ -42,14 +42,13 @@
 {% macro _field_changes_batch_by_versions(target_relation, changes, history, settings, progress) %}
     {%- set state = adapter.afterimage.state(target_relation) -%}
     {%- set applied = progress[afterimage._progress_name(target_relation)] -%}
-    {%- set current = progress[afterimage._progress_name(history)] -%}
+    {%- set publications = progress[afterimage._progress_name(history)] -%}
     {%- set is_new = afterimage._recorded_after(applied.recorded_at) -%}
     {%- set answers = afterimage._scalar_answers({
         'found': afterimage._batch_query(history, is_new),
         'published': afterimage._newest_batch_query(target_relation, is_new),
     }) -%}
     {%- set written = fromjson(answers.found).changes -%}
-    {%- set publications = progress[afterimage._progress_name(history)] -%}
     {%- if not written and publications.paths in ([], ['incremental']) -%}
         {{ return(none) }}
     {%- endif -%}
@@ -82,8 +81,8 @@
         'why': why or 'versions of new changes only',
         'changes': written,
         'applied': {
-            'recorded_at': current.recorded_at,
-            'change_seq': current.change_seq,
+            'recorded_at': publications.recorded_at,
+            'change_seq': publications.change_seq,
             'changed_at': none,
             'path': 'replay' if why else 'incremental',
         },

@@ -56,6 +56,7 @@ def test_an_insert_contradicts_a_load_that_has_its_row(
         changes=len(changes),
         inserts=sum(line.split()[1] == "I" for line in batch.splitlines()),
         truncates=sum(line.split()[1] == "T" for line in batch.splitlines()),
+        key_changes=batch.count("<-"),
     )
     found = keys_contradicting_their_load(
         local_rows(spark, changes, SCHEMA), local_rows(spark, versions, VERSIONS), TABLE, profile

@@ -51,7 +51,7 @@ def keys_contradicting_their_load(
     """
     number, departures, truncated_at = own("number"), own("departures"), own("truncated_at")
     partition = ", ".join(columns(table.key))
-    named = changes_by_key(batch, table)
+    named = changes_by_key(batch, table, has_key_changes=profile.key_changes > 0)
     if table.base == "frozen" and profile.inserts <= FEW_KEYS:
         # only an insert can contradict it, and nearly always none does: then no rows are sorted
         inserted = batch.where("change_oper = 'I'").select(*columns(table.key))
