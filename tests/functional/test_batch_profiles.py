@@ -92,6 +92,7 @@ def test_a_batch_is_recorded_with_its_profile(begun: People) -> None:
     }
 
 
+@pytest.mark.nightly
 def test_a_column_that_the_source_has_no_longer_is_recorded_as_unknown(begun: People) -> None:
     fewer = {name: kind for name, kind in PEOPLE.items() if name != "note"}
     begun.land(fewer, [(seq(3), "I", 3, "Cid", 0.5, "1.00")])
@@ -137,6 +138,7 @@ def test_marts_plan_from_the_recorded_profiles(
     assert [row[0] for row in paths] == ["incremental"]
 
 
+@pytest.mark.nightly
 def test_a_batch_without_a_recorded_profile_is_queried(begun: People) -> None:
     """As one of an earlier version, or of a killed run."""
     begun.append(PEOPLE, [record(3, "I", 3, "Cid")])
@@ -156,6 +158,7 @@ def test_a_batch_without_a_recorded_profile_is_queried(begun: People) -> None:
     ]
 
 
+@pytest.mark.nightly
 @pytest.mark.both_formats
 def test_a_progress_table_without_the_batch_column_gets_it(begun: People) -> None:
     progress = f"{begun.dbt.schema}.afterimage_progress"
@@ -170,6 +173,7 @@ def test_a_progress_table_without_the_batch_column_gets_it(begun: People) -> Non
     assert recorded_batches(begun, "people_changes")[-1]["after"] == batches(begun)[0]
 
 
+@pytest.mark.nightly
 def test_progress_that_another_run_removes_meanwhile_counts(
     begun: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +192,7 @@ def test_progress_that_another_run_removes_meanwhile_counts(
     assert [row[0] for row in paths] == ["rebuild"]
 
 
+@pytest.mark.nightly
 def test_a_history_whose_rebuild_was_killed_is_built_again(
     begun: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.macro_renderer import MacroRenderer
 from tests.spark_settings import INTERPRETED, ONE_TASK, spark_settings
+from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -254,6 +255,7 @@ def test_a_late_record_in_a_new_mark_is_found_whatever_its_position(make_table: 
     assert table.lost() == ["0700 I", "0945 D"]
 
 
+@pytest.mark.nightly
 def test_arrival_look_back_is_a_number_of_marks(make_table: MakeTable) -> None:
     table = make_table("look_back")
     table.land(*(f"m{number} 120{number} I {number} Ann" for number in range(4)))
@@ -341,6 +343,7 @@ def test_a_change_of_the_year_1_is_recorded_once(make_table: MakeTable) -> None:
     assert len(table.changes()) == 4
 
 
+@pytest.mark.nightly
 def test_a_record_that_nothing_will_read_is_counted(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -390,6 +393,7 @@ def test_conserved_names_the_position_to_backfill_from(make_table: MakeTable) ->
 GAP_FIXES = ["backfill_from", "load_id", "accept_gap: true", "allowed: fail, warn, ignore"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("few", [100, 2])
 def test_records_without_a_position_are_found_wherever_they_sort(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch, few: int
@@ -411,7 +415,7 @@ def test_records_without_a_position_are_found_wherever_they_sort(
     ("landed", "later", "places"),
     [
         # by position
-        (["- 0900 I 1 Ann"], ["- 1200 D 1"], (f"change_seq {seq('0900')}", seq("1200"))),
+        *nightly((["- 0900 I 1 Ann"], ["- 1200 D 1"], (f"change_seq {seq('0900')}", seq("1200")))),
         # the mark that was read last
         (["m1 0900 I 1 Ann", "m2 0910 D 1"], ["m4 0800 I 2 Bob"], ("arrival m2", "m4")),
     ],
@@ -498,6 +502,7 @@ def test_the_position_of_a_load_hides_no_change_before_it(make_table: MakeTable)
     ]
 
 
+@pytest.mark.nightly
 def test_a_change_at_the_position_that_a_load_took_is_read(make_table: MakeTable) -> None:
     table = make_table("next_door")
     exact = {"look_back": "0 seconds"}
@@ -527,6 +532,7 @@ def test_an_empty_load_has_the_time_that_is_declared(make_table: MakeTable) -> N
 # --- updates without a before image
 
 
+@pytest.mark.nightly
 def test_updates_that_waited_long_enough_are_settled(make_table: MakeTable) -> None:
     """A task that stores no before images, though `before_images` was left at true."""
     table = make_table("alone")
@@ -630,6 +636,7 @@ def test_a_rejected_record_is_kept_as_it_was_read(make_table: MakeTable) -> None
     assert table.rejects() == ["- first L - Eve: null_key", "m4 0800 D -: null_key"]
 
 
+@pytest.mark.nightly
 @pytest.mark.both_formats
 def test_a_repaired_record_resolves_the_rejected_one(make_table: MakeTable) -> None:
     table = make_table("repaired")
@@ -796,6 +803,7 @@ def test_of_two_runs_at_one_time_the_second_one_doubles_no_rejects(
     assert table.changes() == ["0900 I 1 Ann", "0920 I 2 Cid"]
 
 
+@pytest.mark.nightly
 def test_a_rebuild_stops_where_another_run_has_recorded_something(make_table: MakeTable) -> None:
     table = make_table("rebuilt_late")
     table.land("- 0900 I 1 Ann")
@@ -810,6 +818,7 @@ def test_a_rebuild_stops_where_another_run_has_recorded_something(make_table: Ma
     assert table.changes() == ["0900 I 1 Ann", "1200 I 2 Bob"]
 
 
+@pytest.mark.nightly
 def test_what_another_run_records_during_a_rebuild_is_read_again(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -886,6 +895,7 @@ def test_a_killed_run_can_be_repeated(
     assert table.changes() == whole
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("position", [None, seq("1200")], ids=["first", "declared"])
 def test_a_first_run_that_was_killed_has_recorded_its_load(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch, position: str | None

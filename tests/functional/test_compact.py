@@ -53,6 +53,7 @@ def test_the_same_rows_are_in_fewer_files(
     assert done.startswith("12 data files became 1")
 
 
+@pytest.mark.nightly
 @pytest.mark.both_formats
 def test_nothing_is_done_twice(spark: SparkSession, table: str, table_format: str) -> None:
     limits = Limits(max_files=1000, keep_days=7)
@@ -60,6 +61,7 @@ def test_nothing_is_done_twice(spark: SparkSession, table: str, table_format: st
     assert compact(spark, table, table_format, limits).startswith("0 data files became 0")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("files", "left"), [(MANY_FILES, MANY_FILES), (MANY_FILES + 1, 1)])
 def test_a_table_of_many_files_is_tended(
     spark: SparkSession, table_format: str, files: int, left: int
@@ -114,6 +116,7 @@ def test_arguments_that_cannot_be_are_refused(people: People, arguments: str, al
         assert allowed in people.dbt.error_of("run-operation", "compact", "--args", arguments)
 
 
+@pytest.mark.nightly
 def test_the_command_names_every_table(people: People) -> None:
     before = {table: people.rows(table, "*", "1, 2") for table in TABLES}
     people.dbt("run-operation", "compact")

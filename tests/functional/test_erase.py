@@ -272,6 +272,7 @@ def test_an_erasure_that_was_killed_is_repeated(
     assert "Ann" not in repr(record)
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_erased_is_refused(
     erased: Erased, spark: SparkSession, table_format: str
 ) -> None:

@@ -184,6 +184,7 @@ def test_a_batch_without_late_changes_leaves_closed_rows_alone(
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.both_formats
 def test_a_late_batch_leaves_files_without_its_keys_alone(
     spark: SparkSession, table_format: str, project: DbtProject, keys: int

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 import yaml
 
 from tests.functional.dbt_project import DbtProject
@@ -75,6 +76,7 @@ def test_a_key_column_that_is_gone_stops_the_run(people: People) -> None:
     ) in message
 
 
+@pytest.mark.nightly
 def test_a_setting_that_names_no_column_stops_the_run(people: People) -> None:
     for setting, name in (("ignore", "scor"), ("track", "Score"), ("key", "ID")):
         people.declare(**{setting: [name]})

@@ -165,6 +165,7 @@ def test_each_message_is_landed_once_as_it_is(
     assert landed(spark, "shop.clicks") == [(3, 3, 3, 1)]
 
 
+@pytest.mark.nightly
 def test_a_topic_with_few_messages_is_landed_first(
     project: DbtProject, spark: SparkSession, broker: Broker
 ) -> None:
@@ -180,6 +181,7 @@ def test_a_topic_with_few_messages_is_landed_first(
     assert landed(spark, "shop.bills")[0][:3] == (900, 900, 900)
 
 
+@pytest.mark.nightly
 def test_a_batch_without_progress_is_not_landed_twice(
     project: DbtProject, spark: SparkSession, broker: Broker
 ) -> None:
@@ -192,6 +194,7 @@ def test_a_batch_without_progress_is_not_landed_twice(
     assert landed(spark, "shop.returns") == [(30, 30, 30, 1)]
 
 
+@pytest.mark.nightly
 def test_latest_is_decided_once(project: DbtProject, spark: SparkSession, broker: Broker) -> None:
     """At the first landing that sees the topic, although it lands nothing of it."""
     topic = "shop.reviews"
@@ -211,6 +214,7 @@ def test_latest_is_decided_once(project: DbtProject, spark: SparkSession, broker
     assert numbers(spark, topic) == [30, 31, 32, 33, 34, 35, 36, 37, 38]
 
 
+@pytest.mark.nightly
 def test_an_accepted_gap_is_accepted_once(
     project: DbtProject, spark: SparkSession, broker: Broker
 ) -> None:
@@ -232,6 +236,7 @@ def test_an_accepted_gap_is_accepted_once(
     assert numbers(spark, topic) == [*wanted, 60, 61, 62]
 
 
+@pytest.mark.nightly
 def test_offsets_without_messages_are_read_once(
     project: DbtProject, spark: SparkSession, broker: Broker
 ) -> None:

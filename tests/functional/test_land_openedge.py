@@ -247,6 +247,7 @@ def test_a_new_field_and_a_table_that_is_gone(
     assert sorted(map(tuple, notes)) == [(n, None) for n in before["work_order"]] + [(33, "new")]
 
 
+@pytest.mark.nightly
 def test_a_policy_that_restarts(spark: SparkSession, plant: Plant, project: DbtProject) -> None:
     """Its sequences are far behind those that were landed, and no extract would reach them."""
     # the old policy's rows are purged: numbers are unique in the database
@@ -266,6 +267,7 @@ def test_a_policy_that_restarts(spark: SparkSession, plant: Plant, project: DbtP
     assert "restarted" in project.error_of("run", "--select", "stg_work_orders")
 
 
+@pytest.mark.nightly
 def test_both_policies_have_tables_of_their_own(
     spark: SparkSession, plant: Plant, project: DbtProject
 ) -> None:

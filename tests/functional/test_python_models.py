@@ -133,6 +133,7 @@ def meeting() -> Iterator[threading.Barrier]:
     del sys.modules["meeting"]
 
 
+@pytest.mark.nightly
 def test_four_threads(project: DbtProject, spark: SparkSession, meeting: threading.Barrier) -> None:
     for number in range(8):
         write(
@@ -205,6 +206,7 @@ def test_a_failing_model_shows_the_users_file_line_and_message(
     assert ids(spark, "right") == [1, 2, 3]
 
 
+@pytest.mark.nightly
 def test_an_error_of_this_package_shows_its_message_and_logs_its_traceback(
     project: DbtProject,
 ) -> None:
@@ -229,6 +231,7 @@ def test_an_error_of_this_package_shows_its_message_and_logs_its_traceback(
     assert 'raise GapError("refused: changes may be lost. Fix: accept the gap.")' in log
 
 
+@pytest.mark.nightly
 def test_a_repaired_model_runs(project: DbtProject, spark: SparkSession) -> None:
     """A failure leaves nothing behind in the process: no module, no lines of code."""
     text = "def model(dbt, session):\n    dbt.config(materialized='table')\n    return {}\n"
@@ -239,6 +242,7 @@ def test_a_repaired_model_runs(project: DbtProject, spark: SparkSession) -> None
     assert ids(spark, "mended") == [1, 2, 3]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("partition_by", ['"parity"', '["parity", "size"]'])
 def test_partition_by(project: DbtProject, spark: SparkSession, partition_by: str) -> None:
     write(
@@ -259,6 +263,7 @@ def test_partition_by(project: DbtProject, spark: SparkSession, partition_by: st
     assert partitions == [name for name in ("parity", "size") if name in partition_by]
 
 
+@pytest.mark.nightly
 def test_a_models_functions_run_in_sparks_workers(project: DbtProject, spark: SparkSession) -> None:
     write(
         project.path,
@@ -289,6 +294,7 @@ def test_a_models_functions_run_in_sparks_workers(project: DbtProject, spark: Sp
     assert ids(spark, "computed") == [100, 200, 300]
 
 
+@pytest.mark.nightly
 def test_deps_and_clean_work_beside_a_live_session(
     project: DbtProject, spark: SparkSession
 ) -> None:

@@ -10,7 +10,7 @@ from dbt_afterimage.cli.replay_rejects import outcome, replay
 from dbt_afterimage.cli.resolve_reject import RESOLUTIONS, resolve_in
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
-from tests.functional.test_change_feed_runs import write_project
+from tests.functional.feed_project import write_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

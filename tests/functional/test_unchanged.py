@@ -58,6 +58,7 @@ def test_raw_tables_that_did_not_change_are_not_opened(people: People) -> None:
         people.dbt("run")
 
 
+@pytest.mark.nightly
 def test_tables_without_a_row_are_left_as_they_are(
     make_dbt_project: Callable[..., DbtProject],
     spark: SparkSession,
@@ -90,6 +91,7 @@ def test_tables_without_a_row_are_left_as_they_are(
         nobody.dbt("run")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["parquet", *nightly("view")])
 def test_raw_tables_without_versions_are_read_in_each_run(
     make_dbt_project: Callable[..., DbtProject],
@@ -123,6 +125,7 @@ def test_raw_tables_without_versions_are_read_in_each_run(
         assert tuple(current.collect()[0]) == (number, name)
 
 
+@pytest.mark.nightly
 def test_a_commit_without_new_rows_is_scanned_once(people: People) -> None:
     before = publications(people)
     rows = people.rows("changes", "*", "change_seq")
@@ -134,6 +137,7 @@ def test_a_commit_without_new_rows_is_scanned_once(people: People) -> None:
         people.dbt("run")
 
 
+@pytest.mark.nightly
 def test_other_settings_read_the_raw_table_again(people: People) -> None:
     before = publications(people)
     people.declare(look_back="2 days")

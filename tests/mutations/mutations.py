@@ -220,7 +220,7 @@ MUTATIONS = (
         AFFECTED_KEYS,
         'f"{updated_since} or {within',
         'f"{within',
-        "tests/functional/test_late_deletes.py -k test_r4",
+        "tests/functional/nightly/test_late_deletes.py -k test_r4",
     ),
     Mutation(
         "R7: a transaction that a late change falls into is read in part",
@@ -270,7 +270,7 @@ MUTATIONS = (
         "macros/marts/current.sql",
         "{%- if publications.paths != ['incremental'] -%}",
         "{%- if false -%}",
-        "tests/functional/test_late_deletes.py",
+        "tests/functional/nightly/test_late_deletes.py",
     ),
     Mutation(
         "R12: a batch that is applied again is inserted again",

@@ -14,8 +14,8 @@ from dbt_afterimage.cli import app
 from tests.functional import soliddb_project
 from tests.functional.dbt_project import DbtProject
 from tests.functional.messages_project import Message, MessagesProject, write_project
+from tests.functional.nightly.test_soliddb import PEOPLE, START
 from tests.functional.soliddb_project import SolidDbProject
-from tests.functional.test_soliddb import PEOPLE, START
 from tests.qlik_messages import change, refresh
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from dbt_afterimage.cli import app
 from tests.functional.dbt_project import DbtProject
-from tests.functional.test_change_feed_runs import write_project
+from tests.functional.feed_project import write_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -185,8 +185,7 @@ IN_EACH_RUN = (
     "late_and_plain",
     "live_track_loads_kept_lobs_sent_late_events_cut_no_ids_scoped",
 )
-"""Those of `FEW` that dbt builds in `make test`, the others nightly. The first one of `RAW_SHAPES`,
-which has a frozen base, is in `make test` too."""
+"""Those of `FEW` that dbt builds in `make test`, the others nightly."""
 
 LARGE_SUITE = (
     "unknown",

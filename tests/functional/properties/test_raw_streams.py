@@ -106,7 +106,7 @@ def deliver(
     rows.writeTo(name).using(table_format).createOrReplace()
 
 
-@pytest.fixture(params=[NAMES[0], *nightly(*NAMES[1:])])
+@pytest.fixture(params=nightly(*NAMES))
 def table(
     request: pytest.FixtureRequest, tables: dict[str, RawStreams], project: DbtProject
 ) -> RawStreams:

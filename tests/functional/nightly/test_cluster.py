@@ -33,7 +33,7 @@ from tests.log_reader import read_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 # The profile names Iceberg in `spark.jars.packages`; Avro is what a command fetches.
 READ_ON_EXECUTOR = """\
@@ -200,7 +200,6 @@ def test_a_history_begun_here_goes_on_over_connect_and_on_the_cluster(
     check_marts(spark, table)
 
 
-@pytest.mark.nightly
 def test_many_streams_over_connect(spark: SparkSession, own_profiles: Path, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     table = stream_table(SHAPE, MANY_STREAMS)
@@ -213,7 +212,6 @@ def test_many_streams_over_connect(spark: SparkSession, own_profiles: Path, tmp_
     check_marts(spark, table)
 
 
-@pytest.mark.nightly
 def test_executors_have_the_jars_of_the_profile_and_those_that_a_command_fetches(
     master: str, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ def server(spark: SparkSession, table_format: str) -> Server:
     "landed",
     [
         pytest.param(3, id="without_the_alter"),
-        pytest.param(5, id="without_its_commit", marks=pytest.mark.nightly),
+        pytest.param(5, id="without_its_commit"),
     ],
 )
 def test_rows_from_before_an_alter_keep_their_columns(server: Server, landed: int) -> None:

@@ -128,7 +128,6 @@ def test_a_log_that_ends_with_a_load_has_no_gap(story: Story) -> None:
     assert [version[0] for version in story.history("said")] == [1, 2, 3, 4]
 
 
-@pytest.mark.nightly
 def test_a_rebuild_takes_in_the_row_that_was_too_late(story: Story) -> None:
     """It knows all messages when it puts loads together; everything else is as it was."""
     others = ("again", "future", "said")

@@ -11,7 +11,7 @@ import pytest
 
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
-from tests.functional.test_change_feed_runs import write_project
+from tests.functional.feed_project import write_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

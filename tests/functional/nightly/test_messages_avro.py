@@ -19,7 +19,7 @@ from tests.functional.messages_project import Message, MessagesProject, write_pr
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXAMPLES = Path(__file__).parents[1] / "data" / "qlik_messages"
+EXAMPLES = Path(__file__).parents[2] / "data" / "qlik_messages"
 SALARIES = "8FB9D3C10EA4B25751DF9CC8318F0A02"
 START = "0" * 35
 CARTS = {

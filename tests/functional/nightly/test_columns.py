@@ -18,8 +18,8 @@ from tests.functional.people import HEADERS, MODELS, People, seq, start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MACROS = Path(__file__).parents[2] / "macros"
-HISTORY = Path(__file__).parents[2] / "src" / "dbt_afterimage" / "history"
+MACROS = Path(__file__).parents[3] / "macros"
+HISTORY = Path(__file__).parents[3] / "src" / "dbt_afterimage" / "history"
 # `history` refuses these with a message: it adds columns of these names
 OF_HISTORY = {
     "valid_from",
@@ -118,7 +118,6 @@ def test_a_data_column_may_have_any_name_that_the_sql_uses_itself(
     assert {row[0]: row[1] for row in counts} == {"id": 1, **dict.fromkeys(names, 3)}
 
 
-@pytest.mark.nightly
 def test_a_data_column_may_have_a_name_that_sql_must_quote(
     new_people: Callable[[str], People],
 ) -> None:

@@ -31,7 +31,7 @@ BATCHES = (
     ("schema", "options"),
     [
         ("moving", []),
-        pytest.param("rebuilt", ["--full-refresh"], marks=pytest.mark.nightly),
+        pytest.param("rebuilt", ["--full-refresh"]),
     ],
 )
 def test_what_is_appended_meanwhile_comes_with_the_next_run(

@@ -21,9 +21,9 @@ from tests.functional.dbt_project import DbtProject
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.both_formats, pytest.mark.delta_nightly]
+pytestmark = pytest.mark.both_formats
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCHEMA = "readers"
 READERS = {"iceberg": ("pyiceberg", "spark"), "delta": ("spark",)}
 

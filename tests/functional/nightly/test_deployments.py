@@ -75,7 +75,6 @@ def test_two_projects_with_schemas_of_their_own_share_a_target(
     assert [row["name"] for row in names] == ["Cid"]
 
 
-@pytest.mark.nightly
 def test_a_history_that_was_dropped_is_followed_when_it_is_recreated(
     make_people: Callable[..., People], spark: SparkSession
 ) -> None:

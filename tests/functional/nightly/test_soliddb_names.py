@@ -12,7 +12,6 @@ import pytest
 from dbt_afterimage.sources.soliddb.raw import RawLogError
 from tests.functional.soliddb_server import Server, table
 from tests.macro_renderer import CompilationError
-from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +48,6 @@ def test_a_drop_of_the_renamed_table_leaves_the_rows_of_the_new_one(server: Serv
     ]
 
 
-@pytest.mark.nightly
 def test_a_renamed_table_is_closed_though_the_catalogue_still_has_it(server: Server) -> None:
     server.snapshot(PEOPLE)
     server.commit((PEOPLE, 1))
@@ -62,7 +60,6 @@ def test_a_renamed_table_is_closed_though_the_catalogue_still_has_it(server: Ser
     assert server.staged("PEOPLE", relation_id=600) == [("N", None), ("I", 2)]
 
 
-@pytest.mark.nightly
 def test_a_table_that_is_renamed_back_stops(server: Server) -> None:
     server.snapshot(PEOPLE)
     server.commit((PEOPLE, 1))
@@ -92,7 +89,6 @@ def test_a_table_that_is_dropped_and_recreated_is_closed_once(server: Server) ->
     assert server.staged("PEOPLE") == [("I", 1), ("T", None), ("N", None), ("I", 2)]
 
 
-@pytest.mark.nightly
 def test_a_table_recreated_waits_until_the_catalogue_has_its_id(server: Server) -> None:
     """Read before that, its CREATE would never close the rows of the older table."""
     server.snapshot(PEOPLE)
@@ -126,7 +122,6 @@ def test_a_table_that_was_filled_under_another_name_stops(server: Server) -> Non
     assert server.staged("PEOPLE", relation_id=600) == [("N", None), ("I", 2), ("N", None)]
 
 
-@pytest.mark.nightly
 def test_one_table_after_the_other_needs_no_create(server: Server) -> None:
     server.snapshot(PEOPLE)
     server.commit((PEOPLE, 1))
@@ -137,7 +132,7 @@ def test_one_table_after_the_other_needs_no_create(server: Server) -> None:
     assert server.staged("PEOPLE") == [("I", 1), ("T", None), ("I", 2)]
 
 
-@pytest.mark.parametrize("code", [17, *nightly(22, 73)])
+@pytest.mark.parametrize("code", [17, 22, 73])
 def test_ddl_of_a_name_that_no_snapshot_has_waits(server: Server, code: int) -> None:
     server.snapshot(PEOPLE)
     server.commit((47, "BRANCH.PERSONS", 500))
@@ -150,7 +145,6 @@ def test_ddl_of_a_name_that_no_snapshot_has_waits(server: Server, code: int) -> 
     assert server.decoded(["ddl_code", "relation_id"]) == [(47, 500), (code, 500), (None, 500)]
 
 
-@pytest.mark.nightly
 def test_rows_that_are_decoded_already_wait_for_such_ddl_too(server: Server) -> None:
     server.snapshot(PEOPLE)
     server.commit((73, "PERSONS", None))

@@ -20,7 +20,7 @@ from tests.functional.project_files import write_files, write_settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCHEMA = "reading"
 DAY = "2026-03-02"
 

@@ -90,7 +90,6 @@ def metadata_of(table: str, schema_id: str, columns: dict[str, str]) -> bytes:
     return json_envelope(message, "MD")
 
 
-@pytest.mark.nightly
 def test_a_key_may_be_spelled_otherwise_in_messages(waiting: Waiting) -> None:
     """Rows without a key are no copies of each other: each of them is to be rejected."""
     columns = {"ID": "int", "NAME": "string"}
@@ -137,7 +136,6 @@ def test_a_load_waits_for_rows_whose_schema_is_not_there(waiting: Waiting) -> No
     assert waiting.found("held", "rejected") == []
 
 
-@pytest.mark.nightly
 def test_loads_that_follow_a_forced_one_are_recorded(waiting: Waiting) -> None:
     """`complete_load` speaks of what is there, not of what comes behind it."""
     for table in ("forced", "grown"):
@@ -183,7 +181,6 @@ def test_a_load_of_which_messages_are_purged_waits_on(
     assert waiting.found("half", "load") == [("half-0-0", 0, 0), ("half-0-0", 0, 1)]
 
 
-@pytest.mark.nightly
 def test_a_load_of_which_messages_are_purged_stops_the_run(waiting: Waiting) -> None:
     """With `on_gap: fail`, until the user gives it up; and so it does a rebuild."""
     waiting.land("strict", [refresh(row(1)), refresh(row(2))])
@@ -216,7 +213,6 @@ def test_a_load_of_which_messages_are_purged_stops_the_run(waiting: Waiting) -> 
     assert "lacks 1 messages that were decoded from it, of the full load of strict" in message
 
 
-@pytest.mark.nightly
 def test_complete_load_speaks_of_tables_of_all_sources(waiting: Waiting) -> None:
     """Of whatever schema, where none is set; and models of other sources go on."""
     # the raw tables of the other sources are there

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.functional.dbt_project import DbtProject
-from tests.functional.test_change_feed_runs import reasons, write_project
+from tests.functional.feed_project import reasons, write_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.both_formats, pytest.mark.delta_nightly]
+pytestmark = pytest.mark.both_formats
 
 RAW = "feed_loads_raw"
 LANDED = (
