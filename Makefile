@@ -20,10 +20,10 @@ PYTEST_ARGS ?=
 # Each worker starts its own Spark: two cores and up to 4 GiB. `make test WORKERS=1` runs one test at a time.
 WORKERS ?= 2
 FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder --durations 40 --durations-min 5
-PARALLEL := $(SCRATCH) pytest --numprocesses $(WORKERS) --dist loadfile
+PARALLEL := $(SCRATCH) pytest --numprocesses $(WORKERS) --dist worksteal
 
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka demo-postgres test lint lint-code lint-sql \
-	check test-unit test-kernel test-dbt test-functional test-iceberg test-delta test-nightly test-properties \
+	check test-unit test-kernel test-staging test-dbt test-functional test-iceberg test-delta test-nightly test-properties \
 	test-mutations \
 	bench bench-sweeps bench-start bench-compaction bench-soliddb bench-kafka docs dist lock clean
 
@@ -56,7 +56,7 @@ demo-postgres: setup ## the demo with a real PostgreSQL, which Debezium reads; i
 
 check: lint-code test-unit test-kernel ## lint without SQL, unit tests and kernel tests: a few minutes
 
-test: lint-code test-unit test-kernel test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: up to an hour on two cores
+test: lint-code test-unit test-kernel test-staging test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: up to an hour on two cores
 
 lint: lint-code lint-sql ## lint Python, YAML, shell and SQL, and check that everything has a description
 
@@ -81,6 +81,9 @@ test-unit: $(SETUP_DONE) ## test functions, rendered macros and scripts, mostly 
 test-kernel: $(SETUP_DONE) ## test transforms of rows in a plain Spark session, without dbt
 	$(PARALLEL) tests/kernel -m "not nightly" $(PYTEST_ARGS)
 
+test-staging: $(SETUP_DONE) ## test how records are decoded and staged: rendered macros on a plain Spark, without dbt
+	$(PARALLEL) tests/staging -m "not nightly" $(PYTEST_ARGS)
+
 # The second `dbt build` of each demo runs dbt's unit tests and data tests.
 $(DEMO_DONE): $(SETUP_DONE) $(DEMO_SOURCES)
 	$(SCRATCH) pytest $(addprefix tests/functional/test_,demo.py openedge_demo.py soliddb_demo.py) \
@@ -103,7 +106,7 @@ test-delta: $(SETUP_DONE)
 NIGHTLY_DEMO := .scratch/nightly_demo
 DEMO_TESTS := $(addprefix tests/functional/,test_demo.py test_openedge_demo.py test_soliddb_demo.py nightly/test_kafka_demo.py)
 test-nightly: $(SETUP_DONE) ## run the functional tests that `make test` leaves out, on Iceberg and Delta, lint their SQL, and run four demos on a cluster
-	$(PARALLEL) tests/kernel -m nightly $(PYTEST_ARGS)
+	$(PARALLEL) tests/kernel tests/staging -m nightly $(PYTEST_ARGS)
 	$(FUNCTIONAL) tests/functional --compiled -m nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(NIGHTLY_DEMO))
 	$(if $(PYTEST_ARGS),,scripts/with_env.sh --scratch-in $(NIGHTLY_DEMO) scripts/check_sql.sh)
 	$(FUNCTIONAL) tests/functional --compiled -m "both_formats and (nightly or delta_nightly)" --table-format delta $(PYTEST_ARGS)

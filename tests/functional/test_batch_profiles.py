@@ -110,6 +110,7 @@ def test_a_column_that_the_source_has_no_longer_is_recorded_as_unknown(begun: Pe
     ]
 
 
+@pytest.mark.delta_nightly
 @pytest.mark.both_formats
 def test_marts_plan_from_the_recorded_profiles(
     begun: People, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.both_formats
 def test_a_tiny_benchmark_measures_each_step(table_format: str, tmp_path: Path) -> None:
     text = benchmark(table_format, tmp_path, "--no-late", "--no-snapshot")
     for step in ("staging", "items_changes", "items_history", "items_current"):

@@ -76,6 +76,7 @@ def test_a_table_of_many_files_is_tended(
     assert rows_of(spark) == before
 
 
+@pytest.mark.delta_nightly
 @pytest.mark.both_formats
 def test_files_of_small_batches_stay_few(spark: SparkSession, table_format: str) -> None:
     """As a mart's table: each batch adds a file to a partition and deletes rows of earlier ones."""

@@ -161,6 +161,7 @@ def erased(
     return project
 
 
+@pytest.mark.delta_nightly
 @pytest.mark.both_formats
 def test_columns_are_erased(erased: Erased, spark: SparkSession, table_format: str) -> None:
     # a batch that changes no version, which current writes no progress for

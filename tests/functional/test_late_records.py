@@ -207,6 +207,7 @@ def test_added_rows_are_found_by_position_where_versions_are_gone(
     assert raw.late(None) == ["1"]
 
 
+@pytest.mark.delta_nightly
 def test_a_raw_table_that_was_made_again(raw: Raw, spark: SparkSession) -> None:
     raw.create()
     raw.land("3", "4")
@@ -239,6 +240,7 @@ def test_columns_that_have_other_names_in_files(
     assert raw.late(read) == ["1"]
 
 
+@pytest.mark.delta_nightly
 def test_a_view_over_two_tables(raw: Raw, spark: SparkSession, table_format: str) -> None:
     """A change is in either of them or in both, as in OpenEdge's two."""
     raw.create()

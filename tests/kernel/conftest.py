@@ -1,34 +1,5 @@
-"""One local Spark session for all tests of this folder."""
+"""Tests of this folder share a plain Spark session."""
 
-from __future__ import annotations
+from tests.plain_spark import spark
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-import pytest
-
-from dbt_afterimage.dbt_spark.jars import avro_jars
-from tests.spark_settings import INTERPRETED, ONE_TASK
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Spark without a catalog of tables: these tests write none."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in (INTERPRETED | ONE_TASK).items():
-        builder = builder.config(name, value)
-    session = (
-        builder.config("spark.sql.session.timeZone", "UTC")
-        .config("spark.ui.enabled", "false")
-        .config("spark.jars", ",".join(map(str, avro_jars())))
-        .config("spark.driver.memory", "2g")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
+__all__ = ["spark"]

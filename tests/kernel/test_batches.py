@@ -20,12 +20,13 @@ from tests.functional.properties.stream_shapes import SHAPES
 from tests.functional.properties.stream_tables import BATCHES, LOG_SCHEMA, StreamTable
 from tests.kernel.random_streams import history_table, whole_log_content
 from tests.log_reader import read_rows
+from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 STREAMS = 40
-IN_ORDER = ("truncates_in_order", "unknown_in_order", "no_before_images_in_order")
+IN_ORDER = ("truncates_in_order", "no_before_images_in_order", *nightly("unknown_in_order"))
 
 
 def stream_table(name: str) -> StreamTable:

@@ -20,6 +20,7 @@ from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.history.versions import versions
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.log_lines import COLUMNS, IMAGE, SCHEMA
+from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +66,7 @@ def analyse(spark: SparkSession, path: str, table: HistoryTable, content: Change
         differing_versions(made, stored, "people_id")
 
 
-@pytest.mark.parametrize("base", [None, "frozen", "live"])
+@pytest.mark.parametrize("base", [None, *nightly("frozen"), "live"])
 @pytest.mark.parametrize("path", ["incremental", "replay", "keys", "rebuild"])
 def test_every_transform_passes_on_what_the_next_one_reads(
     spark: SparkSession, path: str, base: Any

@@ -28,6 +28,7 @@ from tests.messages_staging import (
     staging_sql,
 )
 from tests.qlik_messages import change
+from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -145,7 +146,7 @@ def test_messages_without_a_schema_id_go_by_the_newest_version(spark: SparkSessi
     assert told(updates, "declared_changed_columns") == [("U", [name]) for name in "cbd"]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", nightly(*FORMS))
 def test_mask_columns_lists_columns_by_ordinal_where_no_metadata_has_them(
     spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
@@ -206,7 +207,7 @@ def with_external_id(
     return avro_envelope(value, schema_id=given["messageSchemaId"], schema=given["messageSchema"])
 
 
-@pytest.mark.parametrize("form", ["bare", "json", "envelope", "registry"])
+@pytest.mark.parametrize("form", ["envelope", *nightly("bare", "json", "registry")])
 def test_the_header_names_the_schema_where_the_envelope_does_not(
     spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
@@ -302,7 +303,7 @@ def test_header_columns_are_staged(spark: SparkSession) -> None:
 # --- large objects have no bit in the change mask
 
 
-@pytest.mark.parametrize("told_by", ["metadata", "setting", "both"])
+@pytest.mark.parametrize("told_by", ["metadata", *nightly("setting", "both")])
 def test_a_lob_that_an_update_leaves_alone_is_unknown(spark: SparkSession, told_by: str) -> None:
     """The page: LOB columns are not in the bits of the change mask. NULL may be unknown."""
     names = {"id": 1, "name": 2, "photo": 3, "text": 4, "memo": 5}
@@ -368,7 +369,7 @@ def test_a_time_that_the_source_does_not_know_yet_is_null(
 
 
 @pytest.mark.parametrize("place", ["headers", "message"])
-@pytest.mark.parametrize("form", ["bare", "json", "envelope"])
+@pytest.mark.parametrize("form", ["bare", *nightly("json", "envelope")])
 def test_a_message_may_name_its_table_itself(spark: SparkSession, form: str, place: str) -> None:
     """The page lists `schema` and `table` in front of `headers`; both places are read."""
 

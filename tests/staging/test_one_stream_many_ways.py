@@ -453,6 +453,7 @@ def with_key_changes() -> list[LogRow]:
     return write_log(*OPERATIONS, "permute")
 
 
+@pytest.mark.nightly
 def test_without_key_changes_all_are_the_same(
     spark: SparkSession, without_key_changes: list[LogRow]
 ) -> None:
@@ -480,6 +481,7 @@ def test_key_changes_are_the_same_with_before_images(
     assert versions_of_feed(spark, "debezium", as_envelopes(log)) == wanted
 
 
+@pytest.mark.nightly
 def test_without_headers_key_changes_of_debezium_are_deletes_and_inserts(
     spark: SparkSession,
 ) -> None:
@@ -505,7 +507,8 @@ def test_messages_of_every_form_are_the_same(
     assert len(found) == len(log)
 
 
-@pytest.mark.parametrize("form", ["json", *nightly("header", "envelope", "registry")])
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", ["json", "header", "envelope", "registry"])
 def test_messages_that_do_not_say_all_are_what_they_say(
     spark: SparkSession, with_key_changes: list[LogRow], form: str, tmp_path: Path
 ) -> None:
@@ -557,6 +560,7 @@ def _logged(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
     return sorted(kept, key=lambda row: (row["change_seq"], row["change_oper"]))
 
 
+@pytest.mark.nightly
 def test_without_before_images_a_key_change_is_an_update_of_the_new_key(
     spark: SparkSession, with_key_changes: list[LogRow]
 ) -> None:

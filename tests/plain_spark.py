@@ -1,0 +1,39 @@
+"""The Spark session of tests that need neither dbt nor tables; one for a process of pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dbt_afterimage.dbt_spark.jars import avro_jars
+from tests.spark_settings import INTERPRETED, ONE_TASK
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Spark without a catalog of tables: these tests write none."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in (INTERPRETED | ONE_TASK).items():
+        builder = builder.config(name, value)
+    session = (
+        builder.config("spark.sql.session.timeZone", "UTC")
+        .config("spark.ui.enabled", "false")
+        .config("spark.jars", ",".join(map(str, avro_jars())))
+        .config("spark.driver.memory", "2g")
+        # most code runs a few times: Java's second compiler would take half of the time
+        .config(
+            "spark.driver.extraJavaOptions",
+            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m -XX:+UseParallelGC",
+        )
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
