@@ -56,7 +56,7 @@ demo-postgres: setup ## the demo with a real PostgreSQL, which Debezium reads; i
 
 check: lint-code test-unit test-kernel ## lint without SQL, unit tests and kernel tests: a few minutes
 
-test: lint-code test-unit test-kernel test-staging test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: up to an hour on two cores
+test: lint-code test-unit test-kernel test-staging test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: half an hour on two cores
 
 lint: lint-code lint-sql ## lint Python, YAML, shell and SQL, and check that everything has a description
 
@@ -105,7 +105,7 @@ test-delta: $(SETUP_DONE)
 # The demos through Kafka and PostgreSQL are in this run, so their SQL is linted here.
 NIGHTLY_DEMO := .scratch/nightly_demo
 DEMO_TESTS := $(addprefix tests/functional/,test_demo.py test_openedge_demo.py test_soliddb_demo.py nightly/test_kafka_demo.py)
-test-nightly: $(SETUP_DONE) ## run the functional tests that `make test` leaves out, on Iceberg and Delta, lint their SQL, and run four demos on a cluster
+test-nightly: $(SETUP_DONE) ## run the tests that `make test` leaves out, on Iceberg and Delta, lint their SQL, and run four demos on a cluster
 	$(PARALLEL) tests/kernel tests/staging -m nightly $(PYTEST_ARGS)
 	$(FUNCTIONAL) tests/functional --compiled -m nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(NIGHTLY_DEMO))
 	$(if $(PYTEST_ARGS),,scripts/with_env.sh --scratch-in $(NIGHTLY_DEMO) scripts/check_sql.sh)
