@@ -106,11 +106,11 @@ test-delta: $(SETUP_DONE)
 NIGHTLY_DEMO := .scratch/nightly_demo
 DEMO_TESTS := $(addprefix tests/functional/,test_demo.py test_openedge_demo.py test_soliddb_demo.py nightly/test_kafka_demo.py)
 test-nightly: $(SETUP_DONE) ## run the tests that `make test` leaves out, on Iceberg and Delta, lint their SQL, and run four demos on a cluster
-	$(PARALLEL) tests/kernel tests/staging -m nightly $(PYTEST_ARGS)
+	$(if $(PYTEST_ARGS),,$(PARALLEL) tests/kernel tests/staging -m nightly)
 	$(FUNCTIONAL) tests/functional --compiled -m nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(NIGHTLY_DEMO))
 	$(if $(PYTEST_ARGS),,scripts/with_env.sh --scratch-in $(NIGHTLY_DEMO) scripts/check_sql.sh)
 	$(FUNCTIONAL) tests/functional --compiled -m "both_formats and (nightly or delta_nightly)" --table-format delta $(PYTEST_ARGS)
-	$(if $(PYTEST_ARGS),,$(SCRATCH) pytest $(DEMO_TESTS) --spark-workers 2)
+	$(if $(PYTEST_ARGS),,$(SCRATCH) pytest $(DEMO_TESTS) --compiled --spark-workers 2)
 
 # The first command runs 43 shapes of 510 streams, 21,930 in all. FORMAT=delta runs it on Delta.
 FORMAT ?= iceberg

@@ -174,7 +174,6 @@ def test_a_progress_table_without_the_batch_column_gets_it(begun: People) -> Non
     assert recorded_batches(begun, "people_changes")[-1]["after"] == batches(begun)[0]
 
 
-@pytest.mark.nightly
 def test_progress_that_another_run_removes_meanwhile_counts(
     begun: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
