@@ -767,8 +767,16 @@ def test_a_rebuild_refuses_what_it_would_lose(make_table: MakeTable) -> None:
     changes, commits, records = table.changes(), table.commits(), table.records
     first, second = seq("0900"), seq("0910")
     for gone, load_id, parts in (
-        ("m1 0900", "first", [f"change_seq {first}", f"raw table is at {second}", "1 of them"]),
-        ("m1 0910 B", "first", [f"change_seq {second}", f"raw table is at {first}", "1 of them"]),
+        (
+            "m1 0900",
+            "first",
+            [f"change_seq {first}", f"raw table is at {second}", "lacks 1 records"],
+        ),
+        (
+            "m1 0910 B",
+            "first",
+            [f"change_seq {second}", f"raw table is at {first}", "lacks 1 records"],
+        ),
         ("nothing", "second", ["full load 'first'", "`load_id` 'second'"]),
     ):
         table.records = records
