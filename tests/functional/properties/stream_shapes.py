@@ -181,10 +181,7 @@ FEW = (
 )
 """Shapes of the small suite: one of each kind. dbt takes half a minute for each."""
 
-IN_EACH_RUN = (
-    "late_and_plain",
-    "live_track_loads_kept_lobs_sent_late_events_cut_no_ids_scoped",
-)
+IN_EACH_RUN = ("live_track_loads_kept_lobs_sent_late_events_cut_no_ids_scoped",)
 """Those of `FEW` that dbt builds in `make test`, the others nightly."""
 
 LARGE_SUITE = (
