@@ -33,26 +33,15 @@ from dbt_afterimage.settings import parse_settings, positions
 from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.macro_renderer import MacroRenderer
-from tests.spark_settings import INTERPRETED, ONE_TASK, spark_settings
+from tests.spark_settings import ONE_TASK, spark_settings
+from tests.staged_columns import STAGED_SCHEMA
 from tests.tiers import nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 SCHEMA = "change_log"
-TYPES = {
-    "changed_at": "timestamp",
-    "source_timestamp": "timestamp",
-    "transaction_event": "bigint",
-    "declared_changed_columns": "array<string>",
-    "known_columns": "array<string>",
-    "truncate_scope": "map<string,string>",
-    "record_hash": "bigint",
-    "partner_may_follow": "boolean",
-    "ends_load": "boolean",
-}
-COLUMNS = ", ".join(f"{name} {TYPES.get(name, 'string')}" for name in STAGED_COLUMNS)
-COLUMNS += ", id string, name string"
+COLUMNS = f"{STAGED_SCHEMA}, id string, name string"
 PROGRESS = (
     "model string, recorded_at timestamp, change_seq string, changed_at timestamp, path string, "
     "arrival string, raw_version string"
@@ -221,7 +210,7 @@ MakeTable = Callable[[str], Table]
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> Iterator[SparkSession]:
-    with spark_settings(spark, INTERPRETED | ONE_TASK):
+    with spark_settings(spark, ONE_TASK):
         yield spark
 
 

@@ -29,25 +29,13 @@ from dbt_afterimage.change_log.pairing import is_pending_too_long, pair
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.oracle.pairing import StagedRow
 from tests.oracle.pairing import pair as expected_pair
+from tests.staged_columns import STAGED_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 DATA = "stream int, region string, id string, name string"
-STAGED_TYPES = {
-    "changed_at": "timestamp",
-    "source_timestamp": "timestamp",
-    "transaction_event": "bigint",
-    "declared_changed_columns": "array<string>",
-    "known_columns": "array<string>",
-    "truncate_scope": "map<string,string>",
-    "record_hash": "bigint",
-    "partner_may_follow": "boolean",
-    "ends_load": "boolean",
-}
-STAGED_SCHEMA = (
-    ", ".join(f"{name} {STAGED_TYPES.get(name, 'string')}" for name in STAGED_COLUMNS) + f", {DATA}"
-)
+RECORD_SCHEMA = f"{STAGED_SCHEMA}, {DATA}"
 LOG_SCHEMA = (
     "change_seq string, change_oper string, record_hash bigint, before_record_hash bigint, "
     f"{DATA}, before struct<{DATA.replace(' ', ':').replace(',:', ',')}>"
@@ -536,7 +524,7 @@ OF_WHOLE_UPDATES = {
 
 
 def staged_frame(spark: SparkSession, records: Iterable[Record]) -> DataFrame:
-    return local_rows(spark, [r.staged() for r in records], STAGED_SCHEMA)
+    return local_rows(spark, [r.staged() for r in records], RECORD_SCHEMA)
 
 
 def log_frame(spark: SparkSession, recorded: Iterable[tuple[Record, Record | None]]) -> DataFrame:
@@ -717,7 +705,7 @@ def test_data_columns_may_have_any_name(spark: SparkSession) -> None:
     """Names that `pair` might use for itself, reserved words, spaces, capitals, other alphabets."""
     names = ["Class", "place", "is_recorded", "is_candidate", "partner", "updates", "images_before"]
     names += ["own_key", "key", "image", "select", "order", "Größe", "two words", "record hash"]
-    schema = STAGED_SCHEMA + "".join(f", `{name}` string" for name in names)
+    schema = RECORD_SCHEMA + "".join(f", `{name}` string" for name in names)
     update, image = record(1, "5 U 1 Bob"), record(1, "5 B 1 Ann")
     staged = local_rows(
         spark,
