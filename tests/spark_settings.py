@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -15,6 +17,12 @@ INTERPRETED = {
 }
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 """Spark's defaults, which users run with."""
+_DBT_COMPILES = "AFTERIMAGE_TEST_COMPILES"
+INTERPRETED_BY_DBT = {
+    name: f"{{{{ '{COMPILED[name]}' if env_var('{_DBT_COMPILES}', '') else '{value}' }}}}"
+    for name, value in INTERPRETED.items()
+}
+"""For a profile, whose parameters each connection of dbt sets again: over `spark_settings`."""
 ONE_TASK = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 ANSI = "spark.sql.ansi.enabled"
 
@@ -30,3 +38,12 @@ def spark_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator
     finally:
         for name, value in before.items():
             spark.conf.set(name, value)
+
+
+@contextmanager
+def dbt_compiles_plans(spark: SparkSession) -> Iterator[None]:
+    """Let dbt run compiled plans, as a user's dbt does; checks that it has."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(_DBT_COMPILES, "1")
+        yield
+    assert {name: spark.conf.get(name) for name in COMPILED} == COMPILED

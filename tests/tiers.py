@@ -1,4 +1,4 @@
-"""Parameters of a test that only the nightly run takes, because another one shows the same."""
+"""Parameters of a test that only the nightly run takes."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from tests.functional.people import People, build_people
 from tests.functional.runs import Runs
 from tests.functional.scheduling import LONGEST, FileScheduling
 from tests.functional.standalone import parameters_of_cluster, standalone_cluster
-from tests.spark_settings import COMPILED, INTERPRETED
+from tests.spark_settings import INTERPRETED_BY_DBT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 TABLE_FORMATS = ("iceberg", "delta")
-
-COMPILES = "AFTERIMAGE_TEST_COMPILES"
-"""Environment variable: set while dbt runs compiled plans; each connection reads the profile."""
 
 MANY_STREAMS = 100
 """From this many streams of a shape on, tests spend their time on rows."""
@@ -188,10 +185,7 @@ def profiles(
         # one session runs all tests
         parameters["spark.driver.memory"] = "3g"
         if has_few_rows and not request.config.getoption("--compiled"):
-            parameters |= {
-                name: f"{{{{ '{COMPILED[name]}' if env_var('{COMPILES}', '') else '{value}' }}}}"
-                for name, value in INTERPRETED.items()
-            }
+            parameters |= INTERPRETED_BY_DBT
         # Derby, the metastore of the Delta target, writes its log to the working folder otherwise.
         derby_log = warehouse / "derby.log"
         parameters["spark.driver.extraJavaOptions"] = (
@@ -261,12 +255,8 @@ def build_demo(
 
     def build(system: str) -> DbtProject:
         project = make_dbt_project(demos=system)
-        with project.environment(), pytest.MonkeyPatch.context() as environment:
-            if system == "qlik":
-                environment.setenv(COMPILES, "1")
+        with project.environment():
             run_demo(system=system, scale=1, seed=7, target=None, docs=False)
-        if system == "qlik":
-            assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
         kept: Path | None = request.config.getoption("--demos-in")
         if kept is not None:
             shutil.copytree(project.scratch / "target", kept / "target", dirs_exist_ok=True)

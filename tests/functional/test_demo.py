@@ -16,6 +16,7 @@ from tests.log_reader import plain, read_log, read_rows
 from tests.oracle.current import build_current, build_current_with_deleted
 from tests.oracle.field_changes import build_field_changes
 from tests.oracle.history import LogRow, TableOptions, build_history
+from tests.spark_settings import dbt_compiles_plans
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,9 +48,10 @@ def data() -> DemoData:
 
 
 @pytest.fixture(scope="module")
-def demo(build_demo: Callable[[str], DbtProject]) -> DbtProject:
+def demo(build_demo: Callable[[str], DbtProject], spark: SparkSession) -> DbtProject:
     """The demo after two batches, with a build after each."""
-    return build_demo("qlik")
+    with dbt_compiles_plans(spark):
+        return build_demo("qlik")
 
 
 def options(table: str, columns: list[str]) -> TableOptions:
