@@ -112,9 +112,10 @@ test-nightly: $(SETUP_DONE) ## run the tests that `make test` leaves out, on Ice
 	$(FUNCTIONAL) tests/functional --compiled -m "both_formats and (nightly or delta_nightly)" --table-format delta $(PYTEST_ARGS)
 	$(if $(PYTEST_ARGS),,$(SCRATCH) pytest $(DEMO_TESTS) --compiled --spark-workers 2)
 
-# The first command runs 43 shapes of 510 streams, 21,930 in all. FORMAT=delta runs it on Delta.
+# The first two commands run 43 shapes of 510 streams, 21,930 in all. FORMAT=delta runs the second one on Delta.
 FORMAT ?= iceberg
 test-properties: $(SETUP_DONE) ## 21,930 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
+	$(if $(PYTEST_ARGS),,$(PARALLEL) tests/unit/test_stream_shapes.py tests/kernel/test_random_streams.py --compiled --all-shapes --streams 510)
 	$(SCRATCH) pytest tests/functional/properties --compiled --table-format $(FORMAT) --all-shapes --streams 510 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/nightly/test_kills.py --compiled --table-format $(FORMAT) --kills 50 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_land_kafka.py --compiled --table-format iceberg --landing-kills 20 $(PYTEST_ARGS)

@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[SparkSession]:
     """Spark without a catalog of tables: these tests write none."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]")
-    for name, value in (INTERPRETED | ONE_TASK).items():
+    plans = {} if pytestconfig.getoption("--compiled") else INTERPRETED
+    for name, value in (plans | ONE_TASK).items():
         builder = builder.config(name, value)
     session = (
         builder.config("spark.sql.session.timeZone", "UTC")

@@ -63,9 +63,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="workers of a standalone cluster for the session of all tests; 0 = local[2]",
     )
     parser.addoption(
-        "--streams", type=int, default=20, help="random streams of each shape in properties/"
-    )
-    parser.addoption(
         "--kills", type=int, default=2, help="how many runs nightly/test_kills.py kills"
     )
     parser.addoption(
@@ -81,19 +78,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how many transactions of pgbench nightly/test_postgres.py runs",
     )
     parser.addoption(
-        "--all-shapes", action="store_true", help="all shapes of streams in properties/, not some"
-    )
-    parser.addoption(
         "--demos-in",
         type=Path,
         help="a folder, recreated, for the warehouses and what dbt compiled of the demos; it stays",
     )
-    parser.addoption(
-        "--compiled",
-        action="store_true",
-        help="all plans are compiled, as a user's are; otherwise those of the Qlik demo",
-    )
-    parser.addoption("--shapes", default="", help="names of shapes of streams, joined by commas")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
-from tests.functional.log_lines import SCHEMA, brief, change
 from tests.functional.project_files import write_files, write_settings
+from tests.log_lines import SCHEMA, brief, change
 from tests.log_reader import read_rows
 
 if TYPE_CHECKING:

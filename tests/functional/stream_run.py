@@ -12,15 +12,9 @@ from pathlib import Path
 
 from dbt_afterimage.spark.session import current, is_remote, stop
 from tests.functional.dbt_project import DbtProject
-from tests.functional.properties.stream_shapes import SHAPES
-from tests.functional.properties.stream_tables import StreamTable
 from tests.functional.properties.test_batches import append_batch
-
-
-def stream_table(shape: str, count: int) -> StreamTable:
-    """The same streams in every process."""
-    (chosen,) = [each for each in SHAPES if each.name == shape]
-    return StreamTable(chosen, count, SHAPES.index(chosen) + 1)
+from tests.streams.selection import stream_table
+from tests.streams.tables import StreamTable
 
 
 def build(project: DbtProject, table: StreamTable, batches: list[int]) -> None:

@@ -15,11 +15,11 @@ from dbt_afterimage.history.names import (
 )
 from dbt_afterimage.history.versions import versions
 from dbt_afterimage.storage.mart_batch import ACTION
-from tests.functional.properties.comparison import assert_equal, by_stream
-from tests.functional.properties.stream_shapes import SHAPES
-from tests.functional.properties.stream_tables import BATCHES, LOG_SCHEMA, StreamTable
-from tests.kernel.random_streams import history_table, whole_log_content
 from tests.log_reader import read_rows
+from tests.streams.comparison import assert_equal, by_stream
+from tests.streams.history_table import history_table, whole_log_content
+from tests.streams.selection import stream_table
+from tests.streams.tables import BATCHES, LOG_SCHEMA, StreamTable
 from tests.tiers import nightly
 
 if TYPE_CHECKING:
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 
 STREAMS = 40
 IN_ORDER = ("truncates_in_order", "no_before_images_in_order", *nightly("unknown_in_order"))
-
-
-def stream_table(name: str) -> StreamTable:
-    [shape] = [shape for shape in SHAPES if shape.name == name]
-    return StreamTable(shape, STREAMS, SHAPES.index(shape) + 1)
 
 
 def log_of(spark: SparkSession, table: StreamTable, *batches: int) -> DataFrame:
@@ -61,7 +56,7 @@ def applied(stored: dict[str, dict[str, Any]], differences: DataFrame) -> dict[s
 
 @pytest.mark.parametrize("name", IN_ORDER)
 def test_incremental_batches(spark: SparkSession, name: str) -> None:
-    table = stream_table(name)
+    table = stream_table(name, STREAMS)
     model = history_table(table.shape)
     content = whole_log_content(table.shape)
     first = versions(log_of(spark, table, 1), model, content).drop(IS_PRIOR)
@@ -82,7 +77,7 @@ def test_incremental_batches(spark: SparkSession, name: str) -> None:
 @pytest.mark.parametrize("share", [1, 3])
 def test_a_replay_from_anywhere_changes_nothing(spark: SparkSession, share: int) -> None:
     """Every key of every `share`-th stream is replayed from the middle of its changes on."""
-    table = stream_table("late_and_plain")
+    table = stream_table("late_and_plain", STREAMS)
     model = history_table(table.shape)
     content = whole_log_content(table.shape)
     log = log_of(spark, table, *range(1, BATCHES + 1)).cache()
@@ -105,7 +100,7 @@ def test_a_replay_from_anywhere_changes_nothing(spark: SparkSession, share: int)
 
 def test_differences_are_all_that_is_written(spark: SparkSession) -> None:
     """Without late changes a stored history differs from the oracle's; a rebuild makes it equal."""
-    table = stream_table("late_and_plain")
+    table = stream_table("late_and_plain", STREAMS)
     model = history_table(table.shape)
     content = whole_log_content(table.shape)
     before = versions(log_of(spark, table, 1, 2), model, content).drop(IS_PRIOR).cache()

@@ -11,7 +11,7 @@ from dbt_afterimage.history.affected_keys import keys_contradicting_their_load
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.log_rows.profile import BatchProfile
 from dbt_afterimage.storage.local_relation import local_rows
-from tests.functional.log_lines import COLUMNS, SCHEMA, change
+from tests.log_lines import COLUMNS, SCHEMA, change
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

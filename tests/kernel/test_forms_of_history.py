@@ -19,7 +19,7 @@ from dbt_afterimage.history.profile import ChangeContent
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.history.versions import versions
 from dbt_afterimage.storage.local_relation import local_rows
-from tests.functional.log_lines import COLUMNS, IMAGE, SCHEMA
+from tests.log_lines import COLUMNS, IMAGE, SCHEMA
 from tests.tiers import nightly
 
 if TYPE_CHECKING:

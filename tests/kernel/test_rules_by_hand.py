@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dbt_afterimage.storage.local_relation import local_rows
-from tests.functional.log_lines import COLUMNS, MIDNIGHT, SCHEMA, brief, change
 from tests.history_versions import versions_of
+from tests.log_lines import COLUMNS, MIDNIGHT, SCHEMA, brief, change
 from tests.log_reader import read_rows
 
 if TYPE_CHECKING:

@@ -53,8 +53,6 @@ def is_noticed(mutation: Mutation) -> bool:
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
         command = ["scripts/with_env.sh", "--scratch", "pytest", "-q", "-x"]
-        if mutation.test.startswith("tests/functional"):
-            command += ["--streams", "20"]
         result = subprocess.run(
             [*command, *mutation.test.split()],
             cwd=folder,

@@ -37,7 +37,7 @@ class Mutation:
 
 
 def _rules(shape: str) -> str:
-    return f"tests/functional/properties/test_rules.py -k random_streams --shapes {shape}"
+    return f"tests/kernel/test_random_streams.py --shapes {shape}"
 
 
 def _batches(test: str, shape: str) -> str:

@@ -9,11 +9,12 @@ from itertools import combinations, product
 
 import pytest
 
-from tests.functional.properties.stream_shapes import FEW, MIXED, SHAPES, Shape
-from tests.functional.properties.stream_tables import StreamTable
 from tests.oracle.base_tables import tells_moved_rows
 from tests.oracle.history import LogRow
 from tests.oracle.streams import START
+from tests.streams.rule_counts import RuleCounts, rules_of
+from tests.streams.selection import chosen_shapes, stream_count, stream_table
+from tests.streams.shapes import FEW, MIXED, SHAPES, Shape
 
 STREAMS = 60
 
@@ -94,12 +95,28 @@ def test_every_mixed_shape_has_late_changes_and_truncates_and_every_feature_key_
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_the_oracle_gives_what_the_simulated_database_held(shape: Shape) -> None:
-    table = StreamTable(shape, STREAMS, SHAPES.index(shape) + 1)
+    table = stream_table(shape, STREAMS)
     with_states = [stream for stream in table.streams if stream.states]
     for stream in with_states:
         assert not table.differing_state(stream, table.history_of(stream))
     if shape in MIXED and not (shape.gains and shape.cuts_transactions):
         assert len(with_states) > STREAMS / 3
+
+
+def test_every_rule_and_every_pair_of_rules_is_exercised(
+    pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two rules meet in at least one of 200 streams."""
+    counts = RuleCounts()
+    for shape in chosen_shapes(pytestconfig):
+        table = stream_table(shape, stream_count(pytestconfig))
+        for stream in table.streams:
+            history = table.history_of(stream)
+            counts.add(stream, rules_of(table, stream, history))
+            assert not table.differing_state(stream, history)
+    with capsys.disabled():
+        print("\n" + counts.table())
+    assert not counts.too_rare(single=0.05, pair=0.005)
 
 
 def moved(seq: str, old: int, new: int, value: int) -> LogRow:

@@ -17,9 +17,7 @@ import yaml
 from afterimage_demo.ports import free_ports
 from tests.functional.dbt_project import DbtProject
 from tests.functional.pages import python_of
-from tests.functional.properties.comparison import assert_equal, by_stream
 from tests.functional.properties.stream_project import write_stream_project
-from tests.functional.properties.stream_tables import StreamTable
 from tests.functional.standalone import (
     HOST,
     afterimage_server,
@@ -27,8 +25,11 @@ from tests.functional.standalone import (
     standalone_cluster,
     without_jars_of_tests,
 )
-from tests.functional.stream_run import build, stream_table
+from tests.functional.stream_run import build
 from tests.log_reader import read_rows
+from tests.streams.comparison import assert_equal, by_stream
+from tests.streams.selection import stream_table
+from tests.streams.tables import StreamTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.functional.dbt_project import DbtProject
-from tests.functional.log_lines import MIDNIGHT
 from tests.functional.small_logs import SmallLog, SmallLogs
+from tests.log_lines import MIDNIGHT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.functional.properties.stream_shapes import Shape
-from tests.functional.properties.stream_tables import (
+from tests.oracle.history import LogRow
+from tests.streams.shapes import Shape
+from tests.streams.tables import (
     BATCHES,
     COLUMNS,
     Stream,
     StreamTable,
     without_columns,
 )
-from tests.oracle.history import LogRow
 
 NOON = datetime(2026, 3, 2, 12)
 HEADERS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.functional.project_files import write_files, write_settings
-from tests.functional.properties.stream_shapes import Shape
+from tests.streams.shapes import Shape
 
 ROOT = Path(__file__).parents[3]
 

@@ -15,12 +15,13 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
-from tests.functional.properties.comparison import assert_equal, by_stream
-from tests.functional.properties.conftest import chosen_shapes, shapes_of_selected_tests
+from tests.functional.properties.conftest import shapes_of_selected_tests
 from tests.functional.properties.stream_project import write_stream_project
-from tests.functional.properties.stream_shapes import SHAPES, Shape
-from tests.functional.properties.stream_tables import BATCHES, COLUMNS, LOG_SCHEMA, StreamTable
 from tests.log_reader import read_rows
+from tests.streams.comparison import assert_equal, by_stream
+from tests.streams.selection import chosen_shapes, stream_count, stream_table
+from tests.streams.shapes import Shape
+from tests.streams.tables import BATCHES, COLUMNS, LOG_SCHEMA, StreamTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,10 +31,10 @@ SCHEMA = "streams"
 
 @pytest.fixture(scope="module")
 def tables(request: pytest.FixtureRequest) -> dict[str, StreamTable]:
-    count = int(request.config.getoption("--streams"))
+    count = stream_count(request.config)
     selected = shapes_of_selected_tests(request, "shape")
     return {
-        shape.name: StreamTable(shape, count, SHAPES.index(shape) + 1)
+        shape.name: stream_table(shape, count)
         for shape in chosen_shapes(request.config, few=True)
         if not selected or shape.name in selected
     }

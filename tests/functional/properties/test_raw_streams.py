@@ -20,12 +20,13 @@ from tests.functional.project_files import (
     write_files,
     write_settings,
 )
-from tests.functional.properties.comparison import assert_equal, by_stream
 from tests.functional.properties.conftest import shapes_of_selected_tests
 from tests.functional.properties.raw_streams import RAW_SHAPES, RECORD, RawStreams
 from tests.functional.properties.stream_project import table_settings
-from tests.functional.properties.stream_tables import BATCHES, COLUMNS
 from tests.log_reader import read_rows
+from tests.streams.comparison import assert_equal, by_stream
+from tests.streams.selection import stream_count
+from tests.streams.tables import BATCHES, COLUMNS
 from tests.tiers import nightly
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ NAMES = [shape.name for shape in RAW_SHAPES]
 
 @pytest.fixture(scope="module")
 def tables(request: pytest.FixtureRequest) -> dict[str, RawStreams]:
-    count = int(request.config.getoption("--streams"))
+    count = stream_count(request.config)
     selected = shapes_of_selected_tests(request, "table")
     return {
         shape.name: RawStreams(shape, count, number)

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from tests.functional.properties.stream_tables import Stream, StreamTable
 from tests.oracle.history import LogRow, TableOptions, Version, key_of, previous_key_of
+from tests.streams.tables import Stream, StreamTable
 
 RULES = ("R1", "R2", "R3", "R4", "R5", "R6", "R7", "R7 permutation", "R8", "R9", "R10", "R11")
 

@@ -20,7 +20,7 @@ class Shape:
     hides: whether updates leave columns out that they do not change, or their before image.
     lobs: columns that updates leave out unless they set them to a value, and before images always.
     sends_lobs_of_moves: whether key changes have them all the same. Where neither image has a
-        column, late changes are never replayed, and a recursion makes the statement slow.
+        column, late changes are never replayed.
     gains, drops: columns that the source gains, or loses, after the first batch.
     ignores: columns that make no version.
     tracks: the only columns that make versions; none for all.

@@ -1,15 +1,11 @@
-"""Tables of random streams as the history step takes them."""
+"""A shape of random streams as the history engine takes it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dbt_afterimage.history.profile import ChangeContent
 from dbt_afterimage.history.table import HistoryTable
-from tests.functional.properties.stream_tables import COLUMNS, KEY, StreamTable
-
-if TYPE_CHECKING:
-    from tests.functional.properties.stream_shapes import Shape
+from tests.streams.shapes import Shape
+from tests.streams.tables import COLUMNS, KEY
 
 
 def history_table(shape: Shape) -> HistoryTable:
@@ -34,6 +30,3 @@ def whole_log_content(shape: Shape) -> ChangeContent:
         has_key_changes=shape.moves,
         has_incomplete_key_changes=shape.has_incomplete_key_changes,
     )
-
-
-__all__ = ["StreamTable", "history_table", "whole_log_content"]

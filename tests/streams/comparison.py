@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from tests.functional.properties.stream_tables import Stream, StreamTable
+from tests.streams.tables import Stream, StreamTable
 
 
 def by_stream(rows: Iterable[dict[str, Any]], *left_out: str) -> dict[int, list[str]]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.functional.properties.stream_shapes import Shape
 from tests.oracle.base_tables import has_one_reading, read_late
 from tests.oracle.current import build_current, build_current_with_deleted
 from tests.oracle.database import State
@@ -30,6 +29,7 @@ from tests.oracle.streams import (
     leave_lobs_out,
     share_positions,
 )
+from tests.streams.shapes import Shape
 
 BATCHES = 4
 """The first builds, the second and fourth bring newer changes only, the third late ones as well."""

@@ -1,0 +1,42 @@
+"""R1 to R10 on random streams: the history of a whole log is what the oracle makes of it.
+
+Late changes do not matter here, the log is whole; tests/functional/properties builds it in batches,
+by dbt. `--all-shapes --streams 510` is the whole suite, of more than 20,000 streams.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dbt_afterimage.history.names import IS_PRIOR, VERSION_ID
+from dbt_afterimage.history.versions import versions
+from tests.log_reader import read_rows
+from tests.streams.comparison import assert_equal, by_stream
+from tests.streams.history_table import history_table, whole_log_content
+from tests.streams.selection import chosen_shapes, stream_count, stream_table
+from tests.streams.shapes import Shape
+from tests.streams.tables import BATCHES, LOG_SCHEMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    shapes = chosen_shapes(metafunc.config)
+    metafunc.parametrize("shape", shapes, ids=[shape.name for shape in shapes])
+
+
+def test_history_of_a_whole_log(
+    spark: SparkSession, shape: Shape, pytestconfig: pytest.Config
+) -> None:
+    table = stream_table(shape, stream_count(pytestconfig))
+    rows = [row for batch in range(1, BATCHES + 1) for row in table.rows(batch)]
+    log = spark.createDataFrame(rows, LOG_SCHEMA)
+    found = versions(log, history_table(shape), whole_log_content(shape))
+    expected = [
+        row for stream in table.streams for row in table.rows_of(stream, table.history_of(stream))
+    ]
+    actual = read_rows(found.drop(VERSION_ID, IS_PRIOR))
+    assert_equal(table, by_stream(actual), by_stream(expected))
