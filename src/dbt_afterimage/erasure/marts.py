@@ -12,6 +12,7 @@ from dbt_afterimage.erasure.tables import ErasableTables, Mart
 from dbt_afterimage.history.run import HistoryRows, rebuilt_keys
 from dbt_afterimage.history.table import history_table, missing_columns
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.storage.checkpoint import unpersist
 from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
 from dbt_afterimage.storage.progress import read_progress, spark_text, write_progress
 from dbt_afterimage.storage.progress_cache import batch_json
@@ -57,17 +58,21 @@ def rebuild_mart_rows(
     version = current_version(session, mart.table, tables.table_format)
     if version is None:
         return
-    for made_from in (tables.log, mart.history):
-        if made_from:
-            session.sql(f"refresh table {made_from}")
+    for table in (tables.log, mart.history):
+        if table:
+            session.sql(f"refresh table {table}")
+    checkpoints: list[DataFrame] = []
     if mart.kind == "scd2_history":
         found = _history_rows(session, tables, mart, keys)
         batch = MartBatch(found.rows, found.identity, "", version)
+        checkpoints = found.checkpoints
         if found.applied.unknown_columns:
             _reset_unknown_columns(session, tables, mart)
     else:
         batch = _batch_of_select(session, tables, mart, keys, version)
     publish(session, mart.table, batch, tables.table_format)
+    for rows in checkpoints:
+        unpersist(rows)
 
 
 def _reset_unknown_columns(session: SparkSession, tables: ErasableTables, mart: Mart) -> None:

@@ -72,7 +72,8 @@ def whole_history(log: DataFrame, table: HistoryTable) -> HistoryRows:
     # rows of a later batch would be new once more to the next run
     changes = _up_to(log, profile)
     content = _content_of_log(changes, profile, table)
-    made = versions(changes, table, content)
+    checkpoints: list[DataFrame] = []
+    made = versions(changes, table, content, checkpoints=checkpoints)
     return HistoryRows(
         rows=_as_history(made, table, profile.recorded_at),
         applied=Applied(
@@ -80,6 +81,7 @@ def whole_history(log: DataFrame, table: HistoryTable) -> HistoryRows:
         ),
         plan=VersionsPlan("rebuild", "the whole log"),
         changes=profile.changes,
+        checkpoints=checkpoints,
     )
 
 
@@ -101,8 +103,9 @@ def rebuilt_keys(
     """
     profile = profile_of(log, table)
     content = _content_of_log(log, profile, table)
+    checkpoints: list[DataFrame] = []
     if content.fills_along_key_changes:
-        made, stored = versions(log, table, content), history
+        made, stored = versions(log, table, content, checkpoints=checkpoints), history
     else:
         made = versions(log, table, content, affected_keys=keys)
         same = equal(table.key, "stored", "keys", "=")
@@ -115,6 +118,7 @@ def rebuilt_keys(
         plan=VersionsPlan("replay", "data of some keys was erased"),
         changes=profile.changes,
         identity=(table.version_id,),
+        checkpoints=checkpoints,
     )
 
 
@@ -187,15 +191,17 @@ def next_batch(
             reads_arrays_apart=reads_arrays_apart,
         )
         content = replace(content_of(profile, table, stored.unknown_columns), has_loads=False)
-        rows = changed_versions(versions(batch, table, content, prior=prior))
+        checkpoints: list[DataFrame] = []
+        made = versions(batch, table, content, prior=prior, checkpoints=checkpoints)
         return HistoryRows(
-            rows=_as_history(rows, table, profile.recorded_at),
+            rows=_as_history(changed_versions(made), table, profile.recorded_at),
             applied=replace(now, unknown_columns=content.forward_filled),
             plan=plan,
             changes=profile.changes,
             # the open version of a key, and it has but one: closed rows are not read
             identity=table.key,
             where="target.is_current",
+            checkpoints=checkpoints,
         )
     replayed = _Replay(changes, history, table, profile, is_new)
     rows = replayed.rows(plan, force_full_replay=force_full_replay)
@@ -358,7 +364,8 @@ class _Replay:
         return self._rebuilt()
 
     def _rebuilt(self) -> DataFrame:
-        made = versions(self.changes, self.table, self._content_of_log())
+        content = self._content_of_log()
+        made = versions(self.changes, self.table, content, checkpoints=self.checkpoints)
         return differing_versions(made, self.history, self.table.version_id)
 
     def _replaced_versions(self, keys: DataFrame, *, has_few_keys: bool) -> DataFrame:

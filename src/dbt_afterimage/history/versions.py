@@ -40,6 +40,7 @@ def versions(
     prior: DataFrame | None = None,
     replays: bool = False,
     has_few_keys: bool = False,
+    checkpoints: list[DataFrame] | None = None,
 ) -> DataFrame:
     """Versions of the rows that changes concern, a row per version.
 
@@ -55,6 +56,7 @@ def versions(
         prior: rows of the history; with `replays`, also REPLAY_FROM.
         replays: whether each key is built from a change_seq of its own.
         has_few_keys: whether the affected keys may be broadcast.
+        checkpoints: gains rows to free after the versions are written.
     """
     forward_filled = content.forward_filled
     scopes = content.truncate_scopes
@@ -84,7 +86,8 @@ def versions(
             has_key_changes=content.has_key_changes,
             replays=replays,
         )
-    events = _along_key_changes(events, table, content)
+    kept = [] if checkpoints is None else checkpoints
+    events = _along_key_changes(events, table, content, kept)
     events = last_upsert_of_change_seq(events, table)
     events = opening_and_closing_events(events, table, forward_filled)
     events = update_in_place(events, table, forward_filled)
@@ -92,7 +95,9 @@ def versions(
     return as_versions(events, table, forward_filled, has_prior=prior is not None)
 
 
-def _along_key_changes(events: DataFrame, table: HistoryTable, content: ChangeContent) -> DataFrame:
+def _along_key_changes(
+    events: DataFrame, table: HistoryTable, content: ChangeContent, checkpoints: list[DataFrame]
+) -> DataFrame:
     """The rows that leave at key changes, and values forward-filled along each row's lineage."""
     departures = events
     if content.has_key_changes:
@@ -104,7 +109,9 @@ def _along_key_changes(events: DataFrame, table: HistoryTable, content: ChangeCo
         return events
     lineages = row_lineages(events, table)
     if content.fills_along_key_changes:
-        lineages = row_ids_along_key_changes(lineages, departures, table, content.forward_filled)
+        lineages = row_ids_along_key_changes(
+            lineages, departures, table, content.forward_filled, checkpoints
+        )
     return forward_fill(
         lineages, table, content.forward_filled, has_key_changes=content.has_key_changes
     )

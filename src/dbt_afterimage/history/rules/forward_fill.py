@@ -14,6 +14,7 @@ from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.log_rows.conditions import is_incomplete, knows
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.literals import text
+from dbt_afterimage.storage.checkpoint import checkpoint
 
 STARTED = own("row_started_seq")
 ROW_ID = own("row_id")
@@ -43,7 +44,11 @@ def row_lineages(events: DataFrame, table: HistoryTable) -> DataFrame:
 
 
 def row_ids_along_key_changes(
-    lineages: DataFrame, departures: DataFrame, table: HistoryTable, forward_filled: Sequence[str]
+    lineages: DataFrame,
+    departures: DataFrame,
+    table: HistoryTable,
+    forward_filled: Sequence[str],
+    checkpoints: list[DataFrame],
 ) -> DataFrame:
     """Adds ROW_ID: a row that changes its key without knowing all values keeps that of its old key.
 
@@ -52,6 +57,7 @@ def row_ids_along_key_changes(
         departures: key events with DEPARTURE, before those of displaced rows were left out.
         table: the table.
         forward_filled: columns that some change does not know.
+        checkpoints: gains rows to free after the versions are written.
     """
     key = table.key
     old = {name: own(f"old_{number}") for number, name in enumerate(key)}
@@ -61,7 +67,8 @@ def row_ids_along_key_changes(
     same_old_key = " and ".join(
         f"event.before.{quoted(name)} = departure.{quoted(name)}" for name in key
     )
-    arrivals = (
+    # each step of the recursion reads them; the events would be computed again for each
+    arrivals = checkpoint(
         lineages.where(f"{KIND} = 'K' and {is_incomplete(forward_filled)}")
         .alias("event")
         .join(
@@ -75,6 +82,7 @@ def row_ids_along_key_changes(
             f"departure.{STARTED} as {own('old_started')}",
         )
     )
+    checkpoints.append(arrivals)
     origins = lineages.sparkSession.sql(_origins(table, old), arrivals=arrivals)
     own_id = ", ".join(f"event.{name} as {name}" for name in columns(key))
     return (
