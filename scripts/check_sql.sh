@@ -20,7 +20,7 @@ export AFTERIMAGE_DEMOS
 status=0
 
 echo '+ sqlfluff: models and tests, compiled by dbt (.sqlfluff)'
-sqlfluff lint --disable-progress-bar models tests/singular || status=1
+sqlfluff lint --disable-progress-bar --processes 2 models tests/singular || status=1
 
 echo '+ sqlfluff: what the macros rendered (.sqlfluff_rendered)'
 folder=$(mktemp -d)

@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark_settings import INTERPRETED
+
 ROOT = Path(__file__).parents[2]
+JAVA_OPTIONS = [
+    # most of a tiny run is code that runs a few times
+    "-XX:TieredStopAtLevel=1",
+    *(f"-D{name}={value}" for name, value in INTERPRETED.items()),
+]
 
 
 @pytest.mark.both_formats
@@ -46,8 +53,7 @@ def benchmark(table_format: str, folder: Path, *options: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks", *given],
         cwd=ROOT,
-        # most of a tiny run is code that runs a few times
-        env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},
+        env={**os.environ, "JDK_JAVA_OPTIONS": " ".join(JAVA_OPTIONS)},
         capture_output=True,
         text=True,
         check=False,
