@@ -55,14 +55,14 @@ select *
     {%- else -%}
 select history_rows.*
     from {{ history }} as history_rows
-    left semi join touched
-        on {{ afterimage._equal(key, 'history_rows', 'touched', '=') }}
+    left semi join affected_keys
+        on {{ afterimage._equal(key, 'history_rows', 'affected_keys', '=') }}
     {%- endif -%}
 {%- endset -%}
 with
 {%- if path != 'incremental' %}
 
-touched as (
+affected_keys as (
     {{ afterimage._keys_written_by_history(history, key, is_new, target_relation, 'valid_from_seq') | indent }}
 ),
 {%- endif %}

@@ -96,11 +96,11 @@
 {%- set key = settings.key -%}
 {%- set identity = key + ['change_seq', 'column_name'] -%}
 {%- set values = afterimage._without(afterimage._field_changes_columns(key), identity + ['recorded_at']) -%}
-{%- set rows = "select history_rows.*\n    from " ~ history ~ " as history_rows\n    left semi join touched"
-    ~ "\n        on " ~ afterimage._equal(key, 'history_rows', 'touched', '=') -%}
+{%- set rows = "select history_rows.*\n    from " ~ history ~ " as history_rows\n    left semi join affected_keys"
+    ~ "\n        on " ~ afterimage._equal(key, 'history_rows', 'affected_keys', '=') -%}
 with
 
-touched as (
+affected_keys as (
     {{ afterimage._keys_written_by_history(history, key, is_new, target_relation, 'change_seq') | indent }}
 ),
 
@@ -111,8 +111,8 @@ rebuilt as (
 stored as (
     select stored_rows.*
     from {{ target_relation }} as stored_rows
-    left semi join touched
-        on {{ afterimage._equal(key, 'stored_rows', 'touched', '=') }}
+    left semi join affected_keys
+        on {{ afterimage._equal(key, 'stored_rows', 'affected_keys', '=') }}
 )
 
 select
@@ -149,10 +149,10 @@ from {{ history }}
 where {{ is_new }}
 union
 -- of a version that history has removed
-select{{ gap }}{{ afterimage._listed(key, 'told.', indent=4) }}
-from {{ mart }} as told
+select{{ gap }}{{ afterimage._listed(key, 'mart_rows.', indent=4) }}
+from {{ mart }} as mart_rows
 left anti join {{ history }} as history_rows
     on
-        {{ afterimage._equal(key, 'told', 'history_rows', '=', indent=8) }}
-        and told.{{ place }} = history_rows.valid_from_seq
+        {{ afterimage._equal(key, 'mart_rows', 'history_rows', '=', indent=8) }}
+        and mart_rows.{{ place }} = history_rows.valid_from_seq
 {%- endmacro %}

@@ -55,7 +55,7 @@ where is_current
 
 
 {#
-    What a run does to an existing current table: the keys whose history a batch touched take their open row,
+    What a run does to an existing current table: the keys that a batch affected take their open row,
     or go when they have none. Applying a batch again writes the same rows.
 
     incremental  history added versions and closed open ones: the rows that it wrote suffice
@@ -110,7 +110,7 @@ where is_current
 {% macro _current_source(history, target_relation, key, columns, is_new, path) -%}
 with
 
-touched as (
+written_versions as (
     select *
     from {{ history }}
     where {{ is_new }}
@@ -120,7 +120,7 @@ opened as (
     select
         {{ afterimage._listed(columns) }},
         'update' as _write_action
-    from touched
+    from written_versions
     where is_current
 ),
 
@@ -128,7 +128,7 @@ opened as (
 candidates as (
     {%- if path == 'incremental' %}
     select distinct{{ '\n        ' if key | length > 1 else ' ' }}{{ afterimage._listed(key) }}
-    from touched
+    from written_versions
     where not is_current
     {%- else %}
     select{{ '\n        ' if key | length > 1 else ' ' }}{{ afterimage._listed(key) }}

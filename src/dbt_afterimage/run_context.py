@@ -1,4 +1,4 @@
-"""What a run of one change log or decoded log is told: its tables, settings and vars."""
+"""The tables, settings and vars of a run of one change log or decoded log."""
 
 from __future__ import annotations
 

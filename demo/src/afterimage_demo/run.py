@@ -57,8 +57,8 @@ def run_demo(*, system: str, scale: int, seed: int, target: str | None, docs: bo
         for number, (what, commands) in enumerate(steps, 1):
             typer.echo(f"{number}/{len(steps)} {what} ... ", nl=False)
             begun = monotonic()
-            said = [told for each in commands if (told := _dbt(system, [*each, *options], warned))]
-            typer.echo("; ".join([f"{monotonic() - begun:.0f} s", *said]))
+            results = [_dbt(system, [*each, *options], warned) for each in commands]
+            typer.echo("; ".join([f"{monotonic() - begun:.0f} s", *filter(None, results)]))
     session = current()
     typer.echo("\nWhat was built:")
     Console().print(_summary(session, demo))
@@ -102,7 +102,7 @@ def _operation(operation: Operation) -> list[str]:
 
 
 def _dbt(system: str, arguments: list[str], warned: list[str]) -> str:
-    """Run a dbt command; what its results were, in words. dbt's log has the details.
+    """Run a dbt command; return a summary of its results, empty except for a build.
 
     Args:
         system: whose demo.

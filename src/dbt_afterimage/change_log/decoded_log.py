@@ -91,7 +91,7 @@ def start_log(
 
     Args:
         session: the live Spark session.
-        context: what the run is told of its tables and settings.
+        context: tables, settings and vars of the run.
         position: of a row of the log; None where positions do not show how far the log was read.
         columns: the columns of this version, with their types: a table of an earlier version gains
             those that are new.

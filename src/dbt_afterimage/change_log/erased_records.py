@@ -47,14 +47,14 @@ class ErasedKeys:
         found = erasures_of(session, context.erasures, model) if key and context.erasures else []
         return cls(session, model, key, found)
 
-    def removed_from_changes(self, changes: DataFrame, where: ChangeSequence) -> DataFrame:
+    def removed_from_changes(self, changes: DataFrame, sequence: ChangeSequence) -> DataFrame:
         """Staged changes without erased data, by their own positions.
 
         Args:
             changes: staged records of changes.
-            where: the positions of their system.
+            sequence: the change sequence of the source system.
         """
-        return self._removed(changes, F.when(is_position(where), F.col("change_seq")))
+        return self._removed(changes, F.when(is_position(sequence), F.col("change_seq")))
 
     def removed_from_load(self, rows: DataFrame, position: str) -> DataFrame:
         """Staged rows of a full load without erased data; all have the load's position."""

@@ -153,7 +153,7 @@ def find_loads(
     settings: dict[str, Any],
     staged: DataFrame,
     log: DataFrame | None,
-    where: ChangeSequence,
+    sequence: ChangeSequence,
     done: Progress,
 ) -> Loads:
     """The full loads that are there.
@@ -162,7 +162,7 @@ def find_loads(
         settings: of the table.
         staged: the staging model.
         log: the change log, None before its first run.
-        where: the arithmetic on positions.
+        sequence: the change sequence of the source system.
         done: what earlier runs have read.
 
     Raises:
@@ -198,11 +198,11 @@ def find_loads(
         return Loads([], [])
     if base["position"]:
         position = str(base["position"])
-        _check_not_in_future(settings, where)
+        _check_not_in_future(settings, sequence)
     else:
         # also behind a load that was declared to lie beyond the changes
         last = greatest(done.change_seq, *[row["change_seq"] for row in markers])
-        position = where.after(last) if markers and last else where.first
+        position = sequence.after(last) if markers and last else sequence.first
     return Loads([Load(base["load_id"], position, base["loaded_at"])], [])
 
 
@@ -229,10 +229,10 @@ def rows_too_late(load: Load, staged: DataFrame, log: DataFrame, key: list[str])
     )
 
 
-def _check_not_in_future(settings: dict[str, Any], where: ChangeSequence) -> None:
+def _check_not_in_future(settings: dict[str, Any], sequence: ChangeSequence) -> None:
     """A position of another century would be greater than that of any future change."""
     base = settings["base"]
-    limit = where.of_time(datetime.now(timezone.utc) + timedelta(days=1))
+    limit = sequence.of_time(datetime.now(timezone.utc) + timedelta(days=1))
     if limit is not None and base["position"] > limit:
         raise LoadPositionError(
             f"Source table {settings['source_table']}: `base.position` of the load "
@@ -243,18 +243,18 @@ def _check_not_in_future(settings: dict[str, Any], where: ChangeSequence) -> Non
         )
 
 
-def read_up_to(where: ChangeSequence, changes: str | None, loads: Iterable[str]) -> str | None:
+def read_up_to(sequence: ChangeSequence, changes: str | None, loads: Iterable[str]) -> str | None:
     """Up to which position the log has read when it holds these changes and loads.
 
     A load counts as directly behind the changes that are there: its position may be declared, and
     lie beyond changes that have not landed yet.
 
     Args:
-        where: the arithmetic on positions.
+        sequence: the change sequence of the source system.
         changes: the greatest position of a change, None for no change.
         loads: the positions of full loads.
     """
-    behind = where.after(changes) if changes else where.first
+    behind = sequence.after(changes) if changes else sequence.first
     return greatest(changes, *[min(position, behind) for position in loads])
 
 

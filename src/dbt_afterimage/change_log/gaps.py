@@ -43,7 +43,7 @@ class Gap:
 
 def check_gap(
     context: RunContext,
-    where: ChangeSequence,
+    sequence: ChangeSequence,
     staged: DataFrame,
     log: DataFrame,
     done: Progress,
@@ -53,8 +53,8 @@ def check_gap(
     """Warn of a gap, or stop; once its records are read, the next run sees none.
 
     Args:
-        context: what the run is told.
-        where: the arithmetic on positions.
+        context: tables, settings and vars of the run.
+        sequence: the change sequence of the source system.
         staged: the staging model.
         log: the change log.
         done: what earlier runs have read.
@@ -68,7 +68,7 @@ def check_gap(
     # A backfill already repairs the gap.
     if on_gap == "ignore" or context.accept_gap or context.backfill_from is not None:
         return
-    gap = _gap(where, staged, done, marks, first_read)
+    gap = _gap(sequence, staged, done, marks, first_read)
     if gap is None or _ends_with_a_load(log, done):
         return
     text = _describe(context.model, gap, on_gap, done)
@@ -78,7 +78,7 @@ def check_gap(
 
 
 def _gap(
-    where: ChangeSequence,
+    sequence: ChangeSequence,
     staged: DataFrame,
     done: Progress,
     marks: Marks | None,
@@ -96,7 +96,7 @@ def _gap(
     if first_read is not None and first_read <= done.change_seq:
         return None
     placed = staged.filter(
-        is_position(where) & F.col("reject_reason").isNull() & (F.col("change_oper") != "L")
+        is_position(sequence) & F.col("reject_reason").isNull() & (F.col("change_oper") != "L")
     )
     # stops at the first one, where the smallest position takes the reasons of all records
     if not placed.filter(F.col("change_seq") <= done.change_seq).isEmpty():

@@ -58,7 +58,7 @@ def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFr
 
     Args:
         session: the live Spark session.
-        context: what the run is told of its tables and settings.
+        context: tables, settings and vars of the run.
         staged: the staging model.
 
     Returns:

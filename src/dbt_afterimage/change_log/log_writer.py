@@ -76,7 +76,7 @@ def write_log(
 
     Args:
         session: the live Spark session.
-        context: what the run is told of its tables and settings.
+        context: tables, settings and vars of the run.
         batch: the rows.
         progress: what the log has read then; None where nothing is new.
         is_rebuild: the rows replace those of the log.

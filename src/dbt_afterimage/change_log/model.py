@@ -89,7 +89,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     context = RunContext(**dbt.config.get("afterimage"))
     settings = context.settings
     key = settings["key"]
-    where = positions(settings)
+    sequence = positions(settings)
     hashed_after = evolve_log_schema(session, context, staged)
     version = raw_version(session, context, staged)
     log = session.table(context.log) if session.catalog.tableExists(context.log) else None
@@ -102,10 +102,10 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     if log is not None and done != progress:
         loaded = rows_after_progress(log, progress).filter(F.col("load_rows").isNotNull())
         positions_loaded = [row["change_seq"] for row in loaded.select("change_seq").collect()]
-        done = replace(done, change_seq=read_up_to(where, done.change_seq, positions_loaded))
+        done = replace(done, change_seq=read_up_to(sequence, done.change_seq, positions_loaded))
     is_rebuild = log is not None and context.rebuild_changes
     if log is not None and is_rebuild:
-        check_rebuild(context, where, staged, log)
+        check_rebuild(context, sequence, staged, log)
         # as in a first run, except for the batch's time: it is later than what the marts know
         log, done = None, Progress(recorded_at=done.recorded_at)
 
@@ -116,11 +116,11 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
             return None
         return new_rows(session, seen.tables, version.tables, log, floor)
 
-    reading = read(context, where, staged, log, done, seen.next_arrival, find_new)
+    reading = read(context, sequence, staged, log, done, seen.next_arrival, find_new)
     data = data_columns(staged.columns, settings["optional_columns"])
     optional = optional_columns(staged.columns, settings["optional_columns"])
     erased = ErasedKeys.of_run(session, context)
-    records = erased.removed_from_changes(reading.changes, where)
+    records = erased.removed_from_changes(reading.changes, sequence)
     decided = pair(
         records,
         reading.recorded,
@@ -130,7 +130,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         hashed_after=hashed_after,
     )
 
-    found_loads = find_loads(settings, staged, log, where, done)
+    found_loads = find_loads(settings, staged, log, sequence, done)
     loads = found_loads.new
     for load in loads:
         of_load = erased.removed_from_load(staged.filter(load.is_row), load.position)
@@ -160,10 +160,10 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         )
         beginning = f"timestamp '{context.beginning_of_time}'"
         held = profiled(accepted, key, data_columns_of_log(log.columns, settings), beginning)
-    found = summarize(decided, where, held)
+    found = summarize(decided, sequence, held)
     if log is not None and not loads:
-        check_gap(context, where, staged, log, done, reading.marks, found.first_seq)
-    horizon = where.before_look_back(greatest(found.seen_seq, done.change_seq) or where.first)
+        check_gap(context, sequence, staged, log, done, reading.marks, found.first_seq)
+    horizon = sequence.before_look_back(greatest(found.seen_seq, done.change_seq) or sequence.first)
     accepted, rejected = _split(decided, horizon)
     late = found.late(decided, horizon)
     counts = found.counts(late, before_images=settings["before_images"])
@@ -188,13 +188,13 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     rejected_kinds = REJECTED_COLUMNS | optional
     arrival = greatest(found.arrival, done.arrival)
     change_seq = read_up_to(
-        where,
+        sequence,
         greatest(found.accepted_seq, late.seq, done.change_seq),
         [load.position for load in loads],
     )
     if not reading.finds_all_late and (version.tables is None or reading.floor is not None):
         settled = count_processed(
-            context, where, staged, reading, seen.settled, change_seq, arrival
+            context, sequence, staged, reading, seen.settled, change_seq, arrival
         )
         # if the run records nothing else, an older count serves, and no progress is written
         is_kept = seen.settled is not None and not has_rows and arrival == done.arrival

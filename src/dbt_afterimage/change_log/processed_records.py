@@ -19,7 +19,7 @@ logger = AdapterLogger("afterimage")
 
 def count_processed(
     context: RunContext,
-    where: ChangeSequence,
+    sequence: ChangeSequence,
     staged: DataFrame,
     reading: Reading,
     before: Settled | None,
@@ -29,15 +29,15 @@ def count_processed(
     """Count the records that the next run will not read, and warn if this one missed some.
 
     Args:
-        context: what the run is told.
-        where: the arithmetic on positions.
+        context: tables, settings and vars of the run.
+        sequence: the change sequence of the source system.
         staged: the staging model.
         reading: what this run has read.
         before: what an earlier run counted, None where none did.
         change_seq: up to which position the log has read after this run.
         arrival: the greatest mark of arrival that was read, None where there are no marks.
     """
-    floor = where.not_read_again(change_seq) if change_seq else ""
+    floor = sequence.not_read_again(change_seq) if change_seq else ""
     # with marks, records older than the marks that this run has read are never read
     first_mark = reading.marks.first if reading.marks else None
     is_counted = bool(floor) and (arrival is None or first_mark is not None)
@@ -50,11 +50,13 @@ def count_processed(
     if not is_counted and not is_compared:
         return None
     is_before = (
-        _is_processed(where, before.change_seq, before.before_arrival) if before else F.lit(False)
+        _is_processed(sequence, before.change_seq, before.before_arrival)
+        if before
+        else F.lit(False)
     )
     rows = (
         staged.filter(F.col("load_id").isNull())
-        .agg(F.count_if(is_before), F.count_if(_is_processed(where, floor, first_mark)))
+        .agg(F.count_if(is_before), F.count_if(_is_processed(sequence, floor, first_mark)))
         .collect()[0]
     )
     if is_compared and before is not None and rows[0] > before.records:
@@ -62,18 +64,18 @@ def count_processed(
     return Settled(floor, first_mark, rows[1]) if is_counted else None
 
 
-def _is_processed(where: ChangeSequence, floor: str, before_arrival: str | None) -> Column:
+def _is_processed(sequence: ChangeSequence, floor: str, before_arrival: str | None) -> Column:
     seq, arrival = F.col("change_seq"), F.col("arrival")
-    processed = (seq >= where.lowest) & (seq <= floor)
+    processed = (seq >= sequence.lowest) & (seq <= floor)
     return processed if before_arrival is None else processed & (arrival < before_arrival)
 
 
 def _describe(context: RunContext, before: Settled, more: int) -> str:
-    where = f"at or before change_seq {before.change_seq}"
+    part = f"at or before change_seq {before.change_seq}"
     if before.before_arrival is not None:
-        where += f" and in marks of arrival before {before.before_arrival}"
+        part += f" and in marks of arrival before {before.before_arrival}"
     return (
-        f"{context.model}: the raw table has {more:,} more records {where} than the last run "
+        f"{context.model}: the raw table has {more:,} more records {part} than the last run "
         "counted. They came too late for the look-back or are copies, and this run has not read "
         "them: a raw table that is neither Iceberg nor Delta does not show which rows are new. "
         "Fix: find them with the data test `conserved`, then run once with --vars "

@@ -47,7 +47,7 @@ def new_rejects(
 
     Args:
         session: the live Spark session.
-        context: what the run is told.
+        context: tables, settings and vars of the run.
         rejected: records that were rejected, with their reasons.
         read: what they are some of, as staged: all records that this run reads.
         recorded_at: the batch's identity, ISO text in UTC.

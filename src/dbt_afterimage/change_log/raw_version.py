@@ -91,7 +91,7 @@ def raw_tables(session: SparkSession, context: RunContext) -> dict[str, Version]
 
     Args:
         session: the live Spark session.
-        context: what the run is told.
+        context: tables, settings and vars of the run.
     """
     versions = {
         relation: _version(session, relation, context.file_format) for relation in context.upstream
@@ -105,7 +105,7 @@ def raw_version(session: SparkSession, context: RunContext, staged: DataFrame) -
 
     Args:
         session: the live Spark session.
-        context: what the run is told.
+        context: tables, settings and vars of the run.
         staged: the staging model; of it only the schema is read.
     """
     tables = context.raw_tables

@@ -65,7 +65,7 @@ class Reading:
 
 def read(
     context: RunContext,
-    where: ChangeSequence,
+    sequence: ChangeSequence,
     staged: DataFrame,
     log: DataFrame | None,
     done: Progress,
@@ -75,8 +75,8 @@ def read(
     """Choose the records that earlier runs have not processed, and what to compare them with.
 
     Args:
-        context: what the run is told.
-        where: the arithmetic on positions.
+        context: tables, settings and vars of the run.
+        sequence: the change sequence of the source system.
         staged: the staging model.
         log: the change log, None before its first run.
         done: what earlier runs have read.
@@ -93,12 +93,12 @@ def read(
     if log is None:
         return Reading(changes, None)
     recorded = log.filter(F.col("change_oper") != "L")
-    floor = _floor(context, where, changes, done)
+    floor = _floor(context, sequence, changes, done)
     if floor is None or _is_first_by_partition(changes, done):
         return Reading(changes, recorded)
     seq = F.col("change_seq")
     new = find_new(floor)
-    first = _first_arrival(context, where, next_arrival, new)
+    first = _first_arrival(context, sequence, next_arrival, new)
     # what is read from there on shows a gap by its positions
     marks = (
         _partitions_to_read(context.settings["arrival_look_back"], staged, changes, done)
@@ -106,47 +106,47 @@ def read(
         else None
     )
     if new is not None:
-        is_read = (seq > floor) | seq.isNull() | (seq < where.lowest) | new.is_late
+        is_read = (seq > floor) | seq.isNull() | (seq < sequence.lowest) | new.is_late
         if first is not None:
             is_read = is_read & (F.col("arrival") >= first)
         recorded = recorded.filter((seq > floor) | new.is_late)
         return Reading(changes.filter(is_read), recorded, marks, floor, finds_all_late=True)
-    by_position = _is_behind(floor, where, changes)
+    by_position = _is_behind(floor, sequence, changes)
     if marks is None:
         return Reading(changes.filter(by_position), recorded.filter(seq > floor), None, floor)
 
     changes = changes.filter(by_position | (F.col("arrival") >= marks.first))
     # A late record is compared with the log at its own place, which may lie far behind the floor.
-    found = changes.filter(is_position(where)).agg(F.min("change_seq")).first()
+    found = changes.filter(is_position(sequence)).agg(F.min("change_seq")).first()
     lowest = found[0] if found and found[0] is not None else floor
     # What landed since, still further behind, waits for the next run: nothing to compare it with.
-    changes = changes.filter((seq >= lowest) | ~is_position(where))
+    changes = changes.filter((seq >= lowest) | ~is_position(sequence))
     return Reading(changes, recorded.filter(seq >= lowest), marks, floor)
 
 
 def _first_arrival(
-    context: RunContext, where: ChangeSequence, next_arrival: str | None, new: NewRows | None
+    context: RunContext, sequence: ChangeSequence, next_arrival: str | None, new: NewRows | None
 ) -> str | None:
     """The mark of arrival before which nothing is left to read; None if marks cannot be used."""
     if (
         new is None
         or next_arrival is None
         or not new.is_marked
-        or not where.is_made_by_staging
+        or not sequence.is_made_by_staging
         or context.backfill_from is not None
     ):
         return None
     return min(next_arrival, new.first_arrival or next_arrival)
 
 
-def is_position(where: ChangeSequence) -> Column:
+def is_position(sequence: ChangeSequence) -> Column:
     """True for a change_seq that can be compared: neither NULL nor malformed."""
     seq = F.col("change_seq")
-    well_formed = seq.rlike(where.valid_pattern()) & (seq >= where.lowest)
+    well_formed = seq.rlike(sequence.valid_pattern()) & (seq >= sequence.lowest)
     return F.coalesce(well_formed, F.lit(False))
 
 
-def _is_behind(floor: str, where: ChangeSequence, changes: DataFrame) -> Column:
+def _is_behind(floor: str, sequence: ChangeSequence, changes: DataFrame) -> Column:
     """True for records behind a position, and for those that have none.
 
     Formats skip files by the range of a column, but not by a pattern. So a first query, of that
@@ -154,36 +154,40 @@ def _is_behind(floor: str, where: ChangeSequence, changes: DataFrame) -> Column:
     the condition names them.
     """
     seq = F.col("change_seq")
-    if where.is_made_by_staging:
+    if sequence.is_made_by_staging:
         return (seq > floor) | seq.isNull()
-    others = seq.isNull() | (seq < where.lowest)
+    others = seq.isNull() | (seq < sequence.lowest)
     strange = (
-        changes.filter((seq >= where.lowest) & (seq <= floor) & ~seq.rlike(where.valid_pattern()))
+        changes.filter(
+            (seq >= sequence.lowest) & (seq <= floor) & ~seq.rlike(sequence.valid_pattern())
+        )
         .select("change_seq")
         .distinct()
         .limit(_FEW + 1)
         .collect()
     )
     if len(strange) > _FEW:
-        return (seq > floor) | ~is_position(where)
+        return (seq > floor) | ~is_position(sequence)
     return (seq > floor) | others | seq.isin([row[0] for row in strange])
 
 
 def _floor(
-    context: RunContext, where: ChangeSequence, changes: DataFrame, done: Progress
+    context: RunContext, sequence: ChangeSequence, changes: DataFrame, done: Progress
 ) -> str | None:
     """Records up to this position were processed by earlier runs; None = read everything."""
     if done.change_seq is None:
         return None
-    floor = where.not_read_again(done.change_seq)
+    floor = sequence.not_read_again(done.change_seq)
     if context.backfill_from is not None:
         # What the log has not reached yet must not be skipped.
-        wanted = _before_backfill(context, where, changes)
+        wanted = _before_backfill(context, sequence, changes)
         floor = floor if wanted is None else min(floor, wanted)
     return floor or None
 
 
-def _before_backfill(context: RunContext, where: ChangeSequence, changes: DataFrame) -> str | None:
+def _before_backfill(
+    context: RunContext, sequence: ChangeSequence, changes: DataFrame
+) -> str | None:
     """The greatest position that `backfill_from` leaves out; None when it leaves nothing to read.
 
     "" where it leaves nothing out.
@@ -195,17 +199,17 @@ def _before_backfill(context: RunContext, where: ChangeSequence, changes: DataFr
     if kind is None:
         raise BackfillError(
             f"{context.model}: `backfill_from` is {given!r}. Allowed: a date or a time in UTC, "
-            f"such as 2026-03-02 07:30:00, or a change_seq, {where.form()}, in quotes. Nothing was "
-            "read. Fix: correct the var."
+            f"such as 2026-03-02 07:30:00, or a change_seq, {sequence.form()}, in quotes. Nothing "
+            "was read. Fix: correct the var."
         )
     if kind == "change_seq":
-        return where.before(given)
-    wanted = where.of_time(datetime.fromisoformat(given.replace("Z", "+00:00")))
+        return sequence.before(given)
+    wanted = sequence.of_time(datetime.fromisoformat(given.replace("Z", "+00:00")))
     if wanted is not None:
         return wanted
-    at_that_time = is_position(where) & (F.col("changed_at") >= F.lit(given).cast("timestamp"))
+    at_that_time = is_position(sequence) & (F.col("changed_at") >= F.lit(given).cast("timestamp"))
     first = changes.filter(at_that_time).agg(F.min("change_seq")).first()
-    return where.before(first[0]) if first and first[0] is not None else None
+    return sequence.before(first[0]) if first and first[0] is not None else None
 
 
 def _is_first_by_partition(changes: DataFrame, done: Progress) -> bool:

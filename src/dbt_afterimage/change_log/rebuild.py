@@ -19,7 +19,7 @@ class RebuildError(RuntimeError):
 
 
 def check_rebuild(
-    context: RunContext, where: ChangeSequence, staged: DataFrame, log: DataFrame
+    context: RunContext, sequence: ChangeSequence, staged: DataFrame, log: DataFrame
 ) -> None:
     """Stop unless every change and every full load of the log can still be read.
 
@@ -46,7 +46,7 @@ def check_rebuild(
     changes = log.filter(F.col("change_oper") != "L")
     images = changes.filter(F.col("before_record_hash").isNotNull())
     held = changes.select(*place).union(images.select("change_seq", F.lit("B")))
-    raw = staged.filter(is_position(where) & (F.col("change_oper") != "L"))
+    raw = staged.filter(is_position(sequence) & (F.col("change_oper") != "L"))
     lost = held.join(raw.select(*place), place, "left_anti")
     found = lost.agg(F.count(F.lit(1)).alias("records"), F.min("change_seq").alias("first")).first()
     if found is None or not found["records"]:

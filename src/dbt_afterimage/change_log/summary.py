@@ -114,13 +114,13 @@ class Summary:
 
 
 def summarize(
-    decided: DataFrame, where: ChangeSequence, accepted_profile: DataFrame | None = None
+    decided: DataFrame, sequence: ChangeSequence, accepted_profile: DataFrame | None = None
 ) -> Summary:
     """Summarize a batch in one job.
 
     Args:
         decided: records with their `outcome`.
-        where: the positions of their system.
+        sequence: the change sequence of the source system.
         accepted_profile: of `log_rows.profile`, computed in the same job.
     """
     # not by group: Spark sorts all rows for the greatest text of each group
@@ -135,7 +135,7 @@ def summarize(
         *[F.count_if(outcome == name).alias(name) for name in _OUTCOMES],
         F.count_if(is_update).alias("updates"),
         F.count_if(is_update & F.col("before_record_hash").isNotNull()).alias("with_before_image"),
-        F.min(F.when(is_position(where) & is_change, F.col("change_seq"))).alias("first_seq"),
+        F.min(F.when(is_position(sequence) & is_change, F.col("change_seq"))).alias("first_seq"),
         F.max(F.when(is_seen, F.col("change_seq"))).alias("seen_seq"),
         F.max(F.when(is_accepted, F.col("change_seq"))).alias("accepted_seq"),
         F.date_format(F.max(F.when(is_accepted, F.col("changed_at"))), ISO_TIMESTAMP).alias(

@@ -26,11 +26,11 @@ _FEW_DAYS = 3
 
 
 def write_batch(session: SparkSession, context: RunContext, batch: ChangeBatch | None) -> None:
-    """Append a batch to the log and to the rejected table; without a batch nothing is touched.
+    """Append a batch to the log and to the rejected table; without a batch nothing is written.
 
     Args:
         session: the live Spark session.
-        context: what the run is told of its tables and settings.
+        context: tables, settings and vars of the run.
         batch: what to write.
 
     Raises:

@@ -50,7 +50,7 @@ class TableStatus:
         newest_change: greatest commit time of it, ISO text in UTC.
         path: how history applied its last batch.
         lag: seconds from commit at the source to the change log, of the slowest change in the hours
-            that the newest batch touched.
+            that the newest batch affected.
         behind: seconds from the batch that the slowest mart has applied to the log's newest one.
         changes: changes that the activity table has counted.
         late_share: the share of these that came after newer ones, 0 to 1.

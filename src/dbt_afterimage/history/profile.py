@@ -87,7 +87,7 @@ def _check_scopes(profile: BatchProfile, table: HistoryTable) -> None:
         if name not in table.columns:
             raise HistoryError(
                 f"{table.name}: a truncate in its change log has a `truncate_scope` with the "
-                f"column `{name}`, which the table lacks, so which rows it ended cannot be told. "
+                f"column `{name}`, which the table lacks, so the rows it ended are unknown. "
                 f"Allowed: {', '.join(table.columns)}. Fix: correct `truncate_scope` in the "
                 "staging model."
             )

@@ -115,7 +115,7 @@ def is_remote(session: SparkSession) -> bool:
 def unpersist(rows: DataFrame) -> None:
     """Free rows that `localCheckpoint` holds: they cannot be read any more."""
     if is_remote(rows.sparkSession):
-        # the server frees them once the client has no reference to them, which PySpark tells it
+        # the server frees them once the client has no reference to them, which PySpark reports
         return
     # Spark does so by itself only once Java has collected what refers to them; it has no other
     # name for it

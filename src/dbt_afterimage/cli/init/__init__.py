@@ -24,7 +24,7 @@ def init(
     """Create a dbt project that uses afterimage, or add what an existing project lacks.
 
     In a folder with a dbt_project.yml only the entry in packages.yml and the `dispatch` block are
-    added: the lines are shown, and written once you agree. Nothing else is touched.
+    added: the lines are shown, and written once you agree. Nothing else is changed.
     """
     from dbt_afterimage.cli.files import changes, write
     from dbt_afterimage.cli.init.files import additions, new_project, project_name

@@ -87,8 +87,8 @@ class FullLoad:
     @property
     def position(self) -> str:
         """Its change_seq: just behind the greatest one before it."""
-        where = QlikChangeSequence("0 seconds")
-        return where.after(self.after) if self.after else where.first
+        sequence = QlikChangeSequence("0 seconds")
+        return sequence.after(self.after) if self.after else sequence.first
 
 
 @dataclass(frozen=True)

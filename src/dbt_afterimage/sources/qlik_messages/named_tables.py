@@ -30,7 +30,7 @@ def named_tables(context: RunContext) -> NamedTables:
     """What the var `complete_load` says of the tables of a source.
 
     Args:
-        context: what the run is told.
+        context: tables, settings and vars of the run.
 
     Raises:
         NamedTablesError: it is no list of names, or no source of messages has a table of a name.

@@ -24,7 +24,7 @@ def check_log_gap(context: RunContext, log: DataFrame, last: str) -> None:
     """Warn, or stop, where the COMMIT up to which the log was read is gone from it.
 
     Args:
-        context: what the run is told.
+        context: tables, settings and vars of the run.
         log: the landed SYS_LOG, which has newer records.
         last: address of that COMMIT.
 
