@@ -106,16 +106,17 @@ test-delta: $(SETUP_DONE)
 NIGHTLY_DEMO := .scratch/nightly_demo
 DEMO_TESTS := $(addprefix tests/functional/,test_demo.py test_openedge_demo.py test_soliddb_demo.py nightly/test_kafka_demo.py)
 test-nightly: $(SETUP_DONE) ## run the tests that `make test` leaves out, on Iceberg and Delta, lint their SQL, and run four demos on a cluster
-	$(if $(PYTEST_ARGS),,$(PARALLEL) tests/kernel tests/staging -m nightly)
+	$(if $(PYTEST_ARGS),,$(PARALLEL) tests/kernel tests/staging --compiled -m nightly)
 	$(FUNCTIONAL) tests/functional --compiled -m nightly --table-format iceberg $(or $(PYTEST_ARGS),--demos-in $(NIGHTLY_DEMO))
 	$(if $(PYTEST_ARGS),,scripts/with_env.sh --scratch-in $(NIGHTLY_DEMO) scripts/check_sql.sh)
 	$(FUNCTIONAL) tests/functional --compiled -m "both_formats and (nightly or delta_nightly)" --table-format delta $(PYTEST_ARGS)
 	$(if $(PYTEST_ARGS),,$(SCRATCH) pytest $(DEMO_TESTS) --compiled --spark-workers 2)
 
-# The first two commands run 43 shapes of 510 streams, 21,930 in all. FORMAT=delta runs the second one on Delta.
+# 43 shapes of 510 streams are 21,930. FORMAT=delta runs all tests that need tables on Delta, except those of ingestion and of two runs.
 FORMAT ?= iceberg
 test-properties: $(SETUP_DONE) ## 21,930 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
-	$(if $(PYTEST_ARGS),,$(PARALLEL) tests/unit/test_stream_shapes.py tests/kernel/test_random_streams.py --compiled --all-shapes --streams 510)
+	$(if $(PYTEST_ARGS),,$(SCRATCH) pytest tests/unit/test_stream_shapes.py --all-shapes --streams 510)
+	$(SCRATCH) pytest tests/kernel/test_random_streams.py --compiled --all-shapes --streams 510 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/properties --compiled --table-format $(FORMAT) --all-shapes --streams 510 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/nightly/test_kills.py --compiled --table-format $(FORMAT) --kills 50 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/test_land_kafka.py --compiled --table-format iceberg --landing-kills 20 $(PYTEST_ARGS)

@@ -39,5 +39,6 @@ def versions_of(
         tracked=tuple(data if tracked is None else tracked),
         base=base,
     )
-    found = versions(log, table, ChangeContent(has_loads=base is not None, **content))
+    given = ChangeContent(has_loads=base is not None, **content)
+    found = versions(log, table, given, checkpoints=[])
     return found.drop(VERSION_ID, IS_PRIOR)

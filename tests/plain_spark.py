@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dbt_afterimage.dbt_spark.jars import avro_jars
-from tests.spark_settings import INTERPRETED, ONE_TASK
+from tests.spark_settings import INTERPRETED, ONE_TASK, java_compiler
+from tests.streams.selection import has_many_streams
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,19 +22,21 @@ def spark(
     """Spark without a catalog of tables: these tests write none."""
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master("local[2]")
+    has_few_rows = not has_many_streams(pytestconfig)
+    compiler = java_compiler(has_few_rows=has_few_rows)
     plans = {} if pytestconfig.getoption("--compiled") else INTERPRETED
-    for name, value in (plans | ONE_TASK).items():
+    tasks = ONE_TASK if has_few_rows else {"spark.sql.shuffle.partitions": "4"}
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in (plans | tasks).items():
         builder = builder.config(name, value)
     session = (
         builder.config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
         .config("spark.jars", ",".join(map(str, avro_jars())))
         .config("spark.driver.memory", "2g")
-        # most code runs a few times: Java's second compiler would take half of the time
         .config(
             "spark.driver.extraJavaOptions",
-            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m -XX:+UseParallelGC",
+            f"{compiler} -XX:ReservedCodeCacheSize=400m -XX:+UseParallelGC",
         )
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .getOrCreate()

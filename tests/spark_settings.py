@@ -27,6 +27,14 @@ ONE_TASK = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions
 ANSI = "spark.sql.ansi.enabled"
 
 
+def java_compiler(*, has_few_rows: bool) -> str:
+    """The option of Java for tests on few rows, or for those that run as a user's Spark does.
+
+    Most code of tests runs a few times: Java's second compiler takes half of the processor's time.
+    """
+    return "-XX:TieredStopAtLevel=1" if has_few_rows else "-XX:-DontCompileHugeMethods"
+
+
 @contextmanager
 def spark_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Run with other settings of the session."""

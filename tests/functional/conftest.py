@@ -36,7 +36,8 @@ from tests.functional.people import People, build_people
 from tests.functional.runs import Runs
 from tests.functional.scheduling import LONGEST, FileScheduling
 from tests.functional.standalone import parameters_of_cluster, standalone_cluster
-from tests.spark_settings import INTERPRETED_BY_DBT
+from tests.spark_settings import INTERPRETED_BY_DBT, java_compiler
+from tests.streams.selection import has_many_streams
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 TABLE_FORMATS = ("iceberg", "delta")
-
-MANY_STREAMS = 100
-"""From this many streams of a shape on, tests spend their time on rows."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -163,10 +161,8 @@ def profiles(
     """The folder of a `profiles.yml`: the example's targets, with a schema that tests choose."""
     text = (ROOT / "profiles.yml.example").read_text(encoding="utf-8")
     profile = yaml.safe_load(text)
-    # With few rows Java's first compiler alone: most code runs a few times, and the second one took
-    # half of the processor's time. The first one needs more room for its code.
-    has_few_rows = int(request.config.getoption("--streams")) < MANY_STREAMS
-    compiler = "-XX:TieredStopAtLevel=1" if has_few_rows else "-XX:-DontCompileHugeMethods"
+    has_few_rows = not has_many_streams(request.config)
+    compiler = java_compiler(has_few_rows=has_few_rows)
     for output in profile["afterimage"]["outputs"].values():
         output["schema"] = "{{ env_var('AFTERIMAGE_TEST_SCHEMA') }}"
         parameters = output["server_side_parameters"]
@@ -177,6 +173,7 @@ def profiles(
         # Derby, the metastore of the Delta target, writes its log to the working folder otherwise.
         derby_log = warehouse / "derby.log"
         parameters["spark.driver.extraJavaOptions"] = (
+            # the first compiler needs more room for its code
             f"-XX:+UseParallelGC {compiler} -XX:ReservedCodeCacheSize=600m "
             f"-Xms1g -XX:MetaspaceSize=400m -Dderby.stream.error.file={derby_log}"
         )

@@ -13,16 +13,15 @@ import pytest
 from tests.spark_settings import INTERPRETED
 
 ROOT = Path(__file__).parents[2]
-JAVA_OPTIONS = [
-    # most of a tiny run is code that runs a few times
-    "-XX:TieredStopAtLevel=1",
-    *(f"-D{name}={value}" for name, value in INTERPRETED.items()),
-]
+# most of a tiny run is code that runs a few times
+FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
 
 
 @pytest.mark.both_formats
-def test_a_tiny_benchmark_measures_each_step(table_format: str, tmp_path: Path) -> None:
-    text = benchmark(table_format, tmp_path, "--no-late", "--no-snapshot")
+def test_a_tiny_benchmark_measures_each_step(
+    table_format: str, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    text = benchmark(pytestconfig, table_format, tmp_path, "--no-late", "--no-snapshot")
     for step in ("staging", "items_changes", "items_history", "items_current"):
         assert f"| {step} |" in text, text
 
@@ -30,15 +29,17 @@ def test_a_tiny_benchmark_measures_each_step(table_format: str, tmp_path: Path) 
 @pytest.mark.nightly
 @pytest.mark.both_formats
 def test_late_changes_and_a_dbt_snapshot_are_measured_too(
-    table_format: str, tmp_path: Path
+    table_format: str, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    text = benchmark(table_format, tmp_path)
+    text = benchmark(pytestconfig, table_format, tmp_path)
     assert "| items_history, late changes |" in text, text
     assert "snapshot" in text, text
 
 
-def benchmark(table_format: str, folder: Path, *options: str) -> str:
+def benchmark(config: pytest.Config, table_format: str, folder: Path, *options: str) -> str:
     """The report of a benchmark with a few rows."""
+    plans = {} if config.getoption("--compiled") else INTERPRETED
+    java_options = [FIRST_COMPILER, *(f"-D{name}={value}" for name, value in plans.items())]
     sizes = [
         "--keys",
         "300",
@@ -53,7 +54,7 @@ def benchmark(table_format: str, folder: Path, *options: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks", *given],
         cwd=ROOT,
-        env={**os.environ, "JDK_JAVA_OPTIONS": " ".join(JAVA_OPTIONS)},
+        env={**os.environ, "JDK_JAVA_OPTIONS": " ".join(java_options)},
         capture_output=True,
         text=True,
         check=False,

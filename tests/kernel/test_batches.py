@@ -59,7 +59,7 @@ def test_incremental_batches(spark: SparkSession, name: str) -> None:
     table = stream_table(name, STREAMS)
     model = history_table(table.shape)
     content = whole_log_content(table.shape)
-    first = versions(log_of(spark, table, 1), model, content).drop(IS_PRIOR)
+    first = versions(log_of(spark, table, 1), model, content, checkpoints=[]).drop(IS_PRIOR)
     schema = first.drop(VERSION_ID).schema
     stored = {row.pop(VERSION_ID): row for row in read_rows(first)}
     for batch in range(2, BATCHES + 1):
@@ -68,6 +68,7 @@ def test_incremental_batches(spark: SparkSession, name: str) -> None:
             log_of(spark, table, batch),
             model,
             content,
+            checkpoints=[],
             prior=spark.createDataFrame(opened, schema),
         )
         stored = applied(stored, changed_versions(found))
@@ -81,7 +82,7 @@ def test_a_replay_from_anywhere_changes_nothing(spark: SparkSession, share: int)
     model = history_table(table.shape)
     content = whole_log_content(table.shape)
     log = log_of(spark, table, *range(1, BATCHES + 1)).cache()
-    stored = versions(log, model, content).drop(IS_PRIOR).cache()
+    stored = versions(log, model, content, checkpoints=[]).drop(IS_PRIOR).cache()
     keys = (
         log.where(f"change_oper <> 'T' and stream % {share} = 0")
         .groupBy("stream", "id")
@@ -93,7 +94,9 @@ def test_a_replay_from_anywhere_changes_nothing(spark: SparkSession, share: int)
         f"valid_to_seq is null or valid_to_seq >= {REPLAY_FROM}"
     )
     prior = affected.where(f"{REPLAY_FROM} > valid_from_seq")
-    replayed = versions(log, model, content, affected_keys=keys, prior=prior, replays=True)
+    replayed = versions(
+        log, model, content, checkpoints=[], affected_keys=keys, prior=prior, replays=True
+    )
     assert affected.where("not is_current").count() > 0
     assert read_rows(differing_versions(replayed, affected, VERSION_ID)) == []
 
@@ -103,8 +106,10 @@ def test_differences_are_all_that_is_written(spark: SparkSession) -> None:
     table = stream_table("late_and_plain", STREAMS)
     model = history_table(table.shape)
     content = whole_log_content(table.shape)
-    before = versions(log_of(spark, table, 1, 2), model, content).drop(IS_PRIOR).cache()
-    after = versions(log_of(spark, table, *range(1, BATCHES + 1)), model, content)
+    before = (
+        versions(log_of(spark, table, 1, 2), model, content, checkpoints=[]).drop(IS_PRIOR).cache()
+    )
+    after = versions(log_of(spark, table, *range(1, BATCHES + 1)), model, content, checkpoints=[])
     stored = {row.pop(VERSION_ID): row for row in read_rows(before)}
     written = differing_versions(after, before, VERSION_ID)
     assert {row[ACTION] for row in read_rows(written)} == {"insert", "update", "delete"}

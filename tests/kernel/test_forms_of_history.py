@@ -44,7 +44,7 @@ def analyse(spark: SparkSession, path: str, table: HistoryTable, content: Change
     keys = local_rows(spark, [], f"id int, name string, city string, {REPLAY_FROM} string")
     keys = keys.select(*table.key, REPLAY_FROM)
     if path == "incremental":
-        changed_versions(versions(changes, table, content, prior=stored))
+        changed_versions(versions(changes, table, content, checkpoints=[], prior=stored))
     elif path == "replay":
         stored = stored.join(keys, list(table.key))
         differing_versions(
@@ -52,6 +52,7 @@ def analyse(spark: SparkSession, path: str, table: HistoryTable, content: Change
                 changes,
                 table,
                 content,
+                checkpoints=[],
                 affected_keys=keys,
                 prior=stored,
                 replays=True,
@@ -62,7 +63,8 @@ def analyse(spark: SparkSession, path: str, table: HistoryTable, content: Change
         )
     else:
         keys = keys.drop(REPLAY_FROM)
-        made = versions(changes, table, content, affected_keys=keys if path == "keys" else None)
+        affected = keys if path == "keys" else None
+        made = versions(changes, table, content, checkpoints=[], affected_keys=affected)
         differing_versions(made, stored, "people_id")
 
 

@@ -20,6 +20,15 @@ def chosen_shapes(config: pytest.Config, *, few: bool = False) -> list[Shape]:
     return [shape for shape in SHAPES if shape.name in FEW or shape.name not in LARGE_SUITE]
 
 
+MANY_STREAMS = 100
+"""From this many streams of a shape on, tests spend their time on rows, not on plans."""
+
+
+def has_many_streams(config: pytest.Config) -> bool:
+    """Whether Spark has to run as it does for a user's batches."""
+    return stream_count(config) >= MANY_STREAMS
+
+
 def stream_count(config: pytest.Config) -> int:
     """How many streams a shape has."""
     return int(config.getoption("--streams"))

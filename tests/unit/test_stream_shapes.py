@@ -103,9 +103,7 @@ def test_the_oracle_gives_what_the_simulated_database_held(shape: Shape) -> None
         assert len(with_states) > STREAMS / 3
 
 
-def test_every_rule_and_every_pair_of_rules_is_exercised(
-    pytestconfig: pytest.Config, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_rule_and_every_pair_of_rules_is_exercised(pytestconfig: pytest.Config) -> None:
     """Two rules meet in at least one of 200 streams."""
     counts = RuleCounts()
     for shape in chosen_shapes(pytestconfig):
@@ -114,9 +112,7 @@ def test_every_rule_and_every_pair_of_rules_is_exercised(
             history = table.history_of(stream)
             counts.add(stream, rules_of(table, stream, history))
             assert not table.differing_state(stream, history)
-    with capsys.disabled():
-        print("\n" + counts.table())
-    assert not counts.too_rare(single=0.05, pair=0.005)
+    assert not counts.too_rare(single=0.05, pair=0.005), "\n" + counts.table()
 
 
 def moved(seq: str, old: int, new: int, value: int) -> LogRow:

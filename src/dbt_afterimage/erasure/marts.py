@@ -62,17 +62,19 @@ def rebuild_mart_rows(
         if table:
             session.sql(f"refresh table {table}")
     checkpoints: list[DataFrame] = []
-    if mart.kind == "scd2_history":
-        found = _history_rows(session, tables, mart, keys)
-        batch = MartBatch(found.rows, found.identity, "", version)
-        checkpoints = found.checkpoints
-        if found.applied.unknown_columns:
-            _reset_unknown_columns(session, tables, mart)
-    else:
-        batch = _batch_of_select(session, tables, mart, keys, version)
-    publish(session, mart.table, batch, tables.table_format)
-    for rows in checkpoints:
-        unpersist(rows)
+    try:
+        if mart.kind == "scd2_history":
+            found = _history_rows(session, tables, mart, keys)
+            checkpoints = found.checkpoints
+            batch = MartBatch(found.rows, found.identity, "", version)
+            if found.applied.unknown_columns:
+                _reset_unknown_columns(session, tables, mart)
+        else:
+            batch = _batch_of_select(session, tables, mart, keys, version)
+        publish(session, mart.table, batch, tables.table_format)
+    finally:
+        for rows in checkpoints:
+            unpersist(rows)
 
 
 def _reset_unknown_columns(session: SparkSession, tables: ErasableTables, mart: Mart) -> None:

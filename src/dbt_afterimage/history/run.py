@@ -107,7 +107,7 @@ def rebuilt_keys(
     if content.fills_along_key_changes:
         made, stored = versions(log, table, content, checkpoints=checkpoints), history
     else:
-        made = versions(log, table, content, affected_keys=keys)
+        made = versions(log, table, content, checkpoints=checkpoints, affected_keys=keys)
         same = equal(table.key, "stored", "keys", "=")
         stored = history.alias("stored").join(keys.alias("keys"), F.expr(same), "left_semi")
     return HistoryRows(
@@ -334,6 +334,7 @@ class _Replay:
             changes,
             table,
             content,
+            checkpoints=self.checkpoints,
             affected_keys=keys,
             prior=stored.alias("stored").where(was_open_at(f"stored.{REPLAY_FROM}", "stored")),
             replays=True,
@@ -353,7 +354,9 @@ class _Replay:
         )
         same = equal(table.key, "stored", "keys", "=")
         stored = self.history.alias("stored").join(keys.alias("keys"), F.expr(same), "left_semi")
-        made = versions(self.changes, table, content, affected_keys=keys)
+        made = versions(
+            self.changes, table, content, checkpoints=self.checkpoints, affected_keys=keys
+        )
         return differing_versions(made, stored, table.version_id)
 
     def _rebuilt_along_key_changes(self, plan: VersionsPlan) -> DataFrame:

@@ -36,11 +36,11 @@ def versions(
     table: HistoryTable,
     content: ChangeContent,
     *,
+    checkpoints: list[DataFrame],
     affected_keys: DataFrame | None = None,
     prior: DataFrame | None = None,
     replays: bool = False,
     has_few_keys: bool = False,
-    checkpoints: list[DataFrame] | None = None,
 ) -> DataFrame:
     """Versions of the rows that changes concern, a row per version.
 
@@ -52,11 +52,12 @@ def versions(
         changes: rows of the change log, truncates and load markers included.
         table: columns and settings.
         content: what the changes hold.
+        checkpoints: checkpoints are appended to this list. Keep it until the versions are written,
+            because Connect frees rows with their last reference, then unpersist them.
         affected_keys: the keys to build; None for all. With `replays`, also REPLAY_FROM.
         prior: rows of the history; with `replays`, also REPLAY_FROM.
         replays: whether each key is built from a change_seq of its own.
         has_few_keys: whether the affected keys may be broadcast.
-        checkpoints: gains rows to free after the versions are written.
     """
     forward_filled = content.forward_filled
     scopes = content.truncate_scopes
@@ -86,8 +87,7 @@ def versions(
             has_key_changes=content.has_key_changes,
             replays=replays,
         )
-    kept = [] if checkpoints is None else checkpoints
-    events = _along_key_changes(events, table, content, kept)
+    events = _along_key_changes(events, table, content, checkpoints)
     events = last_upsert_of_change_seq(events, table)
     events = opening_and_closing_events(events, table, forward_filled)
     events = update_in_place(events, table, forward_filled)

@@ -57,7 +57,7 @@ def row_ids_along_key_changes(
         departures: key events with DEPARTURE, before those of displaced rows were left out.
         table: the table.
         forward_filled: columns that some change does not know.
-        checkpoints: gains rows to free after the versions are written.
+        checkpoints: the checkpoint of the arrivals is appended to this list.
     """
     key = table.key
     old = {name: own(f"old_{number}") for number, name in enumerate(key)}
@@ -67,7 +67,8 @@ def row_ids_along_key_changes(
     same_old_key = " and ".join(
         f"event.before.{quoted(name)} = departure.{quoted(name)}" for name in key
     )
-    # each step of the recursion reads them; the events would be computed again for each
+    # every step of the recursion reads them: without a checkpoint, Spark computes all key events
+    # again for each step
     arrivals = checkpoint(
         lineages.where(f"{KIND} = 'K' and {is_incomplete(forward_filled)}")
         .alias("event")
