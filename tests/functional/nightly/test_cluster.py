@@ -54,8 +54,8 @@ session.stop()
 """
 
 
-SHAPE = "plain_ignore_loads"
-"""Late changes, key changes, a truncate, a load."""
+SHAPE = "unknown_ignored"
+"""Late changes, key changes that lack values, a truncate, a load."""
 STREAMS = 30
 MANY_STREAMS = 500
 
