@@ -54,7 +54,8 @@ demo-kafka: setup ## the demo with Qlik messages, through a Kafka broker that it
 demo-postgres: setup ## the demo with a real PostgreSQL, which Debezium reads; it starts both
 	@$(WITH_ENV) afterimage demo --system postgres
 
-check: lint-code test-unit test-kernel ## lint without SQL, unit tests and kernel tests: a few minutes
+check: lint-code test-unit ## lint without SQL, unit tests, and kernel tests with few random streams: five minutes
+	$(PARALLEL) tests/kernel -m "not nightly" --few-shapes
 
 test: lint-code test-unit test-kernel test-staging test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: 40 minutes on two cores
 

@@ -10,6 +10,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all-shapes", action="store_true", help="all shapes of random streams, not some"
     )
+    parser.addoption(
+        "--few-shapes", action="store_true", help="only one shape of random streams of each kind"
+    )
     parser.addoption("--shapes", default="", help="names of shapes of streams, joined by commas")
     parser.addoption(
         "--compiled",

@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException
 from dbt_afterimage.history.differences import changed_versions, differing_versions
 from dbt_afterimage.history.names import REPLAY_FROM
 from dbt_afterimage.history.profile import ChangeContent
+from dbt_afterimage.history.rules import forward_fill
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.history.versions import versions
 from dbt_afterimage.storage.local_relation import local_rows
@@ -36,6 +37,12 @@ KEY_CHANGES: tuple[dict[str, bool], ...] = (
     {"has_key_changes": True},
     {"has_key_changes": True, "has_incomplete_key_changes": True},
 )
+
+
+@pytest.fixture(autouse=True)
+def no_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint would run the plan."""
+    monkeypatch.setattr(forward_fill, "checkpoint", lambda rows: rows)
 
 
 def analyse(spark: SparkSession, path: str, table: HistoryTable, content: ChangeContent) -> None:

@@ -15,7 +15,7 @@ def chosen_shapes(config: pytest.Config, *, few: bool = False) -> list[Shape]:
         return [shape for shape in SHAPES if shape.name in named.split(",")]
     if config.getoption("--all-shapes"):
         return list(SHAPES)
-    if few:
+    if few or config.getoption("--few-shapes"):
         return [shape for shape in SHAPES if shape.name in FEW]
     return [shape for shape in SHAPES if shape.name in FEW or shape.name not in LARGE_SUITE]
 
