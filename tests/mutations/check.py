@@ -3,7 +3,7 @@
 Each mutation is made in a copy of the project, and its tests are run there. They must fail, and not
 because nothing was collected.
 
-    python -m tests.mutations.check          all of them, seven minutes
+    python -m tests.mutations.check          all of them, ten minutes
     python -m tests.mutations.check R7 R9    those of some rules
 """
 
