@@ -54,8 +54,8 @@ demo-kafka: setup ## the demo with Qlik messages, through a Kafka broker that it
 demo-postgres: setup ## the demo with a real PostgreSQL, which Debezium reads; it starts both
 	@$(WITH_ENV) afterimage demo --system postgres
 
-check: lint-code test-unit ## lint without SQL, unit tests, and kernel tests with few random streams: five minutes
-	$(PARALLEL) tests/kernel -m "not nightly" --few-shapes
+check: KERNEL_ARGS := --few-shapes
+check: lint-code test-unit test-kernel ## lint without SQL, unit tests, and kernel tests with few random streams: five minutes
 
 test: lint-code test-unit test-kernel test-staging test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: 40 minutes on two cores
 
@@ -80,7 +80,7 @@ test-unit: $(SETUP_DONE) ## test functions, rendered macros and scripts, mostly 
 	$(PARALLEL) tests/unit $(PYTEST_ARGS)
 
 test-kernel: $(SETUP_DONE) ## test transforms of rows in a plain Spark session, without dbt
-	$(PARALLEL) tests/kernel -m "not nightly" $(PYTEST_ARGS)
+	$(PARALLEL) tests/kernel -m "not nightly" $(KERNEL_ARGS) $(PYTEST_ARGS)
 
 test-staging: $(SETUP_DONE) ## test how records are decoded and staged: rendered macros on a plain Spark, without dbt
 	$(PARALLEL) tests/staging -m "not nightly" $(PYTEST_ARGS)

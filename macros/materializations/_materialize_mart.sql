@@ -34,7 +34,6 @@
         {%- do afterimage._check_mart(target_relation, mart, inputs) -%}
         {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
     {%- elif is_first or afterimage._must_rebuild(mart, inputs, target_relation, progress) -%}
-        {%- set properties = afterimage._table_properties(mart) -%}
         {%- set whole = afterimage._whole_mart(mart, inputs) -%}
         {%- if mart == 'history' -%}
             {%- do afterimage._reset_progress_from(target_relation) -%}
@@ -42,7 +41,7 @@
         {#- one commit on both formats: readers see the old rows or the new ones -#}
         {%- do adapter.afterimage.create_table(
             target_relation, whole.source, afterimage._column_descriptions(), config.get('partition_by') or [],
-            properties, whole.get('kept', [])
+            afterimage._table_properties(mart), whole.get('kept', [])
         ) -%}
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
         {%- do afterimage._write_progress(target_relation, whole.applied, none) -%}

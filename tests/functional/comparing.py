@@ -1,4 +1,4 @@
-"""Whether a table has the rows that it should have, and whether a run has touched it."""
+"""Whether a table has the rows that it should have, and what a run has changed or left behind."""
 
 from __future__ import annotations
 
@@ -50,3 +50,10 @@ def last_commits(spark: SparkSession, tables: Iterable[str], table_format: str) 
     """What every commit to a table changes, by table."""
     query = _LAST_COMMIT[table_format]
     return {table: spark.sql(query.format(table)).collect()[0][0] for table in tables}
+
+
+def checkpointed_rows(spark: SparkSession) -> tuple[int, int]:
+    """How many sets of rows Spark holds in memory, and how many temporary views there are."""
+    catalog = spark._jsparkSession.sessionState().catalog()
+    views = catalog.listLocalTempViews("afterimage_*").size()
+    return spark.sparkContext._jsc.getPersistentRDDs().size(), views

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.functional.comparing import checkpointed_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.small_logs import SmallLog, SmallLogs
 
@@ -50,11 +51,8 @@ def log(
 
 
 def test_a_first_build_a_batch_and_a_late_change(log: SmallLogs, spark: SparkSession) -> None:
-    def checkpoints() -> int:
-        return int(spark.sparkContext._jsc.getPersistentRDDs().size())
-
-    before = checkpoints()
+    held = checkpointed_rows(spark)
     for batch, expected in enumerate((AFTER_FIRST, AFTER_SECOND, AFTER_LATE), start=1):
         log.run(batch)
         assert log.versions("people") == expected
-        assert checkpoints() == before
+        assert checkpointed_rows(spark) == held

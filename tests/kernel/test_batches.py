@@ -17,9 +17,14 @@ from dbt_afterimage.history.versions import versions
 from dbt_afterimage.storage.mart_batch import ACTION
 from tests.log_reader import read_rows
 from tests.streams.comparison import assert_equal, by_stream
-from tests.streams.history_table import history_table, whole_log_content
+from tests.streams.history_table import (
+    expected_history,
+    history_table,
+    log_of,
+    whole_log_content,
+)
 from tests.streams.selection import stream_table
-from tests.streams.tables import BATCHES, LOG_SCHEMA, StreamTable
+from tests.streams.tables import BATCHES
 from tests.tiers import nightly
 
 if TYPE_CHECKING:
@@ -27,15 +32,6 @@ if TYPE_CHECKING:
 
 STREAMS = 40
 IN_ORDER = ("truncates_in_order", "no_before_images_in_order", *nightly("unknown_in_order"))
-
-
-def log_of(spark: SparkSession, table: StreamTable, *batches: int) -> DataFrame:
-    rows = [row for batch in batches for row in table.rows(batch)]
-    return spark.createDataFrame(rows, LOG_SCHEMA)
-
-
-def expected_history(table: StreamTable) -> dict[int, list[str]]:
-    return by_stream(row for stream in table.streams for row in table.expected_history(stream))
 
 
 def applied(stored: dict[str, dict[str, Any]], differences: DataFrame) -> dict[str, dict[str, Any]]:

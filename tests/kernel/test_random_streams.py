@@ -14,10 +14,15 @@ from dbt_afterimage.history.names import IS_PRIOR, VERSION_ID
 from dbt_afterimage.history.versions import versions
 from tests.log_reader import read_rows
 from tests.streams.comparison import assert_equal, by_stream
-from tests.streams.history_table import history_table, whole_log_content
+from tests.streams.history_table import (
+    expected_history,
+    history_table,
+    log_of,
+    whole_log_content,
+)
 from tests.streams.selection import chosen_shapes, stream_count, stream_table
 from tests.streams.shapes import Shape
-from tests.streams.tables import BATCHES, LOG_SCHEMA
+from tests.streams.tables import BATCHES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,11 +37,7 @@ def test_history_of_a_whole_log(
     spark: SparkSession, shape: Shape, pytestconfig: pytest.Config
 ) -> None:
     table = stream_table(shape, stream_count(pytestconfig))
-    rows = [row for batch in range(1, BATCHES + 1) for row in table.rows(batch)]
-    log = spark.createDataFrame(rows, LOG_SCHEMA)
+    log = log_of(spark, table, *range(1, BATCHES + 1))
     found = versions(log, history_table(shape), whole_log_content(shape), checkpoints=[])
-    expected = [
-        row for stream in table.streams for row in table.rows_of(stream, table.history_of(stream))
-    ]
     actual = read_rows(found.drop(VERSION_ID, IS_PRIOR))
-    assert_equal(table, by_stream(actual), by_stream(expected))
+    assert_equal(table, by_stream(actual), expected_history(table))

@@ -1,11 +1,28 @@
-"""A shape of random streams as the history engine takes it."""
+"""Random streams as the history engine takes them, and the history expected of them."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dbt_afterimage.history.profile import ChangeContent
 from dbt_afterimage.history.table import HistoryTable
+from tests.streams.comparison import by_stream
 from tests.streams.shapes import Shape
-from tests.streams.tables import COLUMNS, KEY
+from tests.streams.tables import COLUMNS, KEY, LOG_SCHEMA, StreamTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def log_of(spark: SparkSession, table: StreamTable, *batches: int) -> DataFrame:
+    """The change log of some batches."""
+    rows = [row for batch in batches for row in table.rows(batch)]
+    return spark.createDataFrame(rows, LOG_SCHEMA)
+
+
+def expected_history(table: StreamTable) -> dict[int, list[str]]:
+    """The versions of the whole log, as `by_stream` groups them."""
+    return by_stream(row for stream in table.streams for row in table.expected_history(stream))
 
 
 def history_table(shape: Shape) -> HistoryTable:

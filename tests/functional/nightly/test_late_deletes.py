@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.functional.comparing import checkpointed_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import MODELS, PEOPLE, People, seq, start
 
@@ -68,10 +69,3 @@ def test_rows_that_a_run_keeps_for_itself_are_freed(people: People) -> None:
     people.dbt("run")
     assert people.rows("current", "id, name", "id") == [(1, "Ann"), (2, "Bob"), (3, "Cid")]
     assert checkpointed_rows(people.spark) == held
-
-
-def checkpointed_rows(spark: SparkSession) -> tuple[int, int]:
-    """How many sets of rows Spark holds in memory, and how many temporary views there are."""
-    catalog = spark._jsparkSession.sessionState().catalog()
-    views = catalog.listLocalTempViews("afterimage_*").size()
-    return spark.sparkContext._jsc.getPersistentRDDs().size(), views
