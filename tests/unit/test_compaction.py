@@ -10,7 +10,6 @@ import pytest
 from dbt_afterimage.storage import compaction
 from dbt_afterimage.storage.compaction import MAX_FILES_AFTER_RUN, compact_after_run
 from dbt_afterimage.storage.formats.base import MANY_SMALL_FILES
-from dbt_afterimage.storage.formats.delta import Delta
 
 CONFLICT = "org.apache.iceberg.exceptions.CommitFailedException: another run has committed"
 
@@ -64,38 +63,3 @@ def test_a_failure_is_a_warning_with_a_fix(table_kind: Mock, warnings: list[str]
         "`auto_compact: false`",
     ):
         assert part in warning
-
-
-class DeltaSession:
-    """Answers what is asked of a Delta table, and keeps the statements."""
-
-    def __init__(self, operations: list[str], files: int) -> None:
-        self.statements: list[str] = []
-        self._operations, self._files = operations, files
-
-    def sql(self, statement: str) -> Mock:
-        self.statements.append(statement)
-        if statement.startswith("describe history"):
-            rows: list[Any] = [{"operation": name} for name in self._operations]
-            assert statement.endswith(f"limit {len(rows)}")
-        else:
-            assert statement.startswith("describe detail")
-            rows = [[self._files]]
-        return Mock(select=lambda column: Mock(collect=lambda: rows))
-
-
-@pytest.mark.parametrize(
-    ("newer", "files", "expected", "reads_detail"),
-    [
-        pytest.param(3, 90, 3, False, id="few commits since OPTIMIZE"),
-        pytest.param(20, 25, 20, True, id="many commits, many files"),
-        pytest.param(20, 5, 5, True, id="many commits, few files"),
-    ],
-)
-def test_the_detail_of_a_delta_table_is_read_once_it_has_many_commits(
-    newer: int, files: int, expected: int, reads_detail: bool
-) -> None:
-    operations = (["MERGE"] * newer + ["OPTIMIZE"] * MANY_SMALL_FILES)[:MANY_SMALL_FILES]
-    session: Any = DeltaSession(operations, files)
-    assert Delta().small_file_count(session, "marts.people_history") == expected
-    assert (len(session.statements) == 2) == reads_detail
