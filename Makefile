@@ -39,7 +39,7 @@ $(SETUP_DONE): pyproject.toml demo/pyproject.toml requirements.txt requirements-
 profiles.yml:
 	@cp profiles.yml.example profiles.yml
 
-demo: setup ## ingest the demo's change tables in two batches, build everything after each, show the result
+demo: setup ## land the demo's change tables in two batches, build everything after each, show the result
 	@$(WITH_ENV) afterimage demo
 
 demo-openedge: setup ## the demo with the change tables of an OpenEdge database
@@ -113,7 +113,7 @@ test-nightly: $(SETUP_DONE) ## run the tests that `make test` leaves out, on Ice
 	$(FUNCTIONAL) tests/functional --compiled -m "both_formats and (nightly or delta_nightly)" --table-format delta $(PYTEST_ARGS)
 	$(if $(PYTEST_ARGS),,$(SCRATCH) pytest $(DEMO_TESTS) --compiled --spark-workers 2)
 
-# 43 shapes of 510 streams are 21,930. FORMAT=delta runs all tests that need tables on Delta, except those of ingestion and of two runs.
+# 43 shapes of 510 streams are 21,930. FORMAT=delta runs all tests that need tables on Delta, except those of landing and of two runs.
 FORMAT ?= iceberg
 test-properties: $(SETUP_DONE) ## 21,930 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
 	$(if $(PYTEST_ARGS),,$(SCRATCH) pytest tests/unit/test_stream_shapes.py --all-shapes --streams 510)
@@ -144,7 +144,7 @@ bench-compaction: $(SETUP_DONE) ## measure 200 small batches, then the effect of
 bench-soliddb: $(SETUP_DONE) ## measure how fast solidDB rows are decoded, compared with reading decoded rows
 	$(WITH_ENV) python -m benchmarks.soliddb_decoding $(BENCH_ARGS)
 
-bench-kafka: $(SETUP_DONE) ## measure how fast messages are ingested and decoded, compared with a plain copy of the topic
+bench-kafka: $(SETUP_DONE) ## measure how fast messages are landed and decoded, compared with a plain copy of the topic
 	$(WITH_ENV) python -m benchmarks.kafka_throughput --table-format $(FORMAT) $(BENCH_ARGS)
 
 docs: setup ## build the dbt docs of your warehouse: target/static_index.html

@@ -1,9 +1,9 @@
 {#
     Stops where the macros are of another version than the Python package: a project installs the two separately, the macros by
-    packages.yml and the package by pip. The version is that of dbt_project.yml and pyproject.toml; a test compares all three.
+    packages.yml and the package by pip. A test compares the version with that of pyproject.toml.
 #}
 {% macro _check_version() %}
-    {%- set version = '0.1.0' -%}
+    {%- set version = '0.2.0.dev0' -%}
     {%- set installed = adapter.afterimage.installed_version() -%}
     {%- if installed != version -%}
         {{ exceptions.raise_compiler_error(

@@ -26,7 +26,7 @@ def test_a_changed_key_stops_the_run(people: People) -> None:
     assert (
         "people.people_changes: the `key` of source table raw.people__ct is [id, name], and the "
         "table was built with [id]. Nothing was written. Fix: restore the setting, or rebuild the "
-        "log: dbt run --vars '{rebuild_changes: true}' --select people_changes."
+        "log: dbt run --vars '{rebuild_changes: true}' --select people_changes+."
     ) in of_log
     assert (
         "people.people_current: the `key` of source table raw.people__ct is [id, name], and the "
