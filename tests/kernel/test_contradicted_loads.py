@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dbt_afterimage.history import affected_keys
-from dbt_afterimage.history.affected_keys import keys_contradicting_their_load
+from dbt_afterimage.history.affected_keys import (
+    IS_LOADED,
+    OPENED_SEQ,
+    keys_contradicting_their_load,
+)
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.log_rows.profile import BatchProfile
 from dbt_afterimage.storage.local_relation import local_rows
@@ -24,26 +28,28 @@ VERSIONS = "id int, valid_from_seq string, valid_to_seq string, opened_by string
 @pytest.mark.parametrize(
     ("batch", "expected"),
     [
-        pytest.param("20 I 1 Ann Rome", [1], id="an insert over a loaded row"),
-        pytest.param("20 I 2 Bea Rome", [], id="over a row that an update has opened"),
-        pytest.param("20 I 3 Cid Rome", [], id="where no row is open"),
-        pytest.param("20 I 9 Dan Rome", [], id="of a new key"),
-        pytest.param("20 D 1\n21 I 1 Ann Rome", [], id="after a delete"),
-        pytest.param("20 U 8 Ann Rome <- 1 Ann Rome\n21 I 1 Eve Rome", [], id="after a key change"),
-        pytest.param("20 I 1 Ann Rome\n21 I 9 Dan Rome\n22 U 2 Bea Oslo", [1], id="among others"),
-        pytest.param("20 T\n21 I 1 Ann Rome", [], id="after a truncate"),
-        pytest.param("20 I 1 Ann Rome\n21 T", [1], id="before a truncate"),
-        pytest.param("20 U 1 Ann Oslo", [], id="no insert"),
+        pytest.param("20 I 1 Ann Rome", {1: ""}, id="an insert over a loaded row"),
+        pytest.param("20 I 2 Bea Rome", {2: "12"}, id="over a row that a load may have left open"),
+        pytest.param("20 I 3 Cid Rome", {}, id="where no row is open"),
+        pytest.param("20 I 9 Dan Rome", {}, id="of a new key"),
+        pytest.param("20 D 1\n21 I 1 Ann Rome", {}, id="after a delete"),
+        pytest.param("20 U 8 Ann Rome <- 1 Ann Rome\n21 I 1 Eve Rome", {}, id="after a key change"),
+        pytest.param(
+            "20 I 1 Ann Rome\n21 I 9 Dan Rome\n22 U 2 Bea Oslo", {1: ""}, id="among others"
+        ),
+        pytest.param("20 T\n21 I 1 Ann Rome", {}, id="after a truncate"),
+        pytest.param("20 I 1 Ann Rome\n21 T", {1: ""}, id="before a truncate"),
+        pytest.param("20 U 1 Ann Oslo", {}, id="no insert"),
     ],
 )
 def test_an_insert_contradicts_a_load_that_has_its_row(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     batch: str,
-    expected: list[int],
+    expected: dict[int, str],
     few_keys: int,
 ) -> None:
-    """Whether its keys are joined first, as if there were few, or not."""
+    """Or may have; whether its keys are joined first, as if there were few, or not."""
     monkeypatch.setattr(affected_keys, "FEW_KEYS", few_keys)
     versions = [
         (1, "10", None, "L"),
@@ -61,4 +67,5 @@ def test_an_insert_contradicts_a_load_that_has_its_row(
     found = keys_contradicting_their_load(
         local_rows(spark, changes, SCHEMA), local_rows(spark, versions, VERSIONS), TABLE, profile
     )
-    assert [row["id"] for row in found.collect()] == expected
+    rows = found.collect()
+    assert {row["id"]: "" if row[IS_LOADED] else row[OPENED_SEQ] for row in rows} == expected

@@ -11,11 +11,14 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.history.affected_keys import (
     FEW_KEYS,
+    IS_LOADED,
+    OPENED_SEQ,
     UNKNOWN_COLUMNS,
     keys_contradicting_their_load,
     keys_of,
     keys_within_a_transaction,
     replayed_keys,
+    without_filled_anchors,
 )
 from dbt_afterimage.history.differences import changed_versions, differing_versions
 from dbt_afterimage.history.names import REPLAY_FROM, VERSION_ID
@@ -162,7 +165,7 @@ def next_batch(
     if not profile.loads:
         is_compared = reason is None
         stored = _stored_versions(
-            session, history, table, applied, profile, batch, is_compared=is_compared
+            session, history, table, applied, profile, changes, is_compared=is_compared
         )
     if has_profile and stored.changes != profile.changes:
         # something was erased, or Spark still reads an earlier state of the log
@@ -230,11 +233,13 @@ def _stored_versions(
     table: HistoryTable,
     applied: Applied,
     profile: BatchProfile,
-    batch: DataFrame,
+    changes: DataFrame,
     *,
     is_compared: bool,
 ) -> StoredVersions:
     """What the log and the stored history say of a batch, in one statement.
+
+    A second one looks for a load where a change may contradict it, which hardly ever happens.
 
     Args:
         session: the live session.
@@ -242,9 +247,10 @@ def _stored_versions(
         table: the table.
         applied: the progress of the history.
         profile: what the changes hold.
-        batch: the changes.
+        changes: the log.
         is_compared: whether the plan may depend on the open versions of the batch's keys.
     """
+    batch = changes.where(_is_new(applied))
     queries = {
         "changes": "select count(*) from {batch}",
         "is_ahead": f"select max(recorded_at) from {{history}} where {_is_new(applied)}",
@@ -260,16 +266,32 @@ def _stored_versions(
     may_contradict = table.base == "live" or (table.base is not None and profile.inserts > 0)
     opened = open_versions(history, applied.unknown_columns)
     if is_compared and may_contradict:
-        keys["contradicts_load"] = keys_contradicting_their_load(batch, opened, table, profile)
+        keys["contradicting"] = keys_contradicting_their_load(batch, opened, table, profile)
+        queries["contradicting"] = (
+            f"select if(bool_or({IS_LOADED}), '', min({OPENED_SEQ})) from {{contradicting}}"
+        )
     if is_compared and profile.key_changes:
-        keys["continues_transaction"] = keys_within_a_transaction(batch, opened, table)
-    queries |= {name: f"select nullif(count(*), 0) from {{{name}}}" for name in keys}
+        keys["continuing"] = keys_within_a_transaction(batch, opened, table)
+        queries["continuing"] = "select count(*) from {continuing}"
     listed = ", ".join(f"({query}) as {name}" for name, query in queries.items())
     statement = f"select {listed}"
     row = session.sql(statement, history=history, batch=batch, **keys).collect()[0].asDict()
-    changes, unknown = row.pop("changes"), row.pop("unknown_columns", None)
-    found = {name: value is not None for name, value in row.items()}
-    return StoredVersions(changes, unknown_columns=tuple(unknown or ()), **found)
+    # where the version began that a change contradicts; empty: a load has opened it
+    opened_seq = row.get("contradicting")
+    return StoredVersions(
+        row["changes"],
+        is_ahead=row["is_ahead"] is not None,
+        unknown_columns=tuple(row.get("unknown_columns") or ()),
+        contradicts_load=opened_seq == ""
+        or (opened_seq is not None and str(_last_load(changes) or "") > opened_seq),
+        continues_transaction=bool(row.get("continuing")),
+    )
+
+
+def _last_load(changes: DataFrame) -> str | None:
+    """The change_seq of the newest load."""
+    row = changes.where("load_rows is not null").selectExpr("max(change_seq)").collect()[0]
+    return None if row[0] is None else str(row[0])
 
 
 class _Replay:
@@ -310,13 +332,29 @@ class _Replay:
         """Each key from its first change in the batch on, if its anchor version suffices."""
         table = self.table
         keys = self._checkpoint(
-            replayed_keys(self.changes, self.history, table, self.profile, later, self.is_new)
+            replayed_keys(
+                self.changes,
+                self.history,
+                table,
+                self.profile,
+                later,
+                self.is_new,
+                _last_load(self.changes) if table.base else None,
+            )
         )
-        whole, count, lacking = keys.selectExpr(
+        whole, count, opened_seq, lacking = keys.selectExpr(
             f"count_if({REPLAY_FROM} is null)",
             "count(*)",
+            f"min(case when {REPLAY_FROM} is not null then {OPENED_SEQ} end)",
             f"array_distinct(flatten(collect_set({UNKNOWN_COLUMNS})))",
         ).collect()[0]
+        has_few_keys = count <= FEW_KEYS
+        if opened_seq:
+            since = self._since(opened_seq)
+            keys = self._checkpoint(
+                without_filled_anchors(keys, since, table, has_few_keys=has_few_keys)
+            )
+            whole = keys.where(f"{REPLAY_FROM} is null").count()
         if whole:
             plan = plan.because(f"; {whole} of {count} keys from the beginning of the log")
             changes, content = self.changes, self._content_of_log(lacking)
@@ -327,7 +365,6 @@ class _Replay:
         if content.fills_along_key_changes:
             return self._rebuilt_along_key_changes(plan)
         self.plan = plan
-        has_few_keys = count <= FEW_KEYS
         # read once, with all columns: the anchor versions are among what may change
         stored = self._checkpoint(self._replaced_versions(keys, has_few_keys=has_few_keys))
         made = versions(

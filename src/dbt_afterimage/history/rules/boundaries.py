@@ -22,6 +22,7 @@ from dbt_afterimage.log_rows.conditions import knows
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.literals import text
 
+_ROW_NUMBER = own("row_number")
 _IN_ORDER = (
     "(one, other) -> case"
     " when (one.change_seq, one.change_oper) < (other.change_seq, other.change_oper) then -1"
@@ -66,16 +67,16 @@ def end_by_boundary_events(
     next_seq, next_kind, boundary = own("next_seq"), own("next_kind"), own("boundary")
     is_boundary = own("is_boundary")
     scopes = {name: own(f"scope_{number}") for number, name in enumerate(truncate_scopes)}
-    neighbours = events.selectExpr(
+    rows = _with_row_number(events, table) if scopes else events
+    neighbours = rows.selectExpr(
         "*",
         f"lead(change_seq) over ({by_key(table.key)}) as {next_seq}",
         f"lead({KIND}) over ({by_key(table.key)}) as {next_kind}",
         *(
             # the value that a scope is compared with, as text; NULL when it was never known
-            f"last_value(case when {is_upsert()} and {knows('known_columns', name)}"
-            f" then struct(cast({value_of(table, name)} as string) as value) end, true)"
-            f" over ({by_key(table.key)} rows between unbounded preceding and current row)"
-            f" as {column}"
+            f"last_value({_known_scope(table, name, has_key_changes=has_key_changes)}, true)"
+            f" over ({by_key(table.key, _ROW_NUMBER)}"
+            f" rows between unbounded preceding and current row) as {column}"
             for name, column in scopes.items()
         ),
     )
@@ -119,6 +120,33 @@ def end_by_boundary_events(
             )
         )
     )
+
+
+def _with_row_number(events: DataFrame, table: HistoryTable) -> DataFrame:
+    """Adds _ROW_NUMBER: an insert, a key change, or what follows a close, begins another row."""
+    previous = own("previous_kind")
+    return events.selectExpr(
+        "*", f"lag({KIND}) over ({by_key(table.key)}) as {previous}"
+    ).selectExpr(
+        "*",
+        f"count_if({KIND} in ('I', 'K') or not coalesce({is_upsert(previous)}, false))"
+        f" over ({by_key(table.key)} rows between unbounded preceding and current row)"
+        f" as {_ROW_NUMBER}",
+    )
+
+
+def _known_scope(table: HistoryTable, name: str, *, has_key_changes: bool) -> str:
+    """A column's value as an event knows it: struct<value>, or NULL; see R9 for a key change."""
+    known = (
+        f"when {knows('known_columns', name)}"
+        f" then struct(cast({value_of(table, name)} as string) as value)"
+    )
+    if has_key_changes and name not in table.key:
+        known += (
+            f" when {KIND} = 'K' and {knows('before_known_columns', name)}"
+            f" then struct(cast(before.{quoted(name)} as string) as value)"
+        )
+    return f"case when not {is_upsert()} then null {known} end"
 
 
 def may_reach(table: HistoryTable, name: str) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.history.names import ANCHOR, KIND, RANK, REPLAY_FROM, ROW
-from dbt_afterimage.history.sql import columns, equal
+from dbt_afterimage.history.sql import RANK_OF_KIND, columns, equal
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.log_rows.conditions import is_key_change
 from dbt_afterimage.spark.identifiers import quoted
@@ -49,7 +49,7 @@ def key_events(changes: DataFrame, table: HistoryTable, *, has_key_changes: bool
         *columns(table.key),
         f"{_packed(table)} as {ROW}",
         KIND,
-        f"case {KIND} when 'L' then 1 when 'I' then 2 when 'D' then 4 else 3 end as {RANK}",
+        f"{RANK_OF_KIND} as {RANK}",
         "change_seq",
         # a load without a time begins at the beginning of time (R8)
         f"case when {KIND} = 'L' then coalesce(changed_at, {table.beginning})"

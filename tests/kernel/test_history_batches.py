@@ -1,0 +1,114 @@
+"""Histories of small logs that come in batches (R11), with versions computed by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dbt_afterimage.history.table import HistoryTable
+from tests.history_batches import BatchedHistory, history_of_batches
+from tests.log_lines import COLUMNS, brief
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def build(spark: SparkSession, batches: list[str], **settings: Any) -> BatchedHistory:
+    """The history, and that of the reference implementation is the same."""
+    given: dict[str, Any] = {"columns": tuple(COLUMNS), "key": ("id",), "tracked": ("name", "city")}
+    table = HistoryTable(**{**given, **settings}, name="people")
+    history = history_of_batches(spark, table, batches)
+    assert texts(history.rows()) == texts(history.expected())
+    return history
+
+
+def texts(rows: list[dict[str, Any]]) -> list[str]:
+    return [brief(row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [
+        ("15 U 1 Ann Rome", ["1 Ann Rome [10, 20) I U", "1 Ann Oslo [20, ) U "]),
+        (
+            "15 U 1 Eva Rome",
+            ["1 Ann ? [10, 15) I U", "1 Eva Rome [15, 20) U U", "1 Ann Oslo [20, ) U "],
+        ),
+    ],
+)
+def test_a_value_that_a_later_change_has_filled_in_is_not_taken_for_an_earlier_time(
+    spark: SparkSession, late: str, expected: list[str]
+) -> None:
+    history = build(spark, ["10 I 1 Ann ?", "20 U 1 Ann Oslo", late])
+    assert texts(history.rows()) == expected
+    assert "1 of 1 keys from the beginning" in history.plans[-1]
+
+
+@pytest.mark.parametrize("base", [None, "frozen"])
+def test_a_key_is_replayed_from_a_version_that_knew_all_of_its_values(
+    spark: SparkSession, base: str | None
+) -> None:
+    """The change at 20 writes nothing, and so could not fill anything in."""
+    first = "05 L at 5\n05 L 1 Ann Rome at 5" if base else "05 I 1 Ann Rome"
+    history = build(spark, [first, "20 U 1 Ann Rome", "15 U 1 Eva Rome"], base=base)
+    assert len(history.rows()) == 3
+    assert "read from change_seq 15 on" in history.plans[-1]
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "expected"),
+    [
+        ("frozen", "60 I 1 Ann Rome", ["1 Ann Rome [10, 50) I R", "1 Ann Rome [60, ) I "]),
+        (
+            "live",
+            "60 U 1 Ann Bari <- 1 Ann Oslo",
+            ["1 Ann Rome [10, 50) I U", "1 Ann Oslo [50, 60) L U", "1 Ann Bari [60, ) U "],
+        ),
+    ],
+)
+def test_a_change_contradicts_a_load_that_a_version_outlived(
+    spark: SparkSession, base: str, change: str, expected: list[str]
+) -> None:
+    load = "50 L at 50\n50 L 1 Ann Rome at 50"
+    history = build(spark, ["10 I 1 Ann Rome", load, change], base=base)
+    assert texts(history.rows()) == expected
+
+
+def test_a_load_before_a_version_is_not_contradicted(spark: SparkSession) -> None:
+    batches = ["05 L at 5\n10 I 1 Ann Rome", "20 I 1 Ann Rome\n30 I 1 Ann Oslo"]
+    history = build(spark, batches, base="frozen")
+    assert texts(history.rows()) == ["1 Ann Rome [10, 30) I U", "1 Ann Oslo [30, ) I "]
+    assert history.plans[-1].startswith("incremental")
+
+
+def test_of_changes_at_one_change_seq_the_insert_is_the_first(spark: SparkSession) -> None:
+    """So it shows that a frozen base was ahead of the load (R1, R8)."""
+    load = "00 L at 0\n00 L 7 Ann Rome at 0"
+    batch = "20 U 7 Ann Oslo <- 7 Ann Rome\n20 I 7 Ann Rome"
+    history = build(spark, [load, batch], base="frozen")
+    assert texts(history.rows()) == ["7 Ann Oslo [20, ) I "]
+
+
+@pytest.mark.parametrize("cuts", [1, 3])
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param(
+            ["10 I 1 Ann Rome", "20 D 1", "30 I 1 Bea ?", "40 T city=Rome"],
+            ["1 Ann Rome [10, 20) I D", "1 Bea ? [30, ) I "],
+            id="of a row that is gone",
+        ),
+        pytest.param(
+            ["10 I 1 Ann Rome", "20 U 2 Ann ? <- 1 Ann Rome", "40 T city=Rome"],
+            ["1 Ann Rome [10, 20) I K", "2 Ann Rome [20, 40) K T"],
+            id="that a before image knows",
+        ),
+    ],
+)
+def test_a_scope_is_compared_with_a_value_of_the_row(
+    spark: SparkSession, lines: list[str], expected: list[str], cuts: int
+) -> None:
+    batches = ["\n".join(lines[:cuts]), "\n".join(lines[cuts:])]
+    history = build(spark, [batch for batch in batches if batch])
+    assert texts(history.rows()) == expected
