@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dbt_afterimage.history import affected_keys
-from dbt_afterimage.history.affected_keys import (
+from dbt_afterimage.history import contradicted_loads
+from dbt_afterimage.history.affected_keys import FEW_KEYS
+from dbt_afterimage.history.contradicted_loads import (
     IS_LOADED,
     OPENED_SEQ,
     keys_contradicting_their_load,
@@ -24,7 +25,7 @@ TABLE = HistoryTable(columns=tuple(COLUMNS), key=("id",), tracked=("name", "city
 VERSIONS = "id int, valid_from_seq string, valid_to_seq string, opened_by string"
 
 
-@pytest.mark.parametrize("few_keys", [affected_keys.FEW_KEYS, 0])
+@pytest.mark.parametrize("few_keys", [FEW_KEYS, 0])
 @pytest.mark.parametrize(
     ("batch", "expected"),
     [
@@ -50,7 +51,7 @@ def test_an_insert_contradicts_a_load_that_has_its_row(
     few_keys: int,
 ) -> None:
     """Or may have; whether its keys are joined first, as if there were few, or not."""
-    monkeypatch.setattr(affected_keys, "FEW_KEYS", few_keys)
+    monkeypatch.setattr(contradicted_loads, "FEW_KEYS", few_keys)
     versions = [
         (1, "10", None, "L"),
         (2, "10", "12", "L"),

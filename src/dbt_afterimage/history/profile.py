@@ -69,6 +69,15 @@ def content_of(
     )
 
 
+def content_of_log(
+    changes: DataFrame, profile: BatchProfile, table: HistoryTable, unknown: Iterable[str] = ()
+) -> ChangeContent:
+    """The content of a whole log; see `content_of`."""
+    if has_update_without_image_after_a_load(changes, table):
+        unknown = table.columns
+    return content_of(profile, table, unknown)
+
+
 def profile_of(changes: DataFrame, table: HistoryTable) -> BatchProfile:
     """The profile of changes, in one job.
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.history.affected_keys import (
-    FEW_KEYS,
+from dbt_afterimage.history.affected_keys import keys_within_a_transaction
+from dbt_afterimage.history.contradicted_loads import (
     IS_LOADED,
     OPENED_SEQ,
-    UNKNOWN_COLUMNS,
     keys_contradicting_their_load,
-    keys_of,
-    keys_within_a_transaction,
-    replayed_keys,
-    without_filled_anchors,
+    last_load,
 )
 from dbt_afterimage.history.differences import changed_versions, differing_versions
-from dbt_afterimage.history.names import REPLAY_FROM, VERSION_ID
+from dbt_afterimage.history.names import VERSION_ID
 from dbt_afterimage.history.open_versions import open_versions, prior_versions
 from dbt_afterimage.history.plan import (
     Applied,
@@ -30,20 +25,16 @@ from dbt_afterimage.history.plan import (
     plan_versions,
     reason_to_replay,
 )
-from dbt_afterimage.history.profile import (
-    ChangeContent,
-    content_of,
-    has_update_without_image_after_a_load,
-    profile_of,
-)
-from dbt_afterimage.history.sql import equal, is_open_since, was_open_at
+from dbt_afterimage.history.profile import content_of, content_of_log, profile_of
+from dbt_afterimage.history.replay import Replay
+from dbt_afterimage.history.sql import equal, is_open_since
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.history.versions import versions
 from dbt_afterimage.log_rows.profile import BatchProfile
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.literals import text, timestamp
-from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.mart_batch import ACTION
+from dbt_afterimage.storage.progress import greatest
 
 
 @dataclass(frozen=True)
@@ -74,7 +65,7 @@ def whole_history(log: DataFrame, table: HistoryTable) -> HistoryRows:
     profile = profile_of(log, table)
     # rows of a later batch would be new once more to the next run
     changes = _up_to(log, profile)
-    content = _content_of_log(changes, profile, table)
+    content = content_of_log(changes, profile, table)
     checkpoints: list[DataFrame] = []
     made = versions(changes, table, content, checkpoints=checkpoints)
     return HistoryRows(
@@ -105,7 +96,7 @@ def rebuilt_keys(
         recorded_at: the batch of the rows that differ.
     """
     profile = profile_of(log, table)
-    content = _content_of_log(log, profile, table)
+    content = content_of_log(log, profile, table)
     checkpoints: list[DataFrame] = []
     if content.fills_along_key_changes:
         made, stored = versions(log, table, content, checkpoints=checkpoints), history
@@ -181,8 +172,8 @@ def next_batch(
     plan = plan_versions(profile, applied, stored, force_full_replay=force_full_replay)
     now = Applied(
         profile.recorded_at,
-        _greatest(profile.change_seq, applied.change_seq),
-        _greatest(profile.changed_at, applied.changed_at),
+        greatest(profile.change_seq, applied.change_seq),
+        greatest(profile.changed_at, applied.changed_at),
     )
     if plan.path == "incremental":
         prior = prior_versions(
@@ -193,7 +184,7 @@ def next_batch(
             stored.unknown_columns,
             reads_arrays_apart=reads_arrays_apart,
         )
-        content = replace(content_of(profile, table, stored.unknown_columns), has_loads=False)
+        content = content_of(profile, table, stored.unknown_columns)
         checkpoints: list[DataFrame] = []
         made = versions(batch, table, content, prior=prior, checkpoints=checkpoints)
         return HistoryRows(
@@ -206,17 +197,17 @@ def next_batch(
             where="target.is_current",
             checkpoints=checkpoints,
         )
-    replayed = _Replay(changes, history, table, profile, is_new)
-    rows = replayed.rows(plan, force_full_replay=force_full_replay)
+    replay = Replay(changes, history, table, profile, is_new)
+    replayed = replay.replayed(plan, force_full_replay=force_full_replay)
     return HistoryRows(
-        rows=_as_history(rows, table, profile.recorded_at),
+        rows=_as_history(replayed.differences, table, profile.recorded_at),
         applied=now,
-        plan=replayed.plan or plan,
+        plan=replayed.plan,
         changes=profile.changes,
         identity=(table.version_id,),
         # what had ended before is not read
         where=is_open_since(text(replayed.from_seq), "target") if replayed.from_seq else "",
-        checkpoints=replayed.checkpoints,
+        checkpoints=replay.checkpoints,
     )
 
 
@@ -283,166 +274,9 @@ def _stored_versions(
         is_ahead=row["is_ahead"] is not None,
         unknown_columns=tuple(row.get("unknown_columns") or ()),
         contradicts_load=opened_seq == ""
-        or (opened_seq is not None and str(_last_load(changes) or "") > opened_seq),
+        or (opened_seq is not None and str(last_load(changes) or "") > opened_seq),
         continues_transaction=bool(row.get("continuing")),
     )
-
-
-def _last_load(changes: DataFrame) -> str | None:
-    """The change_seq of the newest load."""
-    row = changes.where("load_rows is not null").selectExpr("max(change_seq)").collect()[0]
-    return None if row[0] is None else str(row[0])
-
-
-class _Replay:
-    """Versions that are built again from the log, and how they differ from the stored ones.
-
-    Attributes:
-        plan: the plan with what was found on the way; None where it stays as it was.
-        from_seq: no version that had ended before is affected; None = the whole history is.
-        checkpoints: rows to free afterwards.
-    """
-
-    def __init__(
-        self,
-        changes: DataFrame,
-        history: DataFrame,
-        table: HistoryTable,
-        profile: BatchProfile,
-        is_new: str,
-    ) -> None:
-        self.changes, self.history, self.table = changes, history, table
-        self.profile, self.is_new = profile, is_new
-        self.plan: VersionsPlan | None = None
-        self.from_seq: str | None = None
-        self.checkpoints: list[DataFrame] = []
-
-    def rows(self, plan: VersionsPlan, *, force_full_replay: bool) -> DataFrame:
-        """The differences to the stored history."""
-        if plan.path == "rebuild":
-            return self._rebuilt()
-        later = None
-        if not force_full_replay:
-            later = profile_of(self._since(str(self.profile.first_seq)), self.table)
-        if later is None or later.loads:
-            return self._from_beginning(plan.because("; from the beginning of the log"))
-        return self._from_first_changes(plan, later)
-
-    def _from_first_changes(self, plan: VersionsPlan, later: BatchProfile) -> DataFrame:
-        """Each key from its first change in the batch on, if its anchor version suffices."""
-        table = self.table
-        keys = self._checkpoint(
-            replayed_keys(
-                self.changes,
-                self.history,
-                table,
-                self.profile,
-                later,
-                self.is_new,
-                _last_load(self.changes) if table.base else None,
-            )
-        )
-        whole, count, opened_seq, lacking = keys.selectExpr(
-            f"count_if({REPLAY_FROM} is null)",
-            "count(*)",
-            f"min(case when {REPLAY_FROM} is not null then {OPENED_SEQ} end)",
-            f"array_distinct(flatten(collect_set({UNKNOWN_COLUMNS})))",
-        ).collect()[0]
-        has_few_keys = count <= FEW_KEYS
-        if opened_seq:
-            since = self._since(opened_seq)
-            keys = self._checkpoint(
-                without_filled_anchors(keys, since, table, has_few_keys=has_few_keys)
-            )
-            whole = keys.where(f"{REPLAY_FROM} is null").count()
-        if whole:
-            plan = plan.because(f"; {whole} of {count} keys from the beginning of the log")
-            changes, content = self.changes, self._content_of_log(lacking)
-        else:
-            self.from_seq = str(self.profile.first_seq)
-            plan = plan.because(f"; read from change_seq {self.from_seq} on")
-            changes, content = self._since(self.from_seq), content_of(later, table, lacking)
-        if content.fills_along_key_changes:
-            return self._rebuilt_along_key_changes(plan)
-        self.plan = plan
-        # read once, with all columns: the anchor versions are among what may change
-        stored = self._checkpoint(self._replaced_versions(keys, has_few_keys=has_few_keys))
-        made = versions(
-            changes,
-            table,
-            content,
-            checkpoints=self.checkpoints,
-            affected_keys=keys,
-            prior=stored.alias("stored").where(was_open_at(f"stored.{REPLAY_FROM}", "stored")),
-            replays=True,
-            has_few_keys=has_few_keys,
-        )
-        return differing_versions(made, stored, table.version_id)
-
-    def _from_beginning(self, plan: VersionsPlan) -> DataFrame:
-        """The batch's keys from the whole log."""
-        table = self.table
-        content = self._content_of_log()
-        if content.fills_along_key_changes:
-            return self._rebuilt_along_key_changes(plan)
-        self.plan = plan
-        keys = keys_of(
-            self.changes.where(self.is_new), table, has_key_changes=self.profile.key_changes > 0
-        )
-        same = equal(table.key, "stored", "keys", "=")
-        stored = self.history.alias("stored").join(keys.alias("keys"), F.expr(same), "left_semi")
-        made = versions(
-            self.changes, table, content, checkpoints=self.checkpoints, affected_keys=keys
-        )
-        return differing_versions(made, stored, table.version_id)
-
-    def _rebuilt_along_key_changes(self, plan: VersionsPlan) -> DataFrame:
-        self.from_seq = None
-        self.plan = replace(
-            plan.because(", and key changes carry values from key to key"), path="rebuild"
-        )
-        return self._rebuilt()
-
-    def _rebuilt(self) -> DataFrame:
-        content = self._content_of_log()
-        made = versions(self.changes, self.table, content, checkpoints=self.checkpoints)
-        return differing_versions(made, self.history, self.table.version_id)
-
-    def _replaced_versions(self, keys: DataFrame, *, has_few_keys: bool) -> DataFrame:
-        """The stored versions of the keys as far as they may change, with REPLAY_FROM."""
-        affected = keys.hint("broadcast") if has_few_keys else keys
-        same = equal(self.table.key, "stored", "keys", "=")
-        may_change = (
-            f"(keys.{REPLAY_FROM} is null or {is_open_since(f'keys.{REPLAY_FROM}', 'stored')})"
-        )
-        if self.from_seq:
-            may_change += f" and {is_open_since(text(self.from_seq), 'stored')}"
-        return (
-            self.history.alias("stored")
-            .join(affected.alias("keys"), F.expr(f"{same} and {may_change}"))
-            .selectExpr("stored.*", f"keys.{REPLAY_FROM}")
-        )
-
-    def _content_of_log(self, unknown: Iterable[str] = ()) -> ChangeContent:
-        return _content_of_log(
-            self.changes, profile_of(self.changes, self.table), self.table, unknown
-        )
-
-    def _since(self, change_seq: str) -> DataFrame:
-        return self.changes.where(f"change_seq >= {text(change_seq)}")
-
-    def _checkpoint(self, rows: DataFrame) -> DataFrame:
-        kept = checkpoint(rows)
-        self.checkpoints.append(kept)
-        return kept
-
-
-def _content_of_log(
-    changes: DataFrame, profile: BatchProfile, table: HistoryTable, unknown: Iterable[str] = ()
-) -> ChangeContent:
-    if has_update_without_image_after_a_load(changes, table):
-        unknown = table.columns
-    return content_of(profile, table, unknown)
 
 
 def _up_to(log: DataFrame, profile: BatchProfile) -> DataFrame:
@@ -462,7 +296,3 @@ def _as_history(rows: DataFrame, table: HistoryTable, recorded_at: str | None) -
         ),
         *(name for name in rows.columns if name == ACTION),
     )
-
-
-def _greatest(*values: str | None) -> str | None:
-    return max((value for value in values if value is not None), default=None)

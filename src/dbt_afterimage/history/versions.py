@@ -45,8 +45,9 @@ def versions(
     """Versions of the rows that changes concern, a row per version.
 
     incremental: `changes` are the batch, `prior` the open versions of its keys. replay: `changes`
-    are those of the affected keys from the first one in the batch on, `prior` the versions that
-    were open there. rebuild: `changes` are the whole log, without prior versions.
+    are the log from the batch's first change on, or the whole log if some key needs it, `prior` the
+    versions that were open at each key's REPLAY_FROM. rebuild: `changes` are the whole log, without
+    prior versions; with `affected_keys`, of these keys only.
 
     Args:
         changes: rows of the change log, truncates and load markers included.
@@ -64,7 +65,7 @@ def versions(
     events = key_events(changes, table, has_key_changes=content.has_key_changes)
     if prior is not None:
         events = with_anchor_versions(events, prior, table, replays=replays)
-    if affected_keys is not None and (replays or prior is None):
+    if affected_keys is not None:
         events = of_affected_keys(
             events, affected_keys, table, replays=replays, has_few_keys=has_few_keys
         )
