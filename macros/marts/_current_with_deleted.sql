@@ -64,6 +64,15 @@ with
 
 affected_keys as (
     {{ afterimage._keys_written_by_history(history, key, is_new, target_relation, 'valid_from_seq') | indent }}
+    union
+    -- deleted before a version that a key change had closed, and that history has removed
+    select{{ '\n        ' if key | length > 1 else ' ' }}{{ afterimage._listed(key, 'history_rows.', indent=8) }}
+    from {{ history }} as history_rows
+    left anti join {{ target_relation }} as mart_rows
+        on {{ afterimage._equal(key, 'history_rows', 'mart_rows', '=', indent=8) }}
+    where
+        not history_rows.is_current
+        and history_rows.closed_by <> 'K'
 ),
 {%- endif %}
 

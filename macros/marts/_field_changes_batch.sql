@@ -49,8 +49,10 @@
         'published': afterimage._newest_batch_query(target_relation, is_new),
     }) -%}
     {%- set written = fromjson(answers.found).changes -%}
-    {%- if not written and publications.paths in ([], ['incremental']) -%}
+    {%- if not written and not publications.paths -%}
         {{ return(none) }}
+    {%- elif not written and publications.paths == ['incremental'] -%}
+        {{ return({'applied': afterimage._applied_of_history(publications)}) }}
     {%- endif -%}
     {%- set columns = afterimage._data_columns(changes, settings) -%}
     {%- set why = none -%}
@@ -80,14 +82,23 @@
         'path': 'replay' if why else 'incremental',
         'why': why or 'versions of new changes only',
         'changes': written,
-        'applied': {
-            'recorded_at': publications.recorded_at,
-            'change_seq': publications.change_seq,
-            'changed_at': none,
-            'path': 'replay' if why else 'incremental',
-        },
+        'applied': afterimage._applied_of_history(publications, 'replay' if why else 'incremental'),
     }) -%}
     {{ return(batch) }}
+{% endmacro %}
+
+
+{#
+    The progress of a mart that has applied all that history has published. It is recorded even if there was nothing to write, or
+    `status` would show the mart as behind.
+#}
+{% macro _applied_of_history(publications, path='incremental') %}
+    {{ return({
+        'recorded_at': publications.recorded_at,
+        'change_seq': publications.change_seq,
+        'changed_at': none,
+        'path': path,
+    }) }}
 {% endmacro %}
 
 

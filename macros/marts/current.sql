@@ -70,10 +70,7 @@ where is_current
     {%- if not found.changes and not publications.paths -%}
         {{ return(none) }}
     {%- elif not found.changes and publications.paths == ['incremental'] -%}
-        {#- history has no new version for this batch: record it as applied, or `status` shows this table as behind -#}
-        {{ return({
-            'applied': {'recorded_at': publications.recorded_at, 'change_seq': none, 'changed_at': none, 'path': 'incremental'},
-        }) }}
+        {{ return({'applied': afterimage._applied_of_history(publications)}) }}
     {%- endif -%}
     {%- set key = settings.key -%}
     {%- set columns = afterimage._current_columns(history, settings) -%}

@@ -142,8 +142,8 @@
 
 
 {#
-    All rows of a mart that is rebuilt, and the progress to record. The progress is read before the build: rows appended
-    meanwhile are left to the next run.
+    All rows of a mart that is rebuilt, and the progress to record, read before the build. Rows that another run appends meanwhile are
+    left to the next run by history; other marts may include them, and the next run finds them again and writes nothing.
 #}
 {% macro _whole_mart(mart, inputs) %}
     {%- if mart == 'history' -%}

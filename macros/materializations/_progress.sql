@@ -79,19 +79,6 @@
 {% endmacro %}
 
 
-{# For FROM: a change log as it was when this was its last batch. Another run may append the next one at any moment. #}
-{% macro _recorded_up_to(log, recorded_at) %}
-    {%- set derived -%}
-(
-    select *
-    from {{ log }}
-    where recorded_at <= timestamp '{{ recorded_at }}'
-) as changes
-    {%- endset -%}
-    {{ return(derived) }}
-{% endmacro %}
-
-
 {#
     Appends what has just been published to a table.
 

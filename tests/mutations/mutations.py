@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 HISTORY = "src/dbt_afterimage/history"
-KEY_EVENTS = f"{HISTORY}/rules/key_events.py"
+SQL = f"{HISTORY}/sql.py"
 INTERVALS = f"{HISTORY}/rules/intervals.py"
 BOUNDARIES = f"{HISTORY}/rules/boundaries.py"
 KEY_CHANGES = f"{HISTORY}/rules/key_changes.py"
 LOAD_IMAGE = f"{HISTORY}/rules/load_image.py"
 FORWARD_FILL = f"{HISTORY}/rules/forward_fill.py"
-AFFECTED_KEYS = f"{HISTORY}/affected_keys.py"
+CONTRADICTED_LOADS = f"{HISTORY}/contradicted_loads.py"
+REPLAYED_KEYS = f"{HISTORY}/replayed_keys.py"
+REPLAY = f"{HISTORY}/replay.py"
 PLAN = f"{HISTORY}/plan.py"
 DIFFERENCES = f"{HISTORY}/differences.py"
 
@@ -47,7 +49,7 @@ def _batches(test: str, shape: str) -> str:
 MUTATIONS = (
     Mutation(
         "R1: a delete does not win at its change_seq",
-        KEY_EVENTS,
+        SQL,
         "when 'D' then 4",
         "when 'D' then 0",
         _rules("in_order"),
@@ -217,14 +219,42 @@ MUTATIONS = (
     ),
     Mutation(
         "R4: a version that was updated in place since the late change is taken for what it was",
-        AFFECTED_KEYS,
+        REPLAYED_KEYS,
         'f"{updated_since} or {within',
         'f"{within',
         "tests/functional/nightly/test_late_deletes.py -k test_r4",
     ),
     Mutation(
+        "R9: a value that a later change has filled in is taken for what it was",
+        REPLAY,
+        "if anchor_seq:",
+        "if False:",
+        "tests/kernel/test_history_batches.py -k filled_in",
+    ),
+    Mutation(
+        "R8: a load that a version outlived is taken for one that cannot be contradicted",
+        CONTRADICTED_LOADS,
+        """f"opened.opened_by is not null and first.{KIND} = 'I'\"""",
+        """f"opened.opened_by = 'L' and first.{KIND} = 'I'\"""",
+        "tests/kernel/test_history_batches.py -k outlived",
+    ),
+    Mutation(
+        "R1: changes at one change_seq contradict a load in any order",
+        CONTRADICTED_LOADS,
+        'f" order by change_seq, {RANK_OF_KIND}) as',
+        'f" order by change_seq) as',
+        "tests/kernel/test_history_batches.py -k at_one_change_seq",
+    ),
+    Mutation(
+        "R6: the scope of a truncate is compared with a row that is gone",
+        BOUNDARIES,
+        "over ({by_key(table.key, _ROW_NUMBER)}",
+        "over ({by_key(table.key)}",
+        "tests/kernel/test_history_batches.py -k scope",
+    ),
+    Mutation(
         "R7: a transaction that a late change falls into is read in part",
-        AFFECTED_KEYS,
+        REPLAYED_KEYS,
         " or {within_a_transaction}",
         "",
         _batches("r11_history", "live_late"),
@@ -238,14 +268,14 @@ MUTATIONS = (
     ),
     Mutation(
         "R8: a late change that contradicts the loaded row does not bring the load back",
-        AFFECTED_KEYS,
+        REPLAYED_KEYS,
         "\n        f\" or coalesce({own('contradicts_load')}, false), null,",
         '\n        f", null,',
         _batches("r11_history", "live_late_clocks"),
     ),
     Mutation(
         "R10: a key that was deleted forgets its time",
-        AFFECTED_KEYS,
+        REPLAYED_KEYS,
         " or {own('is_overtaken')} is not null",
         "",
         _batches("r11_history", "no_before_images"),
@@ -260,7 +290,7 @@ MUTATIONS = (
     ),
     Mutation(
         "R11: keys with late changes are always built from the beginning of the log on",
-        AFFECTED_KEYS,
+        REPLAYED_KEYS,
         "null, {_FIRST_SEQ}) as {REPLAY_FROM}",
         "null, null) as {REPLAY_FROM}",
         "tests/functional/test_files_stay.py -k late_batch",

@@ -64,15 +64,18 @@ def test_time_zone(zone: str, state: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("implementation", "state"),
+    ("implementation", "is_cached", "state"),
     [
-        ("org.apache.iceberg.spark.SparkCatalog", "ok"),
-        ("org.apache.spark.sql.delta.catalog.DeltaCatalog", "ok"),
-        ("", "failed"),
+        ("org.apache.iceberg.spark.SparkCatalog", False, "ok"),
+        ("org.apache.iceberg.spark.SparkCatalog", True, "warning"),
+        ("org.apache.spark.sql.delta.catalog.DeltaCatalog", True, "ok"),
+        ("", True, "failed"),
     ],
 )
-def test_catalog(implementation: str, state: str) -> None:
-    assert catalog_check("lake", implementation).state == state
+def test_catalog(implementation: str, is_cached: bool, state: str) -> None:
+    check = catalog_check("lake", implementation, is_cached=is_cached)
+    assert check.state == state
+    assert ("spark.sql.catalog.lake.cache-enabled" in check.fix) == (state == "warning")
 
 
 def test_an_error_keeps_its_own_fix() -> None:

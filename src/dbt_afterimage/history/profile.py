@@ -97,8 +97,9 @@ def _check_scopes(profile: BatchProfile, table: HistoryTable) -> None:
             raise HistoryError(
                 f"{table.name}: a truncate in its change log has a `truncate_scope` with the "
                 f"column `{name}`, which the table lacks, so the rows it ended are unknown. "
-                f"Allowed: {', '.join(table.columns)}. Fix: correct `truncate_scope` in the "
-                "staging model."
+                f"Allowed: {', '.join(table.columns)}. Nothing was written. Fix: correct "
+                "`truncate_scope` in the staging model, then rebuild the change log from the raw "
+                "table: dbt run --vars '{rebuild_changes: true}' --select <log>+."
             )
 
 

@@ -108,25 +108,25 @@ def history_table(
         HistoryError: there is no key, a column has a name of history's own, or `history_metadata`
             names a column that the log lacks.
     """
-    key, base = settings["key"], settings.get("base")
+    key, base, source = settings["key"], settings.get("base"), settings["source_table"]
     if not key:
         raise HistoryError(
-            f"`history`: the source table of {name} declares no `key`. History needs one; without "
-            "a key a table has a change log and field changes only. Fix: add `key: [...]` to its "
-            "`meta.afterimage`."
+            f"`history`: source table {source} of {name} declares no `key`. History needs one; "
+            "without a key a table has a change log and field changes only. Fix: add `key: [...]` "
+            "to its `meta.afterimage`."
         )
     metadata = settings.get("history_metadata", [])
     for column in (*data_columns, *metadata):
         if column.lower() in (*OWN_COLUMNS, f"{name}_id"):
             raise HistoryError(
-                f"`history`: the source table of {name} has a column `{column}`, which is a name "
-                "that history adds. Fix: rename the column in a view over the raw table, and "
-                "declare that view as the source."
+                f"`history`: source table {source} of {name} has a column `{column}`, a name that "
+                f"history adds; it adds {', '.join(OWN_COLUMNS)} and {name}_id. Fix: rename the "
+                "column in a view over the raw table, and declare that view as the source."
             )
     for column in metadata:
         if column not in log_columns:
             raise HistoryError(
-                f"`history`: `history_metadata` of source table {settings['source_table']} names "
+                f"`history`: `history_metadata` of source table {source} names "
                 f"`{column}`, and its change log {log} has no such column. Fix: let the staging "
                 "model yield the column and run the change log first, or take the name out of "
                 "`history_metadata`."

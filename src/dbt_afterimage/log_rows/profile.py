@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PROFILE = "profile"
+_COUNTS = ("changes", "inserts", "truncates", "loads", "key_changes", "incomplete_key_changes")
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,10 @@ class BatchProfile:
     def from_json(cls, found: str) -> BatchProfile | None:
         """From the column PROFILE of `profiled`; None for one of another version's form."""
         given: dict[str, Any] = json.loads(found)
-        if not {*given} <= {field.name for field in fields(cls)}:
+        if not {*_COUNTS} <= {*given} <= {field.name for field in fields(cls)}:
             return None
         for name in ("scopes", "known"):
-            if name in given:
+            if given.get(name) is not None:
                 given[name] = tuple(sorted(given[name]))
         return cls(**given)
 
@@ -124,14 +125,7 @@ def merged(profiles: Sequence[BatchProfile]) -> BatchProfile:
         return [value for value in values if value is not None]
 
     values: dict[str, Any] = {}
-    for name in (
-        "changes",
-        "inserts",
-        "truncates",
-        "loads",
-        "key_changes",
-        "incomplete_key_changes",
-    ):
+    for name in _COUNTS:
         values[name] = sum(given(name))
     for name in ("recorded_at", "change_seq", "changed_at"):
         values[name] = max(given(name), default=None)

@@ -28,8 +28,7 @@ def append_once(
     Args:
         session: the live Spark session.
         table: name of an existing table with a column ``batch_column``.
-        rows: its columns, in any order; all with one value of ``batch_column``, greater than
-            ``after``.
+        rows: its columns, in any order; ``batch_column`` of each is greater than ``after``.
         table_format: `iceberg` or `delta`.
         after: the greatest ``batch_column`` of the table when ``rows`` were computed, ISO text in
             UTC; None when it had none.

@@ -120,8 +120,9 @@ def compact_after_run(session: SparkSession, table: str, table_format: str) -> N
         if not is_conflict(str(error)):
             logger.warning(
                 f"{table}: its rows are written, but its small files could not be merged: "
-                f"{explained(str(error))} Fix: run dbt run-operation compact, or set "
-                "`auto_compact: false` in the `meta.afterimage` of its source table."
+                f"{explained(str(error))} Fix: run dbt run-operation compact, or, unless it is a "
+                "change_activity, set `auto_compact: false` in the `meta.afterimage` of its source "
+                "table."
             )
     else:
         logger.info(f"{table}: {done}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.functional.dbt_project import DbtProject
-from tests.functional.small_logs import SmallLog, SmallLogs
+from tests.functional.small_logs import FIRST_BATCH_AT, SmallLog, SmallLogs
 from tests.log_lines import MIDNIGHT
 
 if TYPE_CHECKING:
@@ -107,6 +107,26 @@ TABLES = {
         ],
         {"keep_deleted": True},
         marts=("history", "current"),
+    ),
+    # the same, but a key change has closed the version that the insert opened
+    "kept_moved": SmallLog(
+        [
+            """
+            1 I 1 Ann Rome
+            2 D 1 Ann Rome
+            3 I 1 Bea Rome
+            4 U 5 Bea Rome <- 1 Bea Rome
+            """,
+            "3 D 1 Bea Rome",
+        ],
+        {"keep_deleted": True},
+        marts=("history", "current"),
+    ),
+    # no version begins or ends in the second batch
+    "unchanged": SmallLog(
+        ["1 I 1 Ann Rome", "2 U 1 Ann Rome"],
+        {"before_images": False},
+        marts=("history", "current", "field_changes"),
     ),
     # the insert had taken the base row back; the update says that the row was there before
     "frozen_inserted": SmallLog(
@@ -253,6 +273,21 @@ def test_r11_a_deleted_row_that_history_took_back_is_not_kept(logs: SmallLogs) -
     assert [
         (row["name"], row["valid_from_seq"], row["is_deleted"]) for _, row in sorted(found.items())
     ] == [("Ann", "1", True), ("Cid", "3", False)]
+
+
+def test_a_deleted_row_is_kept_whose_later_version_history_took_back(logs: SmallLogs) -> None:
+    assert logs.versions("kept_moved") == ["1 Ann Rome [1, 2) I D", "5 Bea Rome [4, ) K "]
+    found = {row["id"]: (row["name"], row["is_deleted"]) for row in logs.rows("kept_moved_current")}
+    assert found == {1: ("Ann", True), 5: ("Bea", False)}
+
+
+def test_marts_record_a_batch_in_which_no_version_began(logs: SmallLogs) -> None:
+    rows = logs.rows("afterimage_progress")
+    newest = {
+        mart: max(row["recorded_at"] for row in rows if row["model"] == f"unchanged_{mart}")
+        for mart in ("history", "current", "field_changes")
+    }
+    assert set(newest.values()) == {FIRST_BATCH_AT + timedelta(hours=2)}
 
 
 def test_r9_a_field_that_was_not_known_has_not_changed(logs: SmallLogs) -> None:

@@ -24,9 +24,10 @@ def session_checks(session: SparkSession, schema: str) -> Iterator[Check]:
     yield time_zone_check(str(session.conf.get("spark.sql.session.timeZone")))
     catalog = str(session.conf.get("spark.sql.defaultCatalog", "spark_catalog"))
     implementation = str(session.conf.get(f"spark.sql.catalog.{catalog}", ""))
-    check = catalog_check(catalog, implementation)
+    is_cached = session.conf.get(f"spark.sql.catalog.{catalog}.cache-enabled", "true") != "false"
+    check = catalog_check(catalog, implementation, is_cached=is_cached)
     yield check
-    if check.state == "ok":
+    if check.state != "failed":
         yield from _rights(session, schema, "iceberg" in implementation.lower())
 
 
@@ -42,8 +43,23 @@ def time_zone_check(zone: str) -> Check:
     )
 
 
-def catalog_check(catalog: str, implementation: str) -> Check:
-    """Whether the default catalog has tables that can be merged into."""
+def catalog_check(catalog: str, implementation: str, *, is_cached: bool) -> Check:
+    """Whether the default catalog has tables that can be merged into, and shows their last state.
+
+    Args:
+        catalog: its name.
+        implementation: its class.
+        is_cached: of Iceberg's catalog: whether it keeps tables in memory, as it does by default.
+    """
+    if "iceberg" in implementation.lower() and is_cached:
+        return Check(
+            "catalog",
+            "warning",
+            f"{catalog} (iceberg) keeps tables in memory for a while, so a run may not see what "
+            "another run has just written",
+            f'set `spark.sql.catalog.{catalog}.cache-enabled: "false"` in the profile\'s '
+            "server_side_parameters",
+        )
     for table_format in ("iceberg", "delta"):
         if table_format in implementation.lower():
             return Check("catalog", "ok", f"{catalog} ({table_format})")

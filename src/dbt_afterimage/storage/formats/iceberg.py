@@ -42,7 +42,8 @@ _BRANCHES_REFUSED = (
     "`afterimage doctor` tries to create one."
 )
 
-# A killed run leaves its branch behind; a branch of a live run is younger than this.
+# A killed run leaves its branch behind. That of a live run is younger once it has a commit, and
+# `compact` is not to run at the same time.
 _ABANDONED_AFTER = timedelta(days=1)
 
 _ANY_SIZE = 1 << 62
