@@ -1,86 +1,80 @@
 """A history that is built batch by batch with the functions that a run calls, without dbt.
 
-The rows of the table are kept in Python: Spark's `createDataFrame` makes the history that the next
-batch finds.
+Python keeps the rows of the table, and Spark gets them as the history that the next batch finds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.history.plan import Applied
 from dbt_afterimage.history.run import HistoryRows, next_batch, whole_history
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.mart_batch import ACTION
-from tests.log_lines import SCHEMA, change
-from tests.log_reader import read_log, read_rows
-from tests.oracle.history import TableOptions, build_history
+from tests.log_reader import read_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from dbt_afterimage.history.table import HistoryTable
 
-_FIRST_BATCH_AT = datetime(2026, 4, 1)
-
 
 class BatchedHistory:
-    """A history of people (log_lines.py), which grows by batches.
+    """A history that grows by batches.
+
+    Args:
+        spark: a session.
+        table: its columns and settings.
+        schema: names and types of the log's columns.
 
     Attributes:
         plans: of each batch the path and why, as in a run's log.
     """
 
-    def __init__(self, spark: SparkSession, table: HistoryTable) -> None:
+    def __init__(self, spark: SparkSession, table: HistoryTable, schema: str) -> None:
         self.plans: list[str] = []
-        self._spark, self._table = spark, table
+        self._spark, self._table, self._schema = spark, table, schema
         self._changes: list[tuple[Any, ...]] = []
         self._stored: dict[str, dict[str, Any]] = {}
-        self._schema = ""
+        self._stored_schema = ""
         self._applied: Applied | None = None
 
-    def apply(self, lines: str) -> None:
-        """Append changes to the log, and apply them as the next run would."""
-        self.plans.append("nothing new")
-        recorded_at = _FIRST_BATCH_AT + timedelta(hours=len(self.plans))
-        named = [change(line.strip()) for line in lines.strip().splitlines()]
-        self._changes += [(*row, recorded_at) for row in named]
-        made = self._next_rows()
-        if made is None:
-            return
-        self.plans[-1] = f"{made.plan.path}: {made.plan.why}"
-        self._write(made.rows)
-        self._applied = made.applied
-        for rows in made.checkpoints:
-            rows.unpersist()
+    @property
+    def log(self) -> DataFrame:
+        """All changes so far."""
+        return local_rows(self._spark, self._changes, self._schema)
 
+    @property
     def rows(self) -> list[dict[str, Any]]:
-        """The stored versions, by key and position."""
-        return sorted(self._stored.values(), key=lambda row: (row["id"], row["valid_from_seq"]))
+        """The stored versions."""
+        return list(self._stored.values())
 
-    def expected(self) -> list[dict[str, Any]]:
-        """The versions that the reference implementation makes of the whole log."""
-        table = self._table
-        options = TableOptions(table.key, table.columns, table.tracked, base_kind=table.base)
-        return [version.as_row() for version in build_history(read_log(self._log()), options)]
+    def apply(self, changes: Iterable[tuple[Any, ...]]) -> None:
+        """Append changes with a new `recorded_at`, and apply them as the next run would."""
+        self._changes += changes
+        found = self._next_rows()
+        if found is None:
+            self.plans.append("nothing new")
+            return
+        self.plans.append(f"{found.plan.path}: {found.plan.why}")
+        self._write(found.rows)
+        self._applied = found.applied
+        for rows in found.checkpoints:
+            rows.unpersist()
 
     def _next_rows(self) -> HistoryRows | None:
         if self._applied is None:
-            return whole_history(self._log(), self._table)
-        stored = local_rows(self._spark, self._stored.values(), self._schema)
+            return whole_history(self.log, self._table)
+        stored = local_rows(self._spark, self._stored.values(), self._stored_schema)
         return next_batch(
-            self._spark, self._log(), stored, self._table, self._applied, force_full_replay=False
+            self._spark, self.log, stored, self._table, self._applied, force_full_replay=False
         )
 
-    def _log(self) -> DataFrame:
-        return local_rows(self._spark, self._changes, f"{SCHEMA}, recorded_at timestamp")
-
     def _write(self, written: DataFrame) -> None:
-        if not self._schema:
-            named = [f"`{field.name}` {field.dataType.simpleString()}" for field in written.schema]
-            self._schema = ", ".join(named)
+        if not self._stored_schema:
+            fields = (f"`{field.name}` {field.dataType.simpleString()}" for field in written.schema)
+            self._stored_schema = ", ".join(fields)
         for row in read_rows(written):
             action = row.pop(ACTION, "insert")
             version_id = row[self._table.version_id]
@@ -89,13 +83,3 @@ class BatchedHistory:
                 del self._stored[version_id]
             else:
                 self._stored[version_id] = row
-
-
-def history_of_batches(
-    spark: SparkSession, table: HistoryTable, batches: Sequence[str]
-) -> BatchedHistory:
-    """The history after all batches."""
-    history = BatchedHistory(spark, table)
-    for lines in batches:
-        history.apply(lines)
-    return history

@@ -18,6 +18,7 @@ class Shape:
     has_late: whether some changes of the first two batches come with the third.
     has_late_events: whether truncates and loads come a batch after the changes around them.
     hides: whether updates leave columns out that they do not change, or their before image.
+    hides_at_first: whether changes of the first batch leave out a column, inserts too.
     lobs: columns that updates leave out unless they set them to a value, and before images always.
     sends_lobs_of_moves: whether key changes have them all the same. Where neither image has a
         column, late changes are never replayed.
@@ -41,6 +42,7 @@ class Shape:
     has_late: bool = True
     has_late_events: bool = False
     hides: bool = False
+    hides_at_first: bool = False
     lobs: tuple[str, ...] = ()
     sends_lobs_of_moves: bool = False
     gains: tuple[str, ...] = ()
@@ -79,7 +81,8 @@ class Shape:
         return [
             column
             for column in OPTIONS.columns
-            if column not in OPTIONS.key and (self.hides or column in left_out)
+            if column not in OPTIONS.key
+            and (self.hides or self.hides_at_first or column in left_out)
         ]
 
 
@@ -168,10 +171,13 @@ SHAPES = (
     Shape("live_unknown", base="live", hides=True, events=((3, "truncate"),), good_clocks=True),
     Shape("frozen_no_before_images", base="frozen", before_images=False, ignores=("b",)),
     *MIXED,
+    # later changes fill in what a version did not know, and all that are late know everything
+    Shape("unknown_at_first", hides_at_first=True, good_clocks=True),
 )
 
 FEW = (
     "truncates_in_order",
+    "unknown_at_first",
     "late_and_plain",
     "unknown_ignored",
     "no_before_images",

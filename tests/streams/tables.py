@@ -18,7 +18,7 @@ from tests.oracle.base_tables import has_one_reading, read_late
 from tests.oracle.current import build_current, build_current_with_deleted
 from tests.oracle.database import State
 from tests.oracle.field_changes import build_field_changes
-from tests.oracle.history import LogRow, Row, Version, as_of, build_history
+from tests.oracle.history import LogRow, Row, Version, as_of, build_history, previous_key_of
 from tests.oracle.streams import (
     KEY_CHANGES,
     OPERATIONS,
@@ -95,6 +95,14 @@ def without_columns(row: LogRow, absent: Iterable[str], unknown: Iterable[str]) 
     return row
 
 
+def _with_one_less(row: LogRow, chooser: random.Random) -> LogRow:
+    """Half of the inserts and updates lack a column; not those that change a key."""
+    is_kept = row.change_oper not in "IU" or previous_key_of(row, OPTIONS) is not None
+    if is_kept or chooser.random() < 0.5:
+        return row
+    return without_columns(row, (), (chooser.choice(("a", "b", "c")),))
+
+
 class StreamTable:
     """The streams of one shape."""
 
@@ -142,7 +150,9 @@ class StreamTable:
                     rows: list[Row] | None = [] if self.shape.reads_loads_late else None
                     database.load(f"load {epoch}", rows)
         log = share_positions(database.log, database.states, chooser)
-        is_told = not (self.shape.loses or self.shape.hides or not self.shape.before_images)
+        shape = self.shape
+        hides = shape.hides or shape.hides_at_first
+        is_told = not (shape.loses or hides or not shape.before_images)
         if self.shape.gains and self.shape.cuts_transactions:
             is_told = False  # no source gains a column inside a transaction
         if self.shape.loses:
@@ -169,11 +179,16 @@ class StreamTable:
         if not self.shape.before_images:
             log = [replace(row, before=None) for row in log]
         batches = [self._batch(row, chooser) for row in log]
-        if number == 0 and self.shape.has_late:
+        if number == 0 and shape.has_late and not shape.hides_at_first:
             for row, batch in taken_back():
                 log.append(row if self.shape.before_images else replace(row, before=None))
                 batches.append(batch)
         log = [self._as_source_has(row, batch) for row, batch in zip(log, batches, strict=True)]
+        if shape.hides_at_first:
+            log = [
+                _with_one_less(row, chooser) if batch == 1 else row
+                for row, batch in zip(log, batches, strict=True)
+            ]
         return Stream(number, log, batches, database.states if is_told else [])
 
     def _as_source_has(self, row: LogRow, batch: int) -> LogRow:
@@ -190,7 +205,9 @@ class StreamTable:
         is_change = row.change_oper not in ("L", "T")
         if self.shape.has_late_events and not is_change:
             return min(batch + 1, BATCHES)
-        if self.shape.has_late and is_change and batch < 3 and chooser.random() < 0.2:
+        # changes that lack columns are older than all late ones
+        first = 2 if self.shape.hides_at_first else 1
+        if self.shape.has_late and is_change and first <= batch < 3 and chooser.random() < 0.2:
             return 3
         return batch
 
