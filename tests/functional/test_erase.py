@@ -274,6 +274,38 @@ def test_an_erasure_that_was_killed_is_repeated(
 
 
 @pytest.mark.nightly
+def test_a_killed_erasure_that_followed_key_changes_is_repeated(
+    erased: Erased, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log has lost the key change, and another key's killed erasure stays open."""
+
+    def killed(*given: Any) -> None:
+        raise MemoryError("killed")
+
+    asked = ("--key", "3", "--rows", "--follow-key-changes", "--yes")
+    for name, arguments in (
+        ("erase_from_rejected", ("--key", "1", "--rows", "--yes")),
+        ("rebuild_mart_rows", asked),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(erasure_run, name, killed)
+            with pytest.raises(MemoryError):
+                erased(*arguments)
+    assert erased.rows("history where id in (3, 4)", "id", "1")
+    result = erased(*asked)
+    assert result.exit_code == 0, result.output
+    for table in ("changes", "history", "current", "field_changes"):
+        assert erased.rows(f"{table} where id in (3, 4)", "id", "1") == []
+    assert erased.files_with("Cid-") == []
+    spark.sql(f"refresh table {erased.erasures}")
+    open_ = spark.table(erased.erasures).where("completed_at is null").collect()
+    assert len(open_) == 1
+    assert erased("--key", "1", "--rows", "--yes").exit_code == 0
+    spark.sql(f"refresh table {erased.erasures}")
+    assert spark.table(erased.erasures).where("completed_at is null").count() == 0
+
+
+@pytest.mark.nightly
 def test_what_cannot_be_erased_is_refused(
     erased: Erased, spark: SparkSession, table_format: str
 ) -> None:

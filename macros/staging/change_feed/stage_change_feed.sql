@@ -28,6 +28,8 @@
         'first_data_bit': settings.mask_first_data_bit,
         'mask_type': 'binary',
     } if settings.changed_mask else none -%}
+    {%- set is_loaded = "_load_id is not null and _change_seq is not null"
+        ~ " and coalesce(_changed_at <= current_timestamp() + interval 1 day, true)" -%}
     {%- set parts = afterimage.change_mask_parts(mask=settings.changed_mask, **mask) if mask else {} -%}
     {%- do afterimage._check_data_columns(macro_name, table, names, settings, afterimage._feed_helpers() + parts | list) -%}
 with
@@ -57,8 +59,8 @@ decoded as (
     select
         _change_seq as change_seq,
         {%- if settings.load_id %}
-        -- a loaded row without a known load is rejected among the changes
-        if(_change_oper = 'L' and (_load_id is null or _change_seq is null), null, _change_oper) as change_oper,
+        -- a loaded row without a known load, or of one in the future, is rejected among the changes
+        if(_change_oper = 'L' and not ({{ is_loaded }}), null, _change_oper) as change_oper,
         {%- else %}
         _change_oper as change_oper,
         {%- endif %}
@@ -90,8 +92,8 @@ decoded as (
         {%- endif %}
         cast(null as map<string, string>) as truncate_scope,
         {%- if settings.load_id %}
-        if(_change_oper = 'L' and _change_seq is not null, _load_id, null) as load_id,
-        if(_change_oper = 'L' and _change_seq is not null, _is_load_end, null) as ends_load,
+        if(_change_oper = 'L' and {{ is_loaded }}, _load_id, null) as load_id,
+        if(_change_oper = 'L' and {{ is_loaded }}, _is_load_end, null) as ends_load,
         {%- else %}
         cast(null as string) as load_id,
         {%- endif %}

@@ -14,6 +14,7 @@ from dbt_common.invocation import get_invocation_id
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.spark.literals import text
 from dbt_afterimage.storage.create import table_options
 from dbt_afterimage.storage.local_relation import local_rows
 
@@ -105,12 +106,50 @@ def record_erasures(
     _drop_cache()
 
 
-def complete_erasures(session: SparkSession, table: str, change_log: str) -> None:
-    """Set the time of completion of all erasures of a log that have none."""
+def complete_erasures(
+    session: SparkSession,
+    table: str,
+    change_log: str,
+    hashes: Sequence[str],
+    columns: Sequence[str] | None,
+) -> None:
+    """Set the time of completion of erasures that have none, as far as a finished one covers them.
+
+    Args:
+        session: the live Spark session.
+        table: `afterimage_erasures`.
+        change_log: its name in `afterimage_progress`.
+        hashes: the keys of the finished erasure.
+        columns: its columns; None = whole records, which covers all columns.
+    """
+    is_covered = ""
+    if columns is not None:
+        listed = ", ".join(text(name) for name in columns)
+        is_covered = f" and size(array_except(erased_columns, array({listed}))) = 0"
     session.sql(
         f"update {table} set completed_at = current_timestamp() "
-        f"where change_log = '{change_log}' and completed_at is null"
+        f"where change_log = {text(change_log)} and completed_at is null "
+        f"and key_hash in ({', '.join(text(each) for each in hashes)}){is_covered}"
     )
+
+
+def killed_with(
+    session: SparkSession, table: str, change_log: str, hashes: Sequence[str]
+) -> set[str]:
+    """The other keys of calls that were killed, and that had one of these keys.
+
+    Args:
+        session: the live Spark session.
+        table: `afterimage_erasures`.
+        change_log: its name in `afterimage_progress`.
+        hashes: keys.
+    """
+    if not session.catalog.tableExists(table):
+        return set()
+    is_open = (F.col("change_log") == change_log) & F.col("completed_at").isNull()
+    found = session.table(table).where(is_open).select("erasure_id", "key_hash").collect()
+    calls = {row["erasure_id"] for row in found if row["key_hash"] in hashes}
+    return {row["key_hash"] for row in found if row["erasure_id"] in calls}.difference(hashes)
 
 
 def _values(each: Erasure) -> tuple[object, ...]:

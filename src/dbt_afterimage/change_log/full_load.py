@@ -16,6 +16,7 @@ from dbt_afterimage.change_log.pairing import (
     DUPLICATE,
     REJECTED,
     column_named,
+    comparable_hash,
     with_null_key_first,
 )
 from dbt_afterimage.internal_columns import PREFIX
@@ -26,6 +27,8 @@ from dbt_afterimage.storage.progress import Progress, greatest
 logger = AdapterLogger("afterimage")
 
 _IS_BAD = f"{PREFIX}is_bad"
+_IS_HELD = f"{PREFIX}is_held"
+_HELD_HASH = f"{PREFIX}held_hash"
 
 
 class LoadPositionError(ValueError):
@@ -206,7 +209,9 @@ def find_loads(
     return Loads([Load(base["load_id"], position, base["loaded_at"])], [])
 
 
-def rows_too_late(load: Load, staged: DataFrame, log: DataFrame, key: list[str]) -> DataFrame:
+def rows_too_late(
+    load: Load, staged: DataFrame, log: DataFrame, key: list[str], hashed_after: str | None
+) -> DataFrame:
     """Rows of a load that came after it was recorded, as `decide_load` gives them: rejected.
 
     Args:
@@ -214,18 +219,25 @@ def rows_too_late(load: Load, staged: DataFrame, log: DataFrame, key: list[str])
         staged: the staging model.
         log: the change log.
         key: key columns; without any, rows are identified by their content.
+        hashed_after: as `pairing.pair` takes it.
     """
     identity = key or ["record_hash"]
-    held = log.filter(load.is_row & F.col("load_rows").isNull())
     names = [column_named(column) for column in identity]
-    rows = staged.filter(load.is_row).join(held.select(*names).distinct(), identity, "left_anti")
+    held = log.filter(load.is_row & F.col("load_rows").isNull()).select(
+        *names,
+        comparable_hash(log, staged.columns, hashed_after).alias(_HELD_HASH),
+        F.lit(True).alias(_IS_HELD),
+    )
+    rows = staged.filter(load.is_row).join(held, identity, "left")
+    is_other = F.col(_HELD_HASH).isNotNull() & (F.col(_HELD_HASH) != F.col("record_hash"))
     reason = with_null_key_first(F.col("reject_reason"), F.lit(True), key)
+    late = F.when(F.col(_IS_HELD), F.lit("conflicting_duplicate")).otherwise("late_load_row")
     return (
-        rows.select(*staged.columns)
-        .drop("raw_record")
+        rows.filter(F.col(_IS_HELD).isNull() | is_other)
         .withColumn("change_seq", F.lit(load.position))
         .withColumn("outcome", F.lit(REJECTED))
-        .withColumn("reject_reason", F.coalesce(reason, F.lit("late_load_row")))
+        .withColumn("reject_reason", F.coalesce(reason, late))
+        .select(*[column_named(name) for name in staged.columns if name != "raw_record"], "outcome")
     )
 
 

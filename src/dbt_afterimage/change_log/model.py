@@ -60,6 +60,7 @@ from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import (
     Progress,
     greatest,
+    least,
     next_recorded_at,
     read_progress,
     recover_progress,
@@ -142,7 +143,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
             landed = staged.filter(load.is_row & is_fresh(done))
             of_load = erased.removed_from_load(landed, load.position)
             records = records.unionByName(of_load)
-            rows = rows_too_late(load, of_load, log, key)
+            rows = rows_too_late(load, of_load, log, key, hashed_after)
             decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = checkpoint(_without_dropped_values(decided, data))
 
@@ -200,7 +201,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         is_kept = seen.settled is not None and not has_rows and arrival == done.arrival
         version = replace(version, settled=seen.settled if is_kept else settled)
     if not found.open_unmarked:
-        version = replace(version, next_arrival=found.open_arrival or arrival)
+        version = replace(version, next_arrival=least(found.open_arrival, arrival))
     is_version_recorded = version.digest is None and (version.tables, version.settled) == (
         seen.tables,
         seen.settled,

@@ -86,8 +86,7 @@ def pair(
     staged = staged.drop("raw_record")
     rows = _packed(_classed(staged, key).withColumn(_IS_RECORDED, F.lit(False)), data, key)
     if recorded is not None:
-        present = {name.lower() for name in data}
-        lost = [name for name in _data_of_log(recorded) if name.lower() not in present]
+        lost = _lost_columns(recorded, data)
         rows = rows.unionByName(
             _identities(recorded, key, lost, hashed_after), allowMissingColumns=True
         )
@@ -149,18 +148,40 @@ def _data_of_log(recorded: DataFrame) -> list[str]:
     return before.names if isinstance(before, StructType) else []
 
 
+def _lost_columns(recorded: DataFrame, present: Collection[str]) -> list[str]:
+    there = {name.lower() for name in present}
+    return [name for name in _data_of_log(recorded) if name.lower() not in there]
+
+
+def comparable_hash(
+    recorded: DataFrame, present: Collection[str], hashed_after: str | None
+) -> Column:
+    """The hash of a row of the log; NULL if the same raw record has another one by now.
+
+    Args:
+        recorded: rows of the log.
+        present: columns that staging yields. A record that had a value in another data column
+            cannot have the content any more that it was recorded with.
+        hashed_after: hashes of rows recorded up to this time are of an earlier form.
+    """
+    lost = [column_named(column) for column in _lost_columns(recorded, present)]
+    return _hash_unless_lost(F.col("record_hash"), [_is_hashed_before(hashed_after), *lost])
+
+
+def _is_hashed_before(hashed_after: str | None) -> Column:
+    if hashed_after is None:
+        return F.lit(None)
+    return F.when(F.col("recorded_at") <= F.lit(hashed_after).cast("timestamp"), True)
+
+
 def _identities(
     recorded: DataFrame, key: list[str], lost: list[str], hashed_after: str | None
 ) -> DataFrame:
     """One row per raw record that the log holds: a change, and the before image merged into it.
 
-    A record that had a value in a `lost` column, which the source no longer has, cannot have the
-    content any more that it was recorded with: it gets no hash, nor does one whose hash is of an
-    earlier form.
+    Hashes are those of `comparable_hash`.
     """
-    is_earlier = F.lit(None)
-    if hashed_after is not None:
-        is_earlier = F.when(F.col("recorded_at") <= F.lit(hashed_after).cast("timestamp"), True)
+    is_earlier = _is_hashed_before(hashed_after)
     own = F.struct(
         *[column_named(column).alias(column) for column in key],
         F.col("change_oper").alias(_CLASS),

@@ -53,7 +53,7 @@ class Summary:
         seen_seq: greatest position that no rejected record has.
         accepted_seq: greatest position that was accepted.
         accepted_at: greatest time that was accepted, ISO text in UTC.
-        arrival: greatest mark of arrival.
+        arrival: greatest mark of arrival, except of records whose time lies in the future.
         open_arrival: least mark of arrival of the records that a later run may decide otherwise.
         open_unmarked: how many of these have no mark.
         days: from the first time to the last one, of loads too.
@@ -130,7 +130,8 @@ def summarize(
     is_sound = F.col("reject_reason").isNull()
     is_seen = outcome.isin(ACCEPTED, PENDING, DUPLICATE) & is_change & is_sound
     is_update = is_accepted & (F.col("change_oper") == "U")
-    is_open = (outcome == PENDING) | F.col("reject_reason").eqNullSafe("future_change_seq")
+    is_in_future = F.col("reject_reason").eqNullSafe("future_change_seq")
+    is_open = (outcome == PENDING) | is_in_future
     rows = decided.agg(
         *[F.count_if(outcome == name).alias(name) for name in _OUTCOMES],
         F.count_if(is_update).alias("updates"),
@@ -141,7 +142,8 @@ def summarize(
         F.date_format(F.max(F.when(is_accepted, F.col("changed_at"))), ISO_TIMESTAMP).alias(
             "accepted_at"
         ),
-        F.max("arrival").alias("arrival"),
+        # the mark may be that very time, and would hide all that lands before it
+        F.max(F.when(~is_in_future, F.col("arrival"))).alias("arrival"),
         F.min(F.when(is_open, F.col("arrival"))).alias("open_arrival"),
         F.count_if(is_open & F.col("arrival").isNull()).alias("open_unmarked"),
         F.coalesce(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.change_log.erasures import killed_with
 from dbt_afterimage.change_log.key_hash import key_hash_sql, text_sql, value_sql
 from dbt_afterimage.erasure.request import ErasureError, ErasureRequest, parse_key
 from dbt_afterimage.erasure.tables import ErasableTables
@@ -54,6 +55,8 @@ def find_keys(session: SparkSession, tables: ErasableTables, request: ErasureReq
     given = [parse_key(text, tables.key, tables.source_table) for text in request.keys]
     requested = _as_stored(session, tables, types, given)
     followed = _connected(session, log, tables, types, requested)
+    # the log no longer shows the key changes that a killed call has followed
+    followed += _left_by_killed_calls(session, tables, types, [*requested, *followed])
     if followed and not request.follow_key_changes:
         raise ErasureError(
             f"`erase`: rows of {tables.source_table} had other keys, before or later: "
@@ -63,8 +66,7 @@ def find_keys(session: SparkSession, tables: ErasableTables, request: ErasureReq
         )
     texts = [*requested, *followed]
     rows = _typed(session, tables.key, types, texts)
-    hashed = rows.selectExpr(key_hash_sql(tables.change_log, tables.key, types)).collect()
-    return Keys(rows, texts, sorted(row[0] for row in hashed), followed)
+    return Keys(rows, texts, _hashes(rows, tables, types), followed)
 
 
 def shown(key: list[str], texts: Texts) -> str:
@@ -90,6 +92,29 @@ def _as_stored(
                     f"a value of type {kind}. Nothing was erased. Fix: correct the value."
                 )
     return list(dict.fromkeys(tuple(row) for row in texts))
+
+
+def _left_by_killed_calls(
+    session: SparkSession, tables: ErasableTables, types: dict[str, str], texts: list[Texts]
+) -> list[Texts]:
+    """Other keys of a call that was killed with one of these keys, as far as marts hold them."""
+    hashes = _hashes(_typed(session, tables.key, types, texts), tables, types)
+    left = killed_with(session, tables.erasures, tables.change_log, hashes)
+    if not left:
+        return []
+    values = [text_sql(quoted(name), types[name]) for name in tables.key]
+    is_left = F.expr(key_hash_sql(tables.change_log, tables.key, types)).isin(*left)
+    found: dict[Texts, None] = {}
+    for name in (tables.log, *(mart.table for mart in tables.marts)):
+        if session.catalog.tableExists(name):
+            rows = session.table(name).where(is_left).selectExpr(*values).distinct().collect()
+            found |= dict.fromkeys(tuple(row) for row in rows)
+    return list(found)
+
+
+def _hashes(rows: DataFrame, tables: ErasableTables, types: dict[str, str]) -> list[str]:
+    hashed = rows.selectExpr(key_hash_sql(tables.change_log, tables.key, types)).collect()
+    return sorted(row[0] for row in hashed)
 
 
 def _typed(

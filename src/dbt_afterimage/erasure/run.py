@@ -144,7 +144,7 @@ def erase(session: SparkSession, plan: ErasurePlan, report: Report) -> None:
         session.sql(f"refresh table {table}")
     for table in _counts_left(session, plan):
         raise ConcurrentRunError.of(table)
-    complete_erasures(session, tables.erasures, tables.change_log)
+    complete_erasures(session, tables.erasures, tables.change_log, keys.hashes, columns)
 
 
 def _counts_left(session: SparkSession, plan: ErasurePlan) -> dict[str, int]:
@@ -171,7 +171,7 @@ def _check_pinned_states(session: SparkSession, present: Sequence[str], table_fo
             raise ErasureError(
                 f"`erase`: {table} has the {', '.join(pinned)}, whose old state would keep the "
                 "data. Nothing was erased. Fix: drop it, with afterimage spark-sql -e "
-                f'"alter table {table} drop {kind} `{name}`".'
+                f"'alter table {table} drop {kind} `{name}`'."
             )
 
 

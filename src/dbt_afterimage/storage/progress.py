@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from functools import reduce
 from threading import Lock
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -227,7 +226,11 @@ def next_recorded_at(done: Progress) -> str:
     return now.isoformat(timespec="microseconds")
 
 
+def least(*values: str | None) -> str | None:
+    """The least of the values that are there; None when none is."""
+    return min((value for value in values if value is not None), default=None)
+
+
 def greatest(*values: str | None) -> str | None:
     """The greatest of the values that are there; None when none is."""
-    given = [value for value in values if value is not None]
-    return reduce(max, given) if given else None
+    return max((value for value in values if value is not None), default=None)

@@ -63,7 +63,8 @@ BATCHES: list[tuple[list[Event], list[tuple[int, int, str]]]] = [
             # the landing ends between the two messages of a changed key
             event("d", 150, DAN, None, header="__debezium.newkey"),
         ],
-        [(1, 11, "2026-03-02"), (3, 30, "2026-03-02")],
+        # a date that is mistyped is no load, and hides none
+        [(1, 11, "2026-03-02"), (3, 30, "2026-03-02"), (5, 50, "2206-03-02")],
     ),
     (
         [
@@ -77,8 +78,14 @@ BATCHES: list[tuple[list[Event], list[tuple[int, int, str]]]] = [
             event("r", 300, None, person(1, "Anna"), "first"),
             event("r", 300, None, MOVED, "last"),
         ],
-        # the same key twice in one extract; one that belongs to an extract of the day before
-        [(1, 12, "2026-03-03"), (1, 13, "2026-03-03"), (4, 40, "2026-03-02")],
+        # the same key twice in one extract; of an extract of the day before, a row that it lacked
+        # and one that it had, with another price
+        [
+            (1, 12, "2026-03-03"),
+            (1, 13, "2026-03-03"),
+            (4, 40, "2026-03-02"),
+            (3, 31, "2026-03-02"),
+        ],
     ),
 ]
 
@@ -143,7 +150,12 @@ def test_rows_that_no_load_takes_are_rejected(spark: SparkSession, feeds: str) -
         "late_load_row": BATCHES[2][0][0].value,
         "malformed_message": BATCHES[2][0][4].value,
     }
-    assert reasons(spark, feeds, "prices") == [(1, "conflicting_duplicate"), (4, "late_load_row")]
+    assert reasons(spark, feeds, "prices") == [
+        (1, "conflicting_duplicate"),
+        (3, "conflicting_duplicate"),
+        (4, "late_load_row"),
+        (5, "future_change_seq"),
+    ]
 
 
 def test_history_of_extracts(spark: SparkSession, feeds: str) -> None:
