@@ -25,6 +25,9 @@
       unknown  those that it may leave out, as {name, condition}
 #}
 {% macro _known_columns(where, columns, unknown) -%}
+{%- if not unknown -%}
+    {{ return('cast(null as array<string>)') }}
+{%- endif -%}
 case
     when
         {{ where }}

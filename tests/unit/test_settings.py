@@ -43,6 +43,7 @@ DEFAULTS = {
     "data_columns": [],
     "forward_filled_columns": [],
     "pairs_before_images": True,
+    "has_halves": False,
     "without_before_images": "before_images: false",
 }
 
@@ -559,6 +560,7 @@ def test_openedge_defaults() -> None:
         "data_columns": [],
         "forward_filled_columns": None,
         "pairs_before_images": True,
+        "has_halves": True,
         "without_before_images": "policy_level: 2",
     }
 

@@ -49,7 +49,7 @@ from dbt_afterimage.change_log.quarantine import (
     repaired,
 )
 from dbt_afterimage.change_log.raw_version import RawVersion, is_recorded, raw_version
-from dbt_afterimage.change_log.read import read
+from dbt_afterimage.change_log.read import read, waiting_halves
 from dbt_afterimage.change_log.rebuild import check_rebuild
 from dbt_afterimage.change_log.summary import summarize
 from dbt_afterimage.log_rows.profile import profiled
@@ -200,8 +200,12 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         # if the run records nothing else, an older count serves, and no progress is written
         is_kept = seen.settled is not None and not has_rows and arrival == done.arrival
         version = replace(version, settled=seen.settled if is_kept else settled)
-    if not found.open_unmarked:
-        version = replace(version, next_arrival=least(found.open_arrival, arrival))
+    waiting, is_unmarked = None, bool(found.open_unmarked)
+    if settings["has_halves"] and version.tables is not None:
+        waiting, has_unmarked = waiting_halves(sequence, staged, reading, change_seq)
+        is_unmarked = is_unmarked or has_unmarked
+    if not is_unmarked:
+        version = replace(version, next_arrival=least(found.open_arrival, waiting, arrival))
     is_version_recorded = version.digest is None and (version.tables, version.settled) == (
         seen.tables,
         seen.settled,

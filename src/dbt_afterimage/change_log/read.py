@@ -54,6 +54,7 @@ class Reading:
         marks: None when there are no marks, or when all records are read.
         floor: records up to this position are read only when they are late; None when all are.
         finds_all_late: so is each of them that is late.
+        first_arrival: the mark of arrival from which changes are read; None for all.
     """
 
     changes: DataFrame
@@ -61,6 +62,7 @@ class Reading:
     marks: Marks | None = None
     floor: str | None = None
     finds_all_late: bool = False
+    first_arrival: str | None = None
 
 
 def read(
@@ -110,7 +112,7 @@ def read(
         if first is not None:
             is_read = is_read & (F.col("arrival") >= first)
         recorded = recorded.filter((seq > floor) | new.is_late)
-        return Reading(changes.filter(is_read), recorded, marks, floor, finds_all_late=True)
+        return Reading(changes.filter(is_read), recorded, marks, floor, True, first)
     by_position = _is_behind(floor, sequence, changes)
     if marks is None:
         return Reading(changes.filter(by_position), recorded.filter(seq > floor), None, floor)
@@ -122,6 +124,32 @@ def read(
     # What landed since, still further behind, waits for the next run: nothing to compare it with.
     changes = changes.filter((seq >= lowest) | ~is_position(sequence))
     return Reading(changes, recorded.filter(seq >= lowest), marks, floor)
+
+
+def waiting_halves(
+    sequence: ChangeSequence, staged: DataFrame, reading: Reading, change_seq: str | None
+) -> tuple[str | None, bool]:
+    """The least mark of arrival of parts of changes that still wait for the rest, as `N`.
+
+    Later, staging gives them up and rejects them, so a run has to read them then. Records that are
+    no change count as well, as long as they are within the look-back.
+
+    Args:
+        sequence: the change sequence of the source system.
+        staged: the staging model.
+        reading: what this run reads.
+        change_seq: up to where the log has read with this run.
+
+    Returns:
+        The mark, None if none wait; whether some that wait have no mark.
+    """
+    floor = sequence.not_read_again(change_seq) if change_seq else ""
+    waits = (F.col("change_oper") == "N") & (F.col("change_seq") > floor)
+    if reading.first_arrival is not None:
+        waits = waits & (F.col("arrival") >= reading.first_arrival)
+    found = staged.filter(waits).agg(F.min("arrival"), F.count_if(F.col("arrival").isNull()))
+    first, unmarked = found.collect()[0]
+    return first, bool(unmarked)
 
 
 def _first_arrival(

@@ -119,6 +119,10 @@ class TableSettings(BaseModel):
         """Whether a before image may come as a record of its own, or staging yields one."""
         return self.before_images
 
+    def has_halves(self) -> bool:
+        """Whether a change may come in parts that staging joins; without the rest it is an `N`."""
+        return False
+
     def without_before_images(self) -> str:
         """The setting that says the source stores no before images."""
         return "before_images: false"

@@ -52,6 +52,10 @@ class OpenEdgeSettings(TableSettings):
             )
         return {**given, "before_images": stored}
 
+    def has_halves(self) -> bool:
+        """A tracking row and its change row, or the records of a split change."""
+        return True
+
     def without_before_images(self) -> str:
         """The setting that says the source stores no before images."""
         return "policy_level: 2"

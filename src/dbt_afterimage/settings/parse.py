@@ -32,7 +32,9 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         those of them that are not the tool's; `forward_filled_columns`, names of
         those that a change may leave out, None = any but the key; `optional_columns`, those of the
         contract that the table has, with their types; `pairs_before_images`, whether staging may
-        yield before images; `without_before_images`, the setting that says the source stores none.
+        yield before images; `has_halves`, whether staging joins parts of a change and shows one
+        that waits for the rest as an `N`; `without_before_images`, the setting that says the source
+        stores none.
 
     Raises:
         SettingsError: something is missing, misspelt or not allowed.
@@ -73,6 +75,7 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
     settings["optional_columns"] = parsed.metadata_columns()
     settings["forward_filled_columns"] = parsed.forward_filled_columns()
     settings["pairs_before_images"] = parsed.pairs_before_images()
+    settings["has_halves"] = parsed.has_halves()
     settings["without_before_images"] = parsed.without_before_images()
     if parsed.lists_all_columns([column["name"] for column in columns]):
         _check_columns(table, settings, model.column_settings)
