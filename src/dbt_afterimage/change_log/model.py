@@ -49,7 +49,7 @@ from dbt_afterimage.change_log.quarantine import (
     repaired,
 )
 from dbt_afterimage.change_log.raw_version import RawVersion, is_recorded, raw_version
-from dbt_afterimage.change_log.read import read, waiting_halves
+from dbt_afterimage.change_log.read import pending_halves, read
 from dbt_afterimage.change_log.rebuild import check_rebuild
 from dbt_afterimage.change_log.summary import summarize
 from dbt_afterimage.log_rows.profile import profiled
@@ -202,7 +202,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         version = replace(version, settled=seen.settled if is_kept else settled)
     waiting, is_unmarked = None, bool(found.open_unmarked)
     if settings["has_halves"] and version.tables is not None:
-        waiting, has_unmarked = waiting_halves(sequence, staged, reading, change_seq)
+        waiting, has_unmarked = pending_halves(sequence, staged, reading, change_seq)
         is_unmarked = is_unmarked or has_unmarked
     if not is_unmarked:
         version = replace(version, next_arrival=least(found.open_arrival, waiting, arrival))

@@ -126,10 +126,10 @@ def read(
     return Reading(changes, recorded.filter(seq >= lowest), marks, floor)
 
 
-def waiting_halves(
+def pending_halves(
     sequence: ChangeSequence, staged: DataFrame, reading: Reading, change_seq: str | None
 ) -> tuple[str | None, bool]:
-    """The least mark of arrival of parts of changes that still wait for the rest, as `N`.
+    """The least mark of arrival of pending parts of changes, which staging yields as `N`.
 
     Later, staging gives them up and rejects them, so a run has to read them then. Records that are
     no change count as well, as long as they are within the look-back.
@@ -141,7 +141,7 @@ def waiting_halves(
         change_seq: up to where the log has read with this run.
 
     Returns:
-        The mark, None if none wait; whether some that wait have no mark.
+        The mark, None if none are pending; whether some of them have no mark.
     """
     floor = sequence.not_read_again(change_seq) if change_seq else ""
     waits = (F.col("change_oper") == "N") & (F.col("change_seq") > floor)
