@@ -5,6 +5,7 @@
 {% macro _run_context() %}
 config_dict["afterimage"] = {{ {
     'model': afterimage._progress_name(this),
+    'selected_as': model.name,
     'settings': afterimage._settings_of(model),
     'log': this | string,
     'rejected': this.incorporate(path={'identifier': this.identifier ~ '_rejected'}) | string,

@@ -17,6 +17,7 @@
     {%- endif -%}
     {%- set found = {
         'change_log': afterimage._progress_name(log_relation),
+        'selected_as': log_node.name,
         'log': log_relation | string,
         'rejected': afterimage._rejected_relation(log_relation) | string,
         'progress': afterimage._progress_relation() | string,

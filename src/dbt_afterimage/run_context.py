@@ -21,6 +21,7 @@ class RunContext:
         progress: the progress table.
         file_format: `iceberg` or `delta`.
         settings: validated settings of the source table, see `settings.parse_settings`.
+        selected_as: the model's name for dbt's `--select`; `model` may have a schema and an alias.
         erasures: the table of erasures, which may not exist.
         rejected: the table of rejected records; "" for a decoded log, which has none.
         upstream: the relations that the model reads, down to raw tables.
@@ -40,6 +41,7 @@ class RunContext:
     progress: str
     file_format: str
     settings: dict[str, Any]
+    selected_as: str = ""
     erasures: str = ""
     rejected: str = ""
     upstream: Sequence[str] = ()

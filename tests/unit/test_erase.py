@@ -84,6 +84,7 @@ def test_names_of_columns() -> None:
 def plan(table_format: str = "iceberg", **given: Any) -> ErasurePlan:
     tables = ErasableTables(
         change_log="customers_changes",
+        selected_as="customers_changes",
         log="lake.customers_changes",
         rejected="lake.customers_changes_rejected",
         progress="lake.afterimage_progress",

@@ -159,7 +159,8 @@ def _check_roles(context: RunContext, log: StructType) -> None:
 
 
 def _rebuild_hint(context: RunContext) -> str:
-    return f"rebuild the log: dbt run --vars '{{rebuild_changes: true}}' --select {context.model}+"
+    model = context.selected_as or context.model
+    return f"rebuild the log: dbt run --vars '{{rebuild_changes: true}}' --select {model}+"
 
 
 def conformed(rows: DataFrame, log: StructType, settings: dict[str, Any]) -> DataFrame:

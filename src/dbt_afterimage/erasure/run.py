@@ -187,7 +187,7 @@ def _check_up_to_date(session: SparkSession, tables: ErasableTables) -> None:
             continue
         raise ErasureError(
             f"`erase`: {mart.table} has not applied all of {made_from}: it has applied batches up "
-            f"to {applied}. Nothing was erased. Fix: run dbt build --select {tables.change_log}+, "
+            f"to {applied}. Nothing was erased. Fix: run dbt build --select {tables.selected_as}+, "
             "then repeat."
         )
 

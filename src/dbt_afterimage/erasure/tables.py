@@ -51,6 +51,7 @@ class ErasableTables:
 
     Attributes:
         change_log: name of the change log in `afterimage_progress`.
+        selected_as: its model's name for dbt's `--select`.
         log: the change log.
         rejected: the rejected records; the table may not exist.
         progress: the progress table.
@@ -66,6 +67,7 @@ class ErasableTables:
     """
 
     change_log: str
+    selected_as: str
     log: str
     rejected: str
     progress: str
