@@ -52,6 +52,12 @@ end
 {%- endmacro %}
 
 
+{# True for a record whose time is so far ahead that it is rejected as `future_change_seq`. #}
+{% macro _is_in_future() %}
+    {{- return('_changed_at > current_timestamp() + interval 1 day') -}}
+{% endmacro %}
+
+
 {#
     `when` branches of a case: the reject reason of the first raw column whose value its declared type cannot hold. Any
     text is an array.

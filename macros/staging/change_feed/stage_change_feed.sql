@@ -28,8 +28,8 @@
         'first_data_bit': settings.mask_first_data_bit,
         'mask_type': 'binary',
     } if settings.changed_mask else none -%}
-    {%- set is_loaded = "_load_id is not null and _change_seq is not null"
-        ~ " and coalesce(_changed_at <= current_timestamp() + interval 1 day, true)" -%}
+    {%- set is_loaded = "_load_id is not null and _change_seq is not null and not coalesce("
+        ~ afterimage._is_in_future() ~ ", false)" -%}
     {%- set parts = afterimage.change_mask_parts(mask=settings.changed_mask, **mask) if mask else {} -%}
     {%- do afterimage._check_data_columns(macro_name, table, names, settings, afterimage._feed_helpers() + parts | list) -%}
 with
@@ -107,7 +107,7 @@ decoded as (
                 {%- endif %}
                 when not _is_placed then 'null_change_seq'
                 when _change_seq is null then 'malformed_change_seq'
-                when _changed_at > current_timestamp() + interval 1 day then 'future_change_seq'
+                when {{ afterimage._is_in_future() }} then 'future_change_seq'
                 when _change_oper is null then 'unknown_operation'
                 {%- if settings.load_id %}
                 when _change_oper = 'L' and _load_id is null then 'null_load_id'

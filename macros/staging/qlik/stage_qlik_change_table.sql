@@ -88,7 +88,7 @@ decoded as (
                     {{ afterimage.change_seq_is_malformed(change_seq, '_changed_at') | indent(20) }}
                     then 'malformed_change_seq'
                 when
-                    _changed_at > current_timestamp() + interval 1 day
+                    {{ afterimage._is_in_future() }}
                     then 'future_change_seq'
                 when _change_oper is null then 'unknown_operation'
             end

@@ -159,7 +159,7 @@ decoded as (
                     {{ afterimage.change_seq_is_malformed('_change_seq', '_changed_at') | indent(20) }}
                     then 'malformed_change_seq'
                 when
-                    _changed_at > current_timestamp() + interval 1 day
+                    {{ afterimage._is_in_future() }}
                     then 'future_change_seq'
                 when _letter is null then 'unknown_operation'
                 {%- for mask in ['_change_mask', '_column_mask'] %}
