@@ -28,6 +28,33 @@ from dbt_afterimage.spark.literals import text
 from dbt_afterimage.storage.checkpoint import checkpoint
 
 
+def differences_to_log(
+    changes: DataFrame,
+    history: DataFrame,
+    table: HistoryTable,
+    content: ChangeContent,
+    keys: DataFrame | None,
+    *,
+    checkpoints: list[DataFrame],
+) -> DataFrame:
+    """The differences between stored versions and those of the whole log.
+
+    Args:
+        changes: the log.
+        history: the stored versions.
+        table: the table.
+        content: what the log holds.
+        keys: the keys to compare; None for all.
+        checkpoints: see `versions`.
+    """
+    made = versions(changes, table, content, checkpoints=checkpoints, affected_keys=keys)
+    stored = history
+    if keys is not None:
+        same = equal(table.key, "stored", "keys", "=")
+        stored = history.alias("stored").join(keys.alias("keys"), F.expr(same), "left_semi")
+    return differing_versions(made, stored, table.version_id)
+
+
 @dataclass(frozen=True)
 class Replayed:
     """What a replay or a rebuild found.
@@ -129,22 +156,19 @@ class Replay:
         keys = keys_of(
             self.changes.where(self.is_new), table, has_key_changes=self.profile.key_changes > 0
         )
-        same = equal(table.key, "stored", "keys", "=")
-        stored = self.history.alias("stored").join(keys.alias("keys"), F.expr(same), "left_semi")
-        made = versions(
-            self.changes, table, content, checkpoints=self.checkpoints, affected_keys=keys
-        )
-        return Replayed(differing_versions(made, stored, table.version_id), plan)
+        return Replayed(self._differences(content, keys), plan)
 
     def _rebuilt_along_key_changes(self, plan: VersionsPlan) -> Replayed:
         because = plan.because(", and key changes carry values from key to key")
         return self._rebuilt(replace(because, path="rebuild"))
 
     def _rebuilt(self, plan: VersionsPlan) -> Replayed:
-        made = versions(
-            self.changes, self.table, self._content_of_log(), checkpoints=self.checkpoints
+        return Replayed(self._differences(self._content_of_log()), plan)
+
+    def _differences(self, content: ChangeContent, keys: DataFrame | None = None) -> DataFrame:
+        return differences_to_log(
+            self.changes, self.history, self.table, content, keys, checkpoints=self.checkpoints
         )
-        return Replayed(differing_versions(made, self.history, self.table.version_id), plan)
 
     def _replaced_versions(
         self, keys: DataFrame, from_seq: str | None, has_few_keys: bool

@@ -105,7 +105,7 @@ def without_filled_anchors(
         table: the table.
         has_few_keys: whether the keys may be broadcast.
     """
-    replay_from, is_filled = f"keys.{REPLAY_FROM}", own("is_filled")
+    knew_all = own("knew_all")
     suspects = keys.where(f"{ANCHOR_SEQ} is not null").select(*columns(table.key), ANCHOR_SEQ)
     knows_all = "known_columns is null and change_oper not in ('T', 'D') and load_rows is null"
     if table.base == "live":
@@ -118,19 +118,15 @@ def without_filled_anchors(
         changes.where(knows_all)
         .alias("opened")
         .join((F.broadcast(suspects) if has_few_keys else suspects).alias("suspects"), F.expr(same))
-        .select(*columns(table.key, "suspects."), f"suspects.{ANCHOR_SEQ}")
+        .select(*columns(table.key, "suspects."))
+        .distinct()
+        .selectExpr("*", f"true as {knew_all}")
     )
-    filled = suspects.join(complete, list(table.key), "left_anti").selectExpr(
-        *columns(table.key), f"true as {is_filled}"
-    )
-    return (
-        keys.alias("keys")
-        .join(filled.alias("filled"), F.expr(equal(table.key, "keys", "filled", "=")), "left")
-        .selectExpr(
-            *columns(table.key, "keys."),
-            f"if(filled.{is_filled}, null, {replay_from}) as {REPLAY_FROM}",
-            f"keys.{UNKNOWN_COLUMNS}",
-        )
+    return keys.join(complete, list(table.key), "left").selectExpr(
+        *columns(table.key),
+        f"if({ANCHOR_SEQ} is not null and {knew_all} is null, null, {REPLAY_FROM})"
+        f" as {REPLAY_FROM}",
+        UNKNOWN_COLUMNS,
     )
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from dbt_afterimage.history.affected_keys import keys_within_a_transaction
 from dbt_afterimage.history.contradicted_loads import (
@@ -15,7 +14,7 @@ from dbt_afterimage.history.contradicted_loads import (
     keys_contradicting_their_load,
     last_load,
 )
-from dbt_afterimage.history.differences import changed_versions, differing_versions
+from dbt_afterimage.history.differences import changed_versions
 from dbt_afterimage.history.names import VERSION_ID
 from dbt_afterimage.history.open_versions import open_versions, prior_versions
 from dbt_afterimage.history.plan import (
@@ -26,8 +25,8 @@ from dbt_afterimage.history.plan import (
     reason_to_replay,
 )
 from dbt_afterimage.history.profile import content_of, content_of_log, profile_of
-from dbt_afterimage.history.replay import Replay
-from dbt_afterimage.history.sql import equal, is_open_since
+from dbt_afterimage.history.replay import Replay, differences_to_log
+from dbt_afterimage.history.sql import is_open_since
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.history.versions import versions
 from dbt_afterimage.log_rows.profile import BatchProfile
@@ -98,14 +97,12 @@ def rebuilt_keys(
     profile = profile_of(log, table)
     content = content_of_log(log, profile, table)
     checkpoints: list[DataFrame] = []
-    if content.fills_along_key_changes:
-        made, stored = versions(log, table, content, checkpoints=checkpoints), history
-    else:
-        made = versions(log, table, content, checkpoints=checkpoints, affected_keys=keys)
-        same = equal(table.key, "stored", "keys", "=")
-        stored = history.alias("stored").join(keys.alias("keys"), F.expr(same), "left_semi")
+    compared = None if content.fills_along_key_changes else keys
+    differences = differences_to_log(
+        log, history, table, content, compared, checkpoints=checkpoints
+    )
     return HistoryRows(
-        rows=_as_history(differing_versions(made, stored, table.version_id), table, recorded_at),
+        rows=_as_history(differences, table, recorded_at),
         applied=Applied(
             recorded_at, profile.change_seq, profile.changed_at, content.forward_filled
         ),
