@@ -201,9 +201,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         is_kept = seen.settled is not None and not has_rows and arrival == done.arrival
         version = replace(version, settled=seen.settled if is_kept else settled)
     waiting, is_unmarked = None, bool(found.open_unmarked)
-    if settings["has_halves"] and version.tables is not None:
-        waiting, has_unmarked = pending_halves(sequence, staged, reading, change_seq)
-        is_unmarked = is_unmarked or has_unmarked
+    if settings["has_halves"] and version.tables is not None and not is_unmarked:
+        waiting, is_unmarked = pending_halves(sequence, staged, reading, change_seq)
     if not is_unmarked:
         version = replace(version, next_arrival=least(found.open_arrival, waiting, arrival))
     is_version_recorded = version.digest is None and (version.tables, version.settled) == (

@@ -112,7 +112,8 @@ def read(
         if first is not None:
             is_read = is_read & (F.col("arrival") >= first)
         recorded = recorded.filter((seq > floor) | new.is_late)
-        return Reading(changes.filter(is_read), recorded, marks, floor, True, first)
+        changes = changes.filter(is_read)
+        return Reading(changes, recorded, marks, floor, finds_all_late=True, first_arrival=first)
     by_position = _is_behind(floor, sequence, changes)
     if marks is None:
         return Reading(changes.filter(by_position), recorded.filter(seq > floor), None, floor)
