@@ -6,7 +6,7 @@ Python keeps the rows of the table, and Spark gets them as the history that the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dbt_afterimage.history.plan import Applied
 from dbt_afterimage.history.run import HistoryRows, next_batch, whole_history
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from dbt_afterimage.history.table import HistoryTable
+
+
+Versions: TypeAlias = dict[str, dict[str, Any]]
+"""Rows of a history by their ids."""
 
 
 class BatchedHistory:
@@ -36,7 +40,7 @@ class BatchedHistory:
         self.plans: list[str] = []
         self._spark, self._table, self._schema = spark, table, schema
         self._changes: list[tuple[Any, ...]] = []
-        self._stored: dict[str, dict[str, Any]] = {}
+        self._stored: Versions = {}
         self._stored_schema = ""
         self._applied: Applied | None = None
 
@@ -75,11 +79,26 @@ class BatchedHistory:
         if not self._stored_schema:
             fields = (f"`{field.name}` {field.dataType.simpleString()}" for field in written.schema)
             self._stored_schema = ", ".join(fields)
-        for row in read_rows(written):
-            action = row.pop(ACTION, "insert")
-            version_id = row[self._table.version_id]
-            assert (version_id in self._stored) == (action != "insert"), f"{action} of {row}"
-            if action == "delete":
-                del self._stored[version_id]
-            else:
-                self._stored[version_id] = row
+            written = written.selectExpr("*", f"'insert' as {ACTION}")
+        self._stored = after_write(self._stored, written, self._table.version_id)
+
+
+def after_write(stored: Versions, written: DataFrame, version_id: str) -> Versions:
+    """The stored versions after a write; each row is of another version, and new ones are inserted.
+
+    Args:
+        stored: the versions before.
+        written: rows with ACTION.
+        version_id: the column that identifies a version.
+    """
+    rows = read_rows(written)
+    assert len({row[version_id] for row in rows}) == len(rows)
+    result = dict(stored)
+    for row in rows:
+        action, identity = row.pop(ACTION), row[version_id]
+        assert (identity in stored) == (action != "insert"), f"{action} of {row}"
+        if action == "delete":
+            del result[identity]
+        else:
+            result[identity] = row
+    return result

@@ -245,19 +245,27 @@ def test_records_are_erased_and_later_ones_are_kept(erased: Erased, spark: Spark
     assert erased.files_with("Ann-") == []
 
 
+def erase_killed(
+    erased: Erased, monkeypatch: pytest.MonkeyPatch, step: str, *arguments: str
+) -> None:
+    """Call the command; it is killed where it comes to a step."""
+
+    def killed(*given: Any) -> None:
+        raise MemoryError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(erasure_run, step, killed)
+        with pytest.raises(MemoryError):
+            erased(*arguments)
+
+
 @pytest.mark.nightly
 def test_an_erasure_that_was_killed_is_repeated(
     erased: Erased, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(*given: Any) -> None:
-        raise MemoryError("killed")
-
     asked = ("--key", "1", "--columns", "name,city", "--yes")
     for name in ("erase_from_log", "rebuild_mart_rows", "_counts_left"):
-        with monkeypatch.context() as patch:
-            patch.setattr(erasure_run, name, killed)
-            with pytest.raises(MemoryError):
-                erased(*asked)
+        erase_killed(erased, monkeypatch, name, *asked)
         # whatever was done, a run can go on
         erased.dbt("run")
     completed = f"select count(*), count(completed_at) from {erased.erasures}"
@@ -278,19 +286,9 @@ def test_a_killed_erasure_that_followed_key_changes_is_repeated(
     erased: Erased, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The log has lost the key change, and another key's killed erasure stays open."""
-
-    def killed(*given: Any) -> None:
-        raise MemoryError("killed")
-
     asked = ("--key", "3", "--rows", "--follow-key-changes", "--yes")
-    for name, arguments in (
-        ("erase_from_rejected", ("--key", "1", "--rows", "--yes")),
-        ("rebuild_mart_rows", asked),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setattr(erasure_run, name, killed)
-            with pytest.raises(MemoryError):
-                erased(*arguments)
+    erase_killed(erased, monkeypatch, "erase_from_rejected", "--key", "1", "--rows", "--yes")
+    erase_killed(erased, monkeypatch, "rebuild_mart_rows", *asked)
     assert erased.rows("history where id in (3, 4)", "id", "1")
     result = erased(*asked)
     assert result.exit_code == 0, result.output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +15,7 @@ from dbt_afterimage.history.names import (
 )
 from dbt_afterimage.history.versions import versions
 from dbt_afterimage.storage.mart_batch import ACTION
+from tests.history_batches import Versions, after_write
 from tests.log_reader import read_rows
 from tests.streams.comparison import assert_equal, by_stream
 from tests.streams.history_table import (
@@ -34,20 +35,8 @@ STREAMS = 40
 IN_ORDER = ("truncates_in_order", "no_before_images_in_order", *nightly("unknown_in_order"))
 
 
-def applied(stored: dict[str, dict[str, Any]], differences: DataFrame) -> dict[str, dict[str, Any]]:
-    """The stored versions, by id, after a write."""
-    result = dict(stored)
-    for row in read_rows(differences):
-        action = row.pop(ACTION)
-        for name in (IS_PRIOR, IS_UPDATED_IN_PLACE):
-            row.pop(name, None)
-        version_id = row.pop(VERSION_ID)
-        assert (version_id in stored) == (action != "insert"), f"{action} of {row}"
-        if action == "delete":
-            del result[version_id]
-        else:
-            result[version_id] = row
-    return result
+def applied(stored: Versions, differences: DataFrame) -> Versions:
+    return after_write(stored, differences.drop(IS_PRIOR, IS_UPDATED_IN_PLACE), VERSION_ID)
 
 
 @pytest.mark.parametrize("name", IN_ORDER)
@@ -56,8 +45,7 @@ def test_incremental_batches(spark: SparkSession, name: str) -> None:
     model = history_table(table.shape)
     content = whole_log_content(table.shape)
     first = versions(log_of(spark, table, 1), model, content, checkpoints=[]).drop(IS_PRIOR)
-    schema = first.drop(VERSION_ID).schema
-    stored = {row.pop(VERSION_ID): row for row in read_rows(first)}
+    stored = {row[VERSION_ID]: row for row in read_rows(first)}
     for batch in range(2, BATCHES + 1):
         opened = [row for row in stored.values() if row["is_current"]]
         found = versions(
@@ -65,10 +53,10 @@ def test_incremental_batches(spark: SparkSession, name: str) -> None:
             model,
             content,
             checkpoints=[],
-            prior=spark.createDataFrame(opened, schema),
+            prior=spark.createDataFrame(opened, first.schema),
         )
         stored = applied(stored, changed_versions(found))
-    assert_equal(table, by_stream(stored.values()), expected_history(table))
+    assert_equal(table, by_stream(stored.values(), VERSION_ID), expected_history(table))
 
 
 @pytest.mark.parametrize("share", [1, 3])
@@ -106,7 +94,9 @@ def test_differences_are_all_that_is_written(spark: SparkSession) -> None:
         versions(log_of(spark, table, 1, 2), model, content, checkpoints=[]).drop(IS_PRIOR).cache()
     )
     after = versions(log_of(spark, table, *range(1, BATCHES + 1)), model, content, checkpoints=[])
-    stored = {row.pop(VERSION_ID): row for row in read_rows(before)}
+    stored = {row[VERSION_ID]: row for row in read_rows(before)}
     written = differing_versions(after, before, VERSION_ID)
     assert {row[ACTION] for row in read_rows(written)} == {"insert", "update", "delete"}
-    assert_equal(table, by_stream(applied(stored, written).values()), expected_history(table))
+    assert_equal(
+        table, by_stream(applied(stored, written).values(), VERSION_ID), expected_history(table)
+    )

@@ -19,8 +19,7 @@ from tests.streams.tables import BATCHES, LOG_SCHEMA
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-IN_EACH_RUN = "unknown_at_first"
+NOT_NIGHTLY = "unknown_at_first"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -28,7 +27,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         pytest.param(
             shape,
             id=shape.name,
-            marks=() if shape.name == IN_EACH_RUN else pytest.mark.nightly,
+            marks=() if shape.name == NOT_NIGHTLY else pytest.mark.nightly,
         )
         for shape in chosen_shapes(metafunc.config, few=True)
         # the log would gain a column between two batches, and here it has all from the beginning

@@ -150,9 +150,8 @@ class StreamTable:
                     rows: list[Row] | None = [] if self.shape.reads_loads_late else None
                     database.load(f"load {epoch}", rows)
         log = share_positions(database.log, database.states, chooser)
-        shape = self.shape
-        hides = shape.hides or shape.hides_at_first
-        is_told = not (shape.loses or hides or not shape.before_images)
+        hides = self.shape.hides or self.shape.hides_at_first
+        is_told = not (self.shape.loses or hides or not self.shape.before_images)
         if self.shape.gains and self.shape.cuts_transactions:
             is_told = False  # no source gains a column inside a transaction
         if self.shape.loses:
@@ -179,12 +178,12 @@ class StreamTable:
         if not self.shape.before_images:
             log = [replace(row, before=None) for row in log]
         batches = [self._batch(row, chooser) for row in log]
-        if number == 0 and shape.has_late and not shape.hides_at_first:
+        if number == 0 and self.shape.has_late and not self.shape.hides_at_first:
             for row, batch in taken_back():
                 log.append(row if self.shape.before_images else replace(row, before=None))
                 batches.append(batch)
         log = [self._as_source_has(row, batch) for row, batch in zip(log, batches, strict=True)]
-        if shape.hides_at_first:
+        if self.shape.hides_at_first:
             log = [
                 _with_one_less(row, chooser) if batch == 1 else row
                 for row, batch in zip(log, batches, strict=True)
