@@ -3,12 +3,13 @@
 {# Whether a column of a raw table is one of the feed's own; ChangeFeedSettings.is_own_column says the same. #}
 {% macro _is_feed_column(name, settings) %}
     {%- set name = name | lower -%}
+    {%- set is_prefix = settings.before.endswith('*') -%}
     {%- for setting in [
         'operation', 'changed_at', 'transaction_id', 'transaction_event', 'changed_columns', 'changed_mask', 'load_id', 'arrival',
-    ] if settings[setting] and settings[setting].strip('`') | lower == name -%}
+    ] + (['before'] if settings.is_before_in_record and not is_prefix else []) if settings[setting] and settings[setting].strip('`') | lower == name -%}
         {{ return(true) }}
     {%- endfor -%}
-    {%- for ignored in (settings.ignore_columns + [settings.before]) | map('lower') -%}
+    {%- for ignored in (settings.ignore_columns + ([settings.before] if is_prefix else [])) | map('lower') -%}
         {%- if name == ignored or (ignored.endswith('*') and name.startswith(ignored[:-1])) -%}
             {{ return(true) }}
         {%- endif -%}

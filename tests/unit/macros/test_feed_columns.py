@@ -1,0 +1,38 @@
+"""Which columns of a raw table are the feed's own, and which are data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dbt_afterimage.settings import parse_settings
+from tests.macro_renderer import MacroRenderer
+
+HAND_WRITTEN = {
+    "sequence": {"version": "number"},
+    "operation": "`change`",
+    "operations": {"i": "I", "u": "U"},
+    "ignore_columns": ["version", "internal_*"],
+}
+WITH_ROWS = {**HAND_WRITTEN, "before": "rows", "operations": {"u": "U", "b": "B"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "data"),
+    [
+        # words that `before` takes for no column are columns like any other
+        ({"preset": "sql_server_cdc"}, ["__$operation"], ["rows", "none", "id"]),
+        (WITH_ROWS, ["change", "internal_id"], ["rows", "none", "id"]),
+        ({**HAND_WRITTEN, "before": "none"}, ["version", "CHANGE"], ["rows", "none", "id"]),
+        ({**HAND_WRITTEN, "before": "`Old`"}, ["old", "version"], ["rows", "older", "id"]),
+        ({**HAND_WRITTEN, "before": "old_*"}, ["old_id", "OLD_x"], ["rows", "older", "id"]),
+    ],
+)
+def test_columns_of_a_feed(given: dict[str, Any], own: list[str], data: list[str]) -> None:
+    meta = {"afterimage": {"system": "change_feed", "key": ["id"], **given}}
+    entry = {"source_name": "raw", "name": "people", "config": {"meta": meta}}
+    settings = parse_settings(entry)
+    render = MacroRenderer()
+    found = {name: render("_is_feed_column", name, settings) for name in [*own, *data]}
+    assert found == {**dict.fromkeys(own, True), **dict.fromkeys(data, False)}
