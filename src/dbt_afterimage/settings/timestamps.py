@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
 # What Spark casts to a timestamp, of the many forms that Python's fromisoformat reads.
 _TIMESTAMP = re.compile(
@@ -11,11 +11,16 @@ _TIMESTAMP = re.compile(
     r"(Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
 
+_GREATEST_OFFSET = timedelta(hours=18)
+"""Java knows no greater one; Python does."""
+
 
 def is_timestamp(text: str) -> bool:
     """Whether a text is a date or a time that Spark casts to a timestamp."""
-    match = _TIMESTAMP.fullmatch(text)
+    if _TIMESTAMP.fullmatch(text) is None:
+        return False
     try:
-        return match is not None and bool(datetime.fromisoformat(text[:19].removesuffix("Z")))
+        found = datetime.fromisoformat(text)
     except ValueError:  # such as 30 February
         return False
+    return abs(found.utcoffset() or timedelta()) <= _GREATEST_OFFSET

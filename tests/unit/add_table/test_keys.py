@@ -108,3 +108,17 @@ def test_a_given_key_names_columns_and_tables_that_are_there() -> None:
         KeyOptions.parse(["invoice=id"]).check(["invoices"])
     with pytest.raises(UsageProblem, match="2 tables are added"):
         KeyOptions.parse(["id"]).check(["invoices", "clients"])
+
+
+def test_a_key_may_be_that_of_a_table_that_could_not_be_read() -> None:
+    """Then the reason is shown why it could not, which matters more."""
+    KeyOptions.parse(["id"]).check([], unread=1)
+    KeyOptions.parse(["broken=id"]).check(["invoices"], unread=1)
+    with pytest.raises(UsageProblem, match="2 tables are added"):
+        KeyOptions.parse(["id"]).check(["invoices"], unread=1)
+
+
+@pytest.mark.parametrize("option", ["", "invoices=", "invoices=,", "invoices=id,id", "-,id,id"])
+def test_a_key_without_columns_or_with_one_twice_is_refused(option: str) -> None:
+    with pytest.raises(UsageProblem, match=r"allowed: names of columns.* or - for no key"):
+        KeyOptions.parse([option])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dbt_afterimage.cli.add_table import systems
 from dbt_afterimage.cli.add_table.qlik_messages import (
     MessageTable,
     UnreadableMessagesError,
@@ -114,3 +115,34 @@ def test_one_model_decodes_the_messages_of_all_tables() -> None:
 def test_which_tables_hold_messages() -> None:
     assert is_messages(RAW)
     assert not is_messages(RawTable("other", RAW.columns[:3]))
+
+
+def in_schema(schema: str, name: str) -> MessageTable:
+    return MessageTable(RAW, name, metadata={"lineage": {"schema": schema, "table": name}})
+
+
+def test_tables_of_one_name_are_told_apart_by_their_schemas() -> None:
+    tables = [in_schema("hr", "orders"), in_schema("sales", "orders"), in_schema("hr", "lines")]
+    found = systems.tables_in_messages(tables)
+    assert [(each.name, each.table) for each in found] == [
+        ("hr.orders", "hr_orders"),
+        ("sales.orders", "sales_orders"),
+        ("lines", "lines"),
+    ]
+    structure = {"tableColumns": {"id": {"ordinal": 1, "primaryKeyPosition": 1}}}
+    settings = []
+    for each in found:
+        metadata = {**each.detail.metadata, "tableStructure": structure}
+        (table,) = propose(replace(each.detail, metadata=metadata), "store", "landed").tables
+        settings.append((table.settings["message_table"], table.settings.get("table_schema")))
+    assert settings == [("orders", "hr"), ("orders", "sales"), ("lines", None)]
+
+
+def test_tables_of_one_name_are_told_apart_by_their_topics() -> None:
+    topics = ("shop.public.orders", "shop.audit.orders", "shop.public.lines")
+    found = systems.tables_in_messages([replace(TABLE, name=topic) for topic in topics])
+    assert [(each.name, each.table) for each in found] == [
+        ("shop.public.orders", "shop_public_orders"),
+        ("shop.audit.orders", "shop_audit_orders"),
+        ("shop.public.lines", "lines"),
+    ]

@@ -66,6 +66,7 @@ def add_table(
     from dbt_afterimage.cli.add_table.systems import propose_all
     from dbt_afterimage.cli.progress import working
     from dbt_afterimage.cli.session import project_folder, project_session
+    from dbt_afterimage.settings.timestamps import is_timestamp
 
     if bool(tables) == bool(every):
         raise UsageProblem(
@@ -73,11 +74,16 @@ def add_table(
             "give one of the two."
         )
     keys = KeyOptions.parse(key or [])
+    if loaded_at is not None and not is_timestamp(loaded_at):
+        raise UsageProblem(
+            f"--loaded-at {loaded_at}: this is no time. Allowed: a date or a time in UTC, such as "
+            "'2026-03-02 07:30:00'. Fix: correct it."
+        )
     project = Project(project_folder())
     with working("Starting Spark") as report:
         session: SparkSession = project_session(target)
         proposals, problems = propose_all(session, tables or [], every, source, prefix, report)
-    keys.check([proposal.table for proposal in proposals])
+    keys.check([proposal.table for proposal in proposals], unread=len(problems))
     failures = [str(problem) for problem in problems]
     added: list[str] = []
     for proposal in proposals:
@@ -108,6 +114,8 @@ def with_settings(proposal: Proposal, loaded_at: str | None) -> Proposal:
     if loaded_at and "base" in settings:
         settings["base"] = {**settings["base"], "loaded_at": loaded_at}
         notes = tuple(note for note in notes if "base.loaded_at" not in note)
+    elif loaded_at:
+        notes += ("--loaded-at has no effect: the table has no full load of its own",)
     changed = replace(changed, settings=settings)
     return replace(proposal, tables=(changed, *others), notes=notes)
 

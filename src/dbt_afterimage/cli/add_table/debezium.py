@@ -10,9 +10,8 @@ from dbt_afterimage.cli.add_table.proposal import (
     Proposal,
     SourceColumn,
     SourceTable,
-    model_name,
 )
-from dbt_afterimage.cli.add_table.qlik_messages import MessageTable, json_object
+from dbt_afterimage.cli.add_table.qlik_messages import MessageTable, json_object, table_name
 from dbt_afterimage.errors import AfterimageError
 
 _CONNECTOR = "postgresql"
@@ -62,11 +61,6 @@ def is_event(value: str) -> bool:
 def is_of_debezium_itself(topic: str) -> bool:
     """Whether a topic holds no table: heartbeats and transaction metadata."""
     return topic.startswith("__debezium-heartbeat") or topic.endswith(".transaction")
-
-
-def table_name(table: MessageTable) -> str:
-    """The table's name in model names: of `shop.public.Orders` -> `orders`."""
-    return model_name(table.name.rpartition(".")[2])
 
 
 def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> Proposal:

@@ -36,17 +36,27 @@ class KeyOptions:
             if name in keys:
                 raise UsageProblem(f"--key {option}: this table has a key already. Fix: give one.")
             keys[name] = _columns(columns)
+            if len(set(keys[name])) != len(keys[name]) or not (keys[name] or columns == NO_KEY):
+                raise UsageProblem(
+                    f"--key {option}: got the columns {columns!r}; allowed: names of columns, each "
+                    f"once, separated by commas, or {NO_KEY} for no key. Fix: correct them."
+                )
         return cls(keys)
 
-    def check(self, tables: Collection[str]) -> None:
-        """Stop at a key without its table, or of a table that is not added."""
-        if "" in self.keys and len(tables) != 1:
+    def check(self, tables: Collection[str], unread: int = 0) -> None:
+        """Stop at a key without its table, or of a table that is not added.
+
+        Args:
+            tables: names of those that are added.
+            unread: how many others there are, which could not be read: a key may be theirs.
+        """
+        if "" in self.keys and len(tables) + unread != 1:
             raise UsageProblem(
-                f"--key {','.join(self.keys[''])}: {len(tables)} tables are added. Fix: name the "
-                "table, as in --key TABLE=COLUMN,..."
+                f"--key {','.join(self.keys['']) or NO_KEY}: {len(tables) + unread} tables are "
+                "added. Fix: name the table, as in --key TABLE=COLUMN,..."
             )
         for name in self.keys:
-            if name and name not in tables:
+            if name and name not in tables and not unread:
                 raise UsageProblem(
                     f"--key {name}=...: no table of this call has this name."
                     f"{did_you_mean(name, list(tables))} Fix: correct the name."
@@ -68,7 +78,7 @@ class KeyOptions:
                     f"{proposal.key.reason}. Fix: add --key {proposal.table}={likely}, or "
                     f"--key {proposal.table}={NO_KEY} for a table without a key."
                 )
-            given = _columns(typed)
+            given = KeyOptions.parse([typed]).keys[""]
         if given is None:
             return proposal
         by_name = {name.lower(): name for name in proposal.key_columns}

@@ -41,24 +41,34 @@ class Project:
             if file.suffix in (".sql", ".py", ".yml", ".yaml")
         ]
         self._declared = self._source_tables()
+        self._added: dict[str, str] = {}
 
     def check(self, proposal: Proposal, files: dict[str, str]) -> None:
-        """Stop if another file declares one of the proposal's tables or models.
+        """Stop if another file, or another proposal before, has one of its tables or models.
 
         Raises:
             AlreadyDeclaredError: dbt would refuse the project.
         """
+        name = f"{proposal.schema}.{proposal.tables[0].name}"
+        if proposal.table in self._added:
+            raise AlreadyDeclaredError(
+                f"{name}: its models would have the same names as those of "
+                f"{self._added[proposal.table]}, such as {proposal.table}_changes. Nothing was "
+                "written for this table. Fix: add it in a call of its own with --prefix, which "
+                "begins the names of its models."
+            )
+        self._added[proposal.table] = name
         for path in files:
             if path.endswith(".yml"):
                 continue
             for file in self._files:
-                name = Path(path).stem
+                model = Path(path).stem
                 relative = file.relative_to(self.folder).as_posix()
-                if file.suffix in (".sql", ".py") and file.stem == name and relative != path:
+                if file.suffix in (".sql", ".py") and file.stem == model and relative != path:
                     raise AlreadyDeclaredError(
-                        f"{proposal.schema}.{proposal.tables[0].name}: the project has a model "
-                        f"{name} already, in {relative}. Nothing was written for this table. Fix: "
-                        "give --prefix, which begins the names of its models, or remove that file."
+                        f"{name}: the project has a model {model} already, in {relative}. Nothing "
+                        "was written for this table. Fix: give --prefix, which begins the names of "
+                        "its models, or remove that file."
                     )
         for table in (*proposal.tables, *proposal.shared_tables):
             declared = self._declared.get((proposal.source, table.name))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dbt_afterimage.cli.add_table.proposal import (
@@ -37,8 +38,9 @@ class MessageTable:
         messages: the raw table.
         name: what a message says of its table: its topic, or the table in metadata messages.
         data: sampled values of its data messages, as text.
-        keys: sampled keys of its messages, as text.
         metadata: the `message` of its newest metadata message, None where there is none.
+        keys: sampled keys of its messages, as text.
+        qualifier: its schema, or its topic up to the last dot, where another table has its name.
     """
 
     messages: RawTable
@@ -46,6 +48,7 @@ class MessageTable:
     data: tuple[str, ...] = ()
     metadata: Mapping[str, Any] | None = None
     keys: tuple[str, ...] = ()
+    qualifier: str = ""
 
 
 def is_messages(table: RawTable) -> bool:
@@ -53,9 +56,25 @@ def is_messages(table: RawTable) -> bool:
     return {name.lower() for name in table.names()} >= _RAW
 
 
-def table_name(name: str) -> str:
-    """A table's name in model names: `shop.orders` -> `orders`."""
-    return model_name(name.rpartition(".")[2])
+def table_name(table: MessageTable) -> str:
+    """A table's name in model names: of the topic `shop.public.Orders` -> `orders`."""
+    name = table.name.rpartition(".")[2]
+    return model_name(f"{table.qualifier}_{name}" if table.qualifier else name)
+
+
+def told_apart(tables: Sequence[MessageTable]) -> list[MessageTable]:
+    """The tables, those with a qualifier whose name in model names another one has as well."""
+    names = Counter(table_name(table) for table in tables)
+    return [
+        replace(table, qualifier=_qualifier(table)) if names[table_name(table)] > 1 else table
+        for table in tables
+    ]
+
+
+def _qualifier(table: MessageTable) -> str:
+    if table.metadata is not None:
+        return str(table.metadata["lineage"].get("schema") or "")
+    return table.name.rpartition(".")[0]
 
 
 def newest_metadata(values: Iterable[str]) -> dict[tuple[str, str], Mapping[str, Any]]:
@@ -73,9 +92,7 @@ def newest_metadata(values: Iterable[str]) -> dict[tuple[str, str], Mapping[str,
     return found
 
 
-def propose(
-    table: MessageTable, source: str, schema: str, prefix: str = "", is_one_of_many: bool = False
-) -> Proposal:
+def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> Proposal:
     """What to write for a table.
 
     Args:
@@ -83,20 +100,19 @@ def propose(
         source: name of the dbt source.
         schema: the raw schema.
         prefix: of model names.
-        is_one_of_many: the metadata has tables of this name in several schemas.
 
     Raises:
         UnreadableMessagesError: no sampled message is JSON with data.
     """
-    name = prefix + table_name(table.name)
+    name = prefix + table_name(table)
     notes: list[str] = []
     settings: dict[str, Any] = {}
     source_settings: dict[str, Any] = {"system": "qlik_messages"}
     if table.metadata is not None:
         source_settings |= {"table_from": "schema_id", "schemas_from": "metadata"}
         settings["message_table"] = table.metadata["lineage"]["table"]
-        if is_one_of_many:
-            settings["table_schema"] = table.metadata["lineage"]["schema"]
+        if table.qualifier:
+            settings["table_schema"] = table.qualifier
         columns, key = _of_metadata(table.metadata)
         notes.append("columns, types and key are those of the newest metadata message")
     else:
@@ -110,7 +126,7 @@ def propose(
         settings["before_images"] = False
         notes.append("no sampled update has beforeData: field changes are derived from history")
     log = f"stg_{source}__{model_name(table.messages.name)}"
-    entry = table_name(table.name)
+    entry = table_name(table)
     return Proposal(
         table=name,
         schema=schema,

@@ -84,6 +84,18 @@ def readable(table: str) -> Iterator[None]:
         ) from error
 
 
+def is_schema(session: SparkSession, schema: str) -> bool:
+    """Whether a schema of this name exists, with or without a catalog."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        session.sql(f"describe schema {relation_of(schema)}").collect()
+    except (PySparkException, Py4JError):
+        return False
+    return True
+
+
 def read_schema(session: SparkSession, schema: str) -> RawSchema:
     """The tables and views of a schema with their columns and declared keys.
 

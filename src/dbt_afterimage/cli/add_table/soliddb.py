@@ -106,8 +106,13 @@ def framing_of(records: Iterable[Record], widths: Mapping[int, Collection[int]])
 
 
 def table_name(table: LoggedTable) -> str:
-    """The table's name in model names: `LOANS` -> `loans`."""
-    return model_name(table.name)
+    """The table's name in model names: `LOANS` -> `loans`, with its schema if several have one."""
+    return model_name(full_name(table))
+
+
+def full_name(table: LoggedTable) -> str:
+    """The table's name, with its schema if several schemas have a table of this name."""
+    return f"{table.schema}.{table.name}" if table.is_one_of_many else table.name
 
 
 def base_table(table: LoggedTable, schema: RawSchema) -> RawTable | None:

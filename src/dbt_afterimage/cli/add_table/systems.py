@@ -99,15 +99,17 @@ def _find_messages(session: SparkSession, schema: RawSchema) -> list[Found]:
 
 def tables_in_messages(tables: Sequence[qlik_messages.MessageTable]) -> list[Found]:
     """The tables of a raw table of messages; topics that Debezium keeps for itself are left out."""
+    tables = qlik_messages.told_apart(tables)
     of_debezium = [t for t in tables if any(debezium.is_event(value) for value in t.data)]
     found = []
     for table in tables:
+        name = qlik_messages.table_name(table)
         if table in of_debezium:
-            name = debezium.table_name(table)
             found.append(Found("change_feed", table.name, name, table))
         elif not (of_debezium and debezium.is_of_debezium_itself(table.name)):
-            name = qlik_messages.table_name(table.name)
-            found.append(Found("qlik_messages", table.name, name, table))
+            is_in_schema = table.metadata is not None and table.qualifier
+            full_name = f"{table.qualifier}.{table.name}" if is_in_schema else table.name
+            found.append(Found("qlik_messages", full_name, name, table))
     return found
 
 
@@ -123,7 +125,10 @@ def _find_soliddb(session: SparkSession, schema: RawSchema) -> list[Found]:
         return []
     with read.readable(f"{schema.name}.{landed.log.name}"):
         tables = read_logged_tables(session, schema, landed)
-    return [Found("soliddb", table.name, soliddb.table_name(table), table) for table in tables]
+    return [
+        Found("soliddb", soliddb.full_name(table), soliddb.table_name(table), table)
+        for table in tables
+    ]
 
 
 def _propose_soliddb(
@@ -204,9 +209,7 @@ def propose_all(
     """
     wanted: dict[str, list[str]] = {every: []} if every else {}
     for name in tables:
-        schema_name, dot, table = name.rpartition(".")
-        if not dot:
-            raise UnknownTableError(f"{name}: the schema is missing. Fix: write SCHEMA.{name}.")
+        schema_name, table = _schema_and_table(session, name)
         wanted.setdefault(schema_name, []).append(table)
     proposals: list[Proposal] = []
     failures: list[AfterimageError] = []
@@ -255,11 +258,31 @@ def propose_all(
     return proposals, failures
 
 
+def _schema_and_table(session: SparkSession, name: str) -> tuple[str, str]:
+    """The two parts of SCHEMA.TABLE; a schema may have a catalog, and a topic may have dots."""
+    parts = name.split(".")
+    if len(parts) < 2:
+        raise UnknownTableError(f"{name}: the schema is missing. Fix: write SCHEMA.{name}.")
+    splits = [
+        (".".join(parts[:place]), ".".join(parts[place:])) for place in range(len(parts) - 1, 0, -1)
+    ]
+    if len(splits) == 1:
+        return splits[0]
+    there = (split for split in splits if read.is_schema(session, split[0]))
+    return next(there, splits[0])
+
+
 def _named(name: str, schema: RawSchema, found: Sequence[Found]) -> Found:
-    for item in found:
-        if name.lower() in (item.name.lower(), item.table.lower()):
-            return item
+    in_full = [item for item in found if name.lower() == item.name.lower()]
+    items = in_full or [item for item in found if name.lower() == item.table.lower()]
     known = [table.name for table in found]
+    if len(items) == 1:
+        return items[0]
+    if items:
+        raise UnknownTableError(
+            f"{schema.name}.{name}: several tables have this name: "
+            f"{', '.join(sorted(item.name for item in items))}. Fix: name one of them in full."
+        )
     other = schema.find(name)
     what = (
         f"it has the columns {', '.join(other.names()[:8])}, and no change table belongs to it"

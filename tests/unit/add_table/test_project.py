@@ -1,0 +1,43 @@
+"""What the project has already, and what a call has added to it before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dbt_afterimage.cli.add_table.project import AlreadyDeclaredError, Project
+from dbt_afterimage.cli.add_table.proposal import KeyProposal, Proposal, SourceTable
+from dbt_afterimage.cli.add_table.render import files
+
+ORDERS = Proposal(
+    table="orders",
+    schema="erp",
+    source="erp",
+    source_settings={"system": "qlik_change_table"},
+    system="qlik_change_table",
+    tables=(SourceTable("orders__ct", "Change records of orders."),),
+    staging="stg_qlik__orders",
+    staging_macro="stage_qlik_change_table",
+    staging_arguments=("'erp'", "'orders__ct'"),
+    key=KeyProposal(("id",), "declared", is_sure=True),
+    key_columns=("id",),
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / "dbt_project.yml").write_text("name: shop\n", encoding="utf-8")
+    return Project(tmp_path)
+
+
+def check(project: Project, proposal: Proposal) -> None:
+    project.check(proposal, files(proposal, project.layout))
+
+
+def test_two_tables_of_a_call_cannot_have_models_of_one_name(project: Project) -> None:
+    check(project, ORDERS)
+    check(project, replace(ORDERS, table="crm_orders", schema="crm", source="crm"))
+    with pytest.raises(AlreadyDeclaredError, match=r"crm\.orders__ct.*those of erp\.orders__ct"):
+        check(project, replace(ORDERS, schema="crm", source="crm"))
