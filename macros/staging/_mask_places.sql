@@ -72,8 +72,13 @@
         {%- if changes -%}
             {%- set names = is.columns | reject('none') | list -%}
             {%- set suggested = [] -%}
-            {%- for name in was.columns if name is not none -%}
-                {%- do suggested.append(afterimage._same_name(name, names) or afterimage._renamed(name, was.columns, is.columns) or name) -%}
+            {%- for name in was.columns -%}
+                {%- if name is not none -%}
+                    {%- do suggested.append(afterimage._same_name(name, names) or afterimage._renamed(name, was.columns, is.columns) or name) -%}
+                {#- a header column has a bit: a name that no column has holds its place #}
+                {%- elif was.columns[loop.index:] | reject('none') | list -%}
+                    {%- do suggested.append('header_at_' ~ loop.index0) -%}
+                {%- endif -%}
             {%- endfor -%}
             {%- for name in names if name not in suggested -%}
                 {%- do suggested.append(name) -%}
@@ -82,8 +87,8 @@
                 "The change masks of source table " ~ table ~ " no longer fit its columns: " ~ changes | join('; ')
                 ~ ". A mask knows columns by their place only. Nothing was written. Fix: set `mask_columns` in the table's"
                 ~ " `meta.afterimage` to the columns in the order of the mask's bits, a renamed column by its new name; a column"
-                ~ " that is gone keeps its place. If the bits stayed where they were: [" ~ suggested | join(', ')
-                ~ "]. The test change_mask_fits shows whether it is right."
+                ~ " that is gone keeps its place. If the bits stayed where they were: [" ~ suggested | join(', ') ~ "]."
+                ~ (" The test change_mask_fits shows whether it is right." if settings.system == 'qlik_change_table' else "")
             ) }}
         {%- endif -%}
     {%- endif -%}

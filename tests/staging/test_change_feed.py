@@ -102,6 +102,9 @@ ENCODED = [
     ("microseconds", "timestamp_ntz", MICROS, "2026-03-02 07:30:00.123456"),
     ("milliseconds", "timestamp", MICROS // 1000, "2026-03-02 07:30:00.123"),
     ("nanoseconds", "timestamp", MICROS * 1000, "2026-03-02 07:30:00.123456"),
+    # beyond the range of times: of one unit more than the column's own
+    ("milliseconds", "timestamp", 9_224_318_016_000_000, "!"),
+    ("time_milliseconds", "string", "9224318016000000", "9224318016000000"),
     # a timestamp of Spark has no nanoseconds
     ("nanoseconds", "timestamp", MICROS * 1000 + 1, "!"),
     # a time with a zone comes as text whatever the encoding

@@ -452,6 +452,15 @@ def test_mask_columns_may_name_a_column_that_is_gone() -> None:
     assert settings["mask_columns"] == ["order_id", "dropped", "status"]
 
 
+def test_encodings_name_columns_that_are_there() -> None:
+    of_documents = "json_text: value\njson_fields: after map<string, string>\nafter: record.after\n"
+    columns: dict[str, str | None] = {"order_id": "bigint", "changed": "timestamp"}
+    given = FEED + of_documents + "encodings: {Changed: milliseconds}"
+    with pytest.raises(SettingsError, match=r"`encodings` names the column 'Changed'.*`changed`"):
+        feed(given, columns)
+    assert feed(given.replace("Changed", "changed"), columns)["encodings"]
+
+
 def test_a_column_in_other_letters_is_reported() -> None:
     columns: dict[str, str | None] = {"header__change_seq": "string", "order_id": "bigint"}
     message = error_of("key: [ORDER_ID]", columns)
@@ -699,7 +708,14 @@ def test_columns_of_a_preset_may_be_named_by_their_beginning() -> None:
             FEED + "changed_mask: mask\nchanged_columns: changed",
             "`changed_columns` is 'changed' and `changed_mask` is 'mask'; the two exclude",
         ),
-        ("sequence: {lsn: number}\noperation: op", "the setting `operations` is missing."),
+        (
+            "sequence: {lsn: number}\noperation: op",
+            "the setting `operations` is missing. Allowed: a mapping of names to texts. Fix: add",
+        ),
+        (
+            FEED + "encodings: [born]",
+            "`encodings` is ['born']. Allowed: a mapping of names to texts. Fix: correct it, or",
+        ),
         (
             FEED + "operations: {r: L}",
             "`operations` has L (row of a full load), and there is no `load_id`. Fix: set it to",
@@ -722,7 +738,7 @@ def test_columns_of_a_preset_may_be_named_by_their_beginning() -> None:
             FEED + "encodings: {born: day}",
             "It gives 'born' the encoding 'day'. Allowed: text, days, milliseconds,",
         ),
-        (FEED + "look_back: 5", "`look_back` is 5."),
+        (FEED + "look_back: 5", "`look_back` is 5. Allowed: 0. Fix: correct it, or leave it out"),
         (FEED + "arival: x", "unknown setting `arival`. Did you mean `arrival`?"),
     ],
 )

@@ -105,8 +105,8 @@ end
     {%- endif -%}
     {%- set number = 'try_cast(' ~ settings.changed_at ~ ' as bigint)' -%}
     {{ return({
-        'seconds': 'timestamp_seconds(' ~ number ~ ')',
-        'milliseconds': 'timestamp_millis(' ~ number ~ ')',
+        'seconds': afterimage._timestamp_of(number, 1000000),
+        'milliseconds': afterimage._timestamp_of(number, 1000),
         'microseconds': 'timestamp_micros(' ~ number ~ ')',
         'nanoseconds': 'timestamp_micros(' ~ number ~ ' div 1000)',
     }[settings.changed_at_unit]) }}

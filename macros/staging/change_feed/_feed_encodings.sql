@@ -11,7 +11,7 @@
     {%- set encoding = column.encoding -%}
     {%- set number = "try_cast(" ~ value ~ " as bigint)" -%}
     {%- set times = {
-        'milliseconds': "timestamp_millis(" ~ number ~ ")",
+        'milliseconds': afterimage._timestamp_of(number, 1000),
         'microseconds': "timestamp_micros(" ~ number ~ ")",
         'nanoseconds': "if(" ~ number ~ " % 1000 = 0, timestamp_micros(" ~ number ~ " div 1000), null)",
     } -%}
@@ -34,6 +34,12 @@
         {{ return(afterimage._or_unreadable("concat(" ~ unscaled ~ ", 'E', -" ~ scale ~ ")", value)) }}
     {%- endif -%}
     {{ return(value) }}
+{% endmacro %}
+
+
+{# A time from a number of units of so many microseconds; NULL beyond the range of times, where Spark's own functions fail. #}
+{% macro _timestamp_of(number, microseconds) %}
+    {{- return("timestamp_micros(try_multiply(" ~ number ~ ", " ~ microseconds ~ "L))") -}}
 {% endmacro %}
 
 

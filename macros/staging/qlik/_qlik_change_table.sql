@@ -125,10 +125,11 @@
     {%- for listed in settings.mask_columns -%}
         {%- do columns.append(afterimage._same_name(listed, names)) -%}
     {%- endfor -%}
-    {%- for name in names if name not in columns and name not in lobs -%}
+    {%- for name in names if columns and name not in columns and name not in lobs -%}
         {{ exceptions.raise_compiler_error(
-            "`" ~ macro ~ "`: `mask_columns` of table " ~ table ~ " leaves out `" ~ name ~ "`; it must list every data"
-            ~ " column that is not in `lob_columns`, in the order of the mask's bits. Fix: add the column."
+            "`" ~ macro ~ "`: `mask_columns` of table " ~ table ~ " leaves out `" ~ name ~ "`; it must list every data column"
+            ~ (" that is not in `lob_columns`" if 'lob_columns' in settings else "")
+            ~ ", in the order of the mask's bits. Fix: add the column."
         ) }}
     {%- endfor -%}
     {{ return(columns) }}

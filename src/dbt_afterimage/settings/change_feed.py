@@ -43,7 +43,8 @@ class ChangeFeedSettings(TableSettings):
     """
 
     positions = ChangeFeedSequence
-    column_settings = (*TableSettings.column_settings, "mask_columns")
+    # not `mask_columns`: a column that the table has no longer keeps its place there
+    column_settings = (*TableSettings.column_settings, "encodings")
 
     system: Literal["change_feed"]
     look_back: Annotated[int, Field(ge=0, le=0)] = 0

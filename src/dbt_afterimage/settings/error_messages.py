@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from dbt_afterimage.settings.base import Base
 from dbt_afterimage.settings.suggestions import did_you_mean
@@ -35,7 +36,7 @@ def _explain_one(model: type[BaseModel], problem: dict[str, Any]) -> str:
             f"Allowed: {', '.join(names)}. Fix: correct the name, or remove it."
         )
     field = owner.model_fields[setting]
-    allowed = f"Allowed: {', '.join(_allowed_values(field.annotation))}."
+    allowed = f"Allowed: {', '.join(_allowed_values(field.annotation, _whole_numbers(field)))}."
     if problem["type"] == "missing":
         return f"the setting `{name}` is missing. {allowed} Fix: add it."
     verb = "holds" if any(isinstance(part, int) for part in of_owner) else "is"
@@ -47,10 +48,24 @@ def _explain_one(model: type[BaseModel], problem: dict[str, Any]) -> str:
     return f"`{name}` {verb} {problem['input']!r}. {reason} {fix}"
 
 
-def _allowed_values(annotation: Any) -> list[str]:
+def _whole_numbers(field: FieldInfo) -> str:
+    """The numbers that a setting may be, in words."""
+    bounds = {
+        name: getattr(bound, name)
+        for bound in field.metadata
+        for name in ("ge", "le")
+        if hasattr(bound, name)
+    }
+    least, greatest = bounds.get("ge", 0), bounds.get("le")
+    if greatest is None:
+        return f"a whole number from {least} on"
+    return str(least) if least == greatest else f"a whole number from {least} to {greatest}"
+
+
+def _allowed_values(annotation: Any, whole_numbers: str) -> list[str]:
     words = {
         bool: "true, false",
-        int: "a whole number from 0 on",
+        int: whole_numbers,
         str: "text",
         Base: "a mapping, such as {kind: frozen}",
     }
@@ -60,4 +75,8 @@ def _allowed_values(annotation: Any) -> list[str]:
         return [str(value) for value in get_args(annotation)]
     if get_origin(annotation) is list:
         return ["a list of column names, such as [order_id]"]
-    return [value for part in get_args(annotation) for value in _allowed_values(part)]
+    if get_origin(annotation) is dict:
+        return ["a mapping of names to texts"]
+    return [
+        value for part in get_args(annotation) for value in _allowed_values(part, whole_numbers)
+    ]

@@ -10,7 +10,12 @@ import pytest
 from tests.macro_renderer import CompilationError, MacroRenderer
 from tests.openedge_staging import CHANGES, TRACKING, settings_of
 
-AUTO = {"source_table": "erp.orders__ct", "mask_first_data_bit": "auto", "mask_columns": []}
+AUTO = {
+    "system": "qlik_change_table",
+    "source_table": "erp.orders__ct",
+    "mask_first_data_bit": "auto",
+    "mask_columns": [],
+}
 # three headers, three data columns, then a header that holds a place
 WAS: dict[str, Any] = {"first_data_bit": 3, "columns": ["id", "status", "amount", None]}
 
@@ -101,6 +106,21 @@ def test_columns_that_moved(
     assert f"If the bits stayed where they were: [{suggested}]." in str(error.value)
     said = AUTO | {"mask_columns": suggested.split(", ")}
     assert render("_check_mask_places", WAS, now, said) == ""
+
+
+def test_a_header_between_data_columns_keeps_the_place_of_its_bit(render: MacroRenderer) -> None:
+    was = places("id", "status", None, "city")
+    with pytest.raises(
+        CompilationError, match=r"were: \[id, status, header_at_2, city\]\. The test"
+    ):
+        render("_check_mask_places", was, places("id", None, "city"), AUTO)
+
+
+def test_only_masks_of_qlik_have_a_test(render: MacroRenderer) -> None:
+    feed = {"system": "change_feed", "source_table": "crm.people", "mask_columns": []}
+    with pytest.raises(CompilationError) as error:
+        render("_check_mask_places", WAS, places("id", "amount", None), feed)
+    assert str(error.value).endswith("[id, status, amount].")
 
 
 def test_another_number_of_headers(render: MacroRenderer) -> None:
