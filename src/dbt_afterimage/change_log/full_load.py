@@ -183,10 +183,13 @@ def find_loads(
     )
     recorded = {row["load_id"] for row in markers}
     if not base:
-        found_now = _own_loads(staged, done)
+        found_now = _own_loads(staged, is_fresh(done))
         # the decoder of messages finds late rows itself
         tells_ends = "ends_load" in staged.columns
         new = [found for found in found_now if found.load.load_id not in recorded]
+        if new and tells_ends and done.arrival is not None:
+            # their first rows, whose position is theirs, may have come before their last ones
+            new = _own_loads(staged, F.col("load_id").isin([each.load.load_id for each in new]))
         for found in new:
             if not found.is_whole:
                 logger.info(
@@ -273,7 +276,7 @@ def read_up_to(sequence: ChangeSequence, changes: str | None, loads: Iterable[st
 def load_ids(settings: dict[str, Any], staged: DataFrame) -> set[str]:
     """The full loads that can be read from the raw tables as they are."""
     if has_own_loads(settings):
-        return {found.load.load_id for found in _own_loads(staged, Progress()) if found.is_whole}
+        return {found.load.load_id for found in _own_loads(staged, F.lit(True)) if found.is_whole}
     return {settings["base"]["load_id"]} if settings.get("base") else set()
 
 
@@ -286,10 +289,10 @@ def is_fresh(done: Progress) -> Column:
     return F.lit(True) if done.arrival is None else F.col("arrival") >= done.arrival
 
 
-def _own_loads(staged: DataFrame, done: Progress) -> list[_FoundLoad]:
+def _own_loads(staged: DataFrame, condition: Column) -> list[_FoundLoad]:
     """Loads that come among the changes, in their order: staging says where each one belongs."""
     is_row = (F.col("change_oper") == "L") & F.col("load_id").isNotNull()
-    rows = staged.filter(is_row & is_fresh(done))
+    rows = staged.filter(is_row & condition)
     is_whole = F.bool_or("ends_load") if "ends_load" in staged.columns else F.lit(True)
     found = rows.groupBy("load_id").agg(
         F.min("change_seq").alias("position"), is_whole.alias("is_whole"), F.count(F.lit(1))

@@ -1,0 +1,40 @@
+"""Full loads that come among the changes: which ones a run finds, and their positions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbt_afterimage.change_log.full_load import Load, find_loads
+from dbt_afterimage.settings import positions
+from dbt_afterimage.storage.local_relation import local_rows
+from dbt_afterimage.storage.progress import Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = {"system": "change_feed", "load_id": "load", "source_table": "shop.carts", "base": None}
+COLUMNS = "change_seq string, change_oper string, load_id string, ends_load boolean, arrival string"
+
+
+def loads(spark: SparkSession, arrival: str | None, *rows: tuple[object, ...]) -> list[Load]:
+    """The new loads that a run finds which has read up to a mark of arrival."""
+    staged = local_rows(spark, list(rows), COLUMNS)
+    done = Progress(arrival=arrival)
+    return find_loads(SETTINGS, staged, None, positions(SETTINGS), done).new
+
+
+def test_a_load_has_the_position_of_its_first_row_in_whatever_batches_its_rows_come(
+    spark: SparkSession,
+) -> None:
+    first, change = ("1", "L", "full", False, "a1"), ("2", "U", None, None, "a2")
+    last = ("3", "L", "full", True, "a3")
+    assert loads(spark, None, first) == []
+    assert loads(spark, "a1", first, change) == []
+    assert loads(spark, "a2", first, change, last) == [Load("full", "1")]
+    assert loads(spark, None, first, change, last) == [Load("full", "1")]
+
+
+def test_a_load_whose_rows_all_came_before_is_not_looked_for(spark: SparkSession) -> None:
+    old = ("1", "L", "old", True, "a1")
+    assert loads(spark, "a2", old) == []
+    assert loads(spark, "a2", old, ("5", "L", "new", True, "a2")) == [Load("new", "5")]
