@@ -104,13 +104,13 @@ def land_openedge(spark: SparkSession) -> None:
         """
     )
     spark.sql(
-        f"create table {RAW}.cdc_machines (`_Tran-Id` int, `_Time-Stamp` timestamp, "
+        f"create table {RAW}.`CDC_Work-Centers` (`_Tran-Id` int, `_Time-Stamp` timestamp, "
         "`_Change-Sequence` bigint, `_Continuation-Position` int, `_ArrayIndex` int, "
         "`_Fragment` int, `_Operation` int, `machine-id` bigint, state string)"
     )
     spark.sql(
         f"""
-        insert into {RAW}.cdc_machines values
+        insert into {RAW}.`CDC_Work-Centers` values
         (1, timestamp '2026-03-01 08:00:00', 1, 0, 0, 0, 1, 7, 'idle'),
         (2, timestamp '2026-03-01 09:00:00', 2, 0, 0, 0, 3, 7, 'idle'),
         (2, timestamp '2026-03-01 09:00:00', 2, 0, 0, 0, 4, 7, 'running')
@@ -249,7 +249,7 @@ def project(
     project = make_dbt_project(folder, schema="add_table")
     # OpenEdge's tables do not show their keys
     printed = add_table(
-        project, "--all", RAW, "--loaded-at", LOADED_AT, "--key", "machines=machine-id"
+        project, "--all", RAW, "--loaded-at", LOADED_AT, "--key", "work_centers=machine-id"
     )
     assert "key: client_id (the base table declares it)" in printed
     assert "key: invoice_id (unique in the base table)" in printed
@@ -317,14 +317,15 @@ def test_tables_of_openedge(spark: SparkSession, project: DbtProject) -> None:
     assert rows(
         spark,
         "select `machine-id`, state, cast(valid_from as string), opened_by "
-        f"from {project.schema}.machines_history order by valid_from_seq",
+        f"from {project.schema}.work_centers_history order by valid_from_seq",
     ) == [
         (7, "idle", "2026-03-01 08:00:00", "I"),
         (7, "running", "2026-03-01 09:00:00", "U"),
     ]
     assert rows(
         spark,
-        f"select column_name, old_value, new_value from {project.schema}.machines_field_changes",
+        "select column_name, old_value, new_value "
+        f"from {project.schema}.work_centers_field_changes",
     ) == [("state", "idle", "running")]
 
 

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, Column, RawTable, Sample
+from dbt_afterimage.cli.add_table.raw_schema import (
+    ChangeRecord,
+    Column,
+    RawSchema,
+    RawTable,
+    Sample,
+)
 from dbt_afterimage.cli.doctor import shown, summary
 from dbt_afterimage.cli.doctor.check import Check, failed_by
 from dbt_afterimage.cli.doctor.machine import (
@@ -19,7 +25,7 @@ from dbt_afterimage.cli.doctor.machine import (
     space_check,
 )
 from dbt_afterimage.cli.doctor.project import project_checks, tables_of
-from dbt_afterimage.cli.doctor.raw_tables import clock_findings, mask_findings
+from dbt_afterimage.cli.doctor.raw_tables import clock_findings, key_findings, mask_findings
 from dbt_afterimage.cli.doctor.spark_session import catalog_check, time_zone_check
 from dbt_afterimage.errors import AfterimageError
 
@@ -144,6 +150,44 @@ def sample(mask: str) -> Sample:
         records.append(ChangeRecord("B", str(number), None, (1, number)))
         records.append(ChangeRecord("U", str(number), mask, (1, number + 1)))
     return Sample(records=tuple(records))
+
+
+class Counts:
+    """A session that counts the rows of a table, and the different keys among them."""
+
+    def __init__(self, rows: int, keys: int) -> None:
+        self._row = (rows, keys)
+
+    def sql(self, statement: str) -> Counts:
+        return self
+
+    def first(self) -> tuple[int, int]:
+        return self._row
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "key", "said"),
+    [
+        (0, 0, "id", None),
+        (1, 1, "ID", None),
+        (9, 9, "id", None),
+        (9, 8, "id", "`key: ['id']` is not unique in the base table sales.orders"),
+        (1, 0, "id", "is not unique"),
+        (
+            9,
+            9,
+            "idd",
+            "names idd, which the base table sales.orders does not have; it has id, name",
+        ),
+    ],
+)
+def test_a_key_is_checked_in_the_base_table(rows: int, keys: int, key: str, said: str) -> None:
+    base = RawTable("orders", (Column("id", "int"), Column("name", "string")))
+    schema = RawSchema.of("sales", [RAW, base])
+    session: Any = Counts(rows, keys)
+    found = list(key_findings(session, "erp.orders__ct", [key], schema, RAW))
+    assert [check.state for check in found] == (["failed"] if said else [])
+    assert all(said in check.text for check in found)
 
 
 def test_masks_that_fit_are_no_finding() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from dbt_afterimage.cli import app, status
 from dbt_afterimage.cli.conditions import parse_conditions
 from dbt_afterimage.cli.frame import UsageProblem
 from dbt_afterimage.cli.runs import change_logs
+from dbt_afterimage.cli.status import violated
 from dbt_afterimage.cli.table_status import MEASURES, last_results, read_status
 from dbt_afterimage.cli.warehouse import TableVersion, WarehouseError
 
@@ -228,6 +229,16 @@ def test_a_monitor_gets_an_exit_code_and_the_value(command: CliRunner) -> None:
     assert failed.exit_code == 1
     assert failed.stdout.splitlines()[-1] == "failed: orders: behind > 5m (behind is 10m)"
     assert command.invoke(app, ["status", "--fail-if", "behind"]).exit_code == 2
+
+
+def test_a_number_is_shown_as_it_is() -> None:
+    (orders,) = read_status(warehouse(), "lake", "change_activity", {}, at(40))
+    conditions = parse_conditions("unresolved > 5 or late_share >= 10%", MEASURES)
+    many = replace(orders, unresolved=1_234_567)
+    assert violated([many], conditions) == [
+        "orders: unresolved > 5 (unresolved is 1,234,567)",
+        "orders: late_share >= 10% (late_share is 0.1)",
+    ]
 
 
 def test_of_many_failed_models_the_first_is_named(command: CliRunner, tmp_path: Path) -> None:

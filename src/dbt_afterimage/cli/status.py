@@ -161,4 +161,4 @@ def _measured(each: TableStatus, measure: str) -> str:
     value = each.measures()[measure]
     if measure in ("age", "lag", "behind"):
         return f"{measure} is {duration(value)}"
-    return f"{measure} is {value:,g}"
+    return f"{measure} is {value:,}" if isinstance(value, int) else f"{measure} is {value:,g}"

@@ -14,7 +14,7 @@ from dbt_afterimage.cli import app, report
 from dbt_afterimage.cli.report.findings import findings
 from dbt_afterimage.cli.report.page import render
 from dbt_afterimage.cli.report.svg import Axis, Values, bars, lines
-from dbt_afterimage.cli.report.units import COUNT
+from dbt_afterimage.cli.report.units import COUNT, SECONDS
 from dbt_afterimage.cli.warehouse import TableVersion
 from tests.html_page import Page
 from tests.unit.report.facts import HOSTILE, PROGRESS, Memory, activity, facts, target_folder
@@ -137,6 +137,15 @@ def test_a_line_has_a_gap_where_a_number_is_not_known() -> None:
     assert len(list(root.iter("circle"))) == 3
     (line,) = root.iter("polyline")
     assert len((line.get("points") or "").split()) == 2
+
+
+def test_a_negative_lag_of_a_clock_that_is_ahead_lies_on_the_axis() -> None:
+    drawn = lines("Lag", AXIS, [Values("", "average", [-60, -30, -90])], SECONDS)
+    root = ElementTree.fromstring(str(drawn))
+    places = [float(dot.get("cy") or "nan") for dot in root.iter("circle")]
+    height = float((root.get("viewBox") or "").split()[3])
+    assert len(set(places)) == 1
+    assert 0 < places[0] < height
 
 
 def test_a_chart_of_nothing() -> None:

@@ -80,7 +80,7 @@ def readable(table: str) -> Iterator[None]:
         cause = next((line for line in said if not line.startswith("An error occurred")), "nothing")
         raise UnreadableTableError(
             f"{table}: Spark cannot read it: {cause.removeprefix(': ')} Fix: make sure that the "
-            "table can be queried, or name the other tables instead of --all."
+            "table can be queried."
         ) from error
 
 
@@ -310,6 +310,7 @@ def unique_keys(
     relation: str,
     candidates: Sequence[tuple[str, ...]],
     within: Sequence[str] = (),
+    least_rows: int = 2,
 ) -> list[tuple[str, ...]]:
     """The candidates without a value twice, and without NULL.
 
@@ -318,6 +319,7 @@ def unique_keys(
         relation: SQL: a table, or a query in parentheses.
         candidates: sets of columns.
         within: SQL: the groups in each of which a value may be once.
+        least_rows: of fewer rows nothing follows; of one row everything is unique.
     """
     if not candidates:
         return []
@@ -327,8 +329,9 @@ def unique_keys(
     row: Any = session.sql(
         f"select count(*), {counted} from (select * from {relation} limit {_ROWS_FOR_UNIQUENESS})"
     ).first()
-    # of one row everything is unique
-    return [key for key, found in zip(candidates, row[1:], strict=True) if row[0] == found > 1]
+    if row[0] < least_rows:
+        return []
+    return [key for key, found in zip(candidates, row[1:], strict=True) if row[0] == found]
 
 
 def _base_rows(
@@ -346,8 +349,9 @@ def _base_rows(
         return []
     names = [base.declared_key[0]] if base.declared_key else []
     names += [key[0] for key in key_candidates(model_stem(base.name), data)] + [first]
-    name = next(name for name in names if name.lower() in types)
-    place = [column.lower() for column in data].index(name.lower())
+    lowered = [column.lower() for column in data]
+    name = next(name for name in names if name.lower() in types and name.lower() in lowered)
+    place = lowered.index(name.lower())
     values = {str(record.hashes[place]) for record in updates if record.hashes[place] is not None}
     if not values:
         return []

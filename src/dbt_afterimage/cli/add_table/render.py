@@ -133,5 +133,5 @@ def settings(value: Mapping[str, Any], indent: int) -> str:
 
 
 def needs_quotes(name: str) -> bool:
-    """Whether dbt must quote a column's name."""
-    return re.fullmatch(r"\w+", name) is None
+    """Whether dbt must quote a name."""
+    return re.fullmatch(r"\w+", name, re.ASCII) is None

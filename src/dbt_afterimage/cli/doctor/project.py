@@ -20,13 +20,15 @@ class DeclaredTable:
 
     Attributes:
         name: source and table.
-        relation: its name in Spark, without quotes.
+        schema: the raw schema, maybe with its catalog.
+        identifier: the table's name there.
         settings: validated; None where they are not valid.
         problem: what is wrong with the settings; "" for nothing.
     """
 
     name: str
-    relation: str
+    schema: str
+    identifier: str
     settings: dict[str, Any] | None
     problem: str = ""
 
@@ -60,11 +62,11 @@ def tables_of(manifest: Path) -> list[DeclaredTable]:
         if not meta.get("afterimage"):
             continue
         name = f"{source['source_name']}.{source['name']}"
-        relation = f"{source['schema']}.{source['identifier']}"
+        place = (source["schema"], source["identifier"])
         try:
-            found.append(DeclaredTable(name, relation, parse_settings(source)))
+            found.append(DeclaredTable(name, *place, parse_settings(source)))
         except SettingsError as error:
-            found.append(DeclaredTable(name, relation, None, " ".join(str(error).split())))
+            found.append(DeclaredTable(name, *place, None, " ".join(str(error).split())))
     return found
 
 

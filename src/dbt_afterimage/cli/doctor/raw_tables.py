@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from dbt_afterimage.cli.add_table import qlik
 from dbt_afterimage.cli.add_table.masks import MaskLayout, MaskReading, fits
 from dbt_afterimage.cli.add_table.raw_schema import RawSchema, RawTable, Sample
-from dbt_afterimage.cli.add_table.read import read_sample, read_schema, unique_keys
+from dbt_afterimage.cli.add_table.read import (
+    read_sample,
+    read_schema,
+    readable,
+    relation_of,
+    unique_keys,
+)
 from dbt_afterimage.cli.doctor.check import Check, failed_by
 from dbt_afterimage.cli.doctor.project import DeclaredTable
 from dbt_afterimage.errors import AfterimageError
@@ -37,51 +43,76 @@ def raw_table_checks(session: SparkSession, tables: list[DeclaredTable]) -> Iter
         if table.settings is None or table.settings["system"] in ONE_RAW_TABLE_FOR_ALL:
             continue
         try:
-            session.table(table.relation).schema  # noqa: B018  queries the catalog
+            session.table(relation_of(table.schema, table.identifier)).schema  # noqa: B018  queries the catalog
         except Exception:
             yield Check(
                 f"raw table {table.name}",
                 "failed",
-                describe_missing(session, table.relation),
+                describe_missing(session, f"{table.schema}.{table.identifier}"),
                 "land it, or correct `schema` or `identifier` of the source",
             )
             continue
         try:
-            schema, _, name = table.relation.rpartition(".")
-            if schema not in schemas:
-                schemas[schema] = read_schema(session, schema)
-            found = list(_findings(session, table, schemas[schema], name))
+            if table.schema not in schemas:
+                schemas[table.schema] = read_schema(session, table.schema)
+            with readable(f"{table.schema}.{table.identifier}"):
+                found = list(_findings(session, table, schemas[table.schema]))
         except AfterimageError as error:
             yield failed_by(error, f"raw table {table.name}")
             continue
         yield from found or [Check(f"raw table {table.name}", "ok", "readable, settings fit")]
 
 
-def _findings(
-    session: SparkSession, table: DeclaredTable, schema: RawSchema, name: str
-) -> Iterator[Check]:
-    raw, settings = schema.find(name), table.settings
+def _findings(session: SparkSession, table: DeclaredTable, schema: RawSchema) -> Iterator[Check]:
+    raw, settings = schema.find(table.identifier), table.settings
     if raw is None or settings is None or settings["system"] != "qlik_change_table":
         return
     sample = read_sample(session, schema, raw)
     if qlik.header(raw, "change_mask"):
         yield from mask_findings(table.name, settings, raw, sample)
-    base = qlik.base_table(raw, schema)
-    if base and settings["key"] and not base.declared_key:
-        relation = f"{schema.name}.{base.name}"
-        if not unique_keys(session, relation, [tuple(settings["key"])]):
-            yield Check(
-                f"key of {table.name}",
-                "failed",
-                f"`key: {settings['key']}` is not unique in the base table {relation}",
-                "set `key` to the columns that identify a row at the source",
-            )
+    yield from key_findings(session, table.name, settings["key"], schema, raw)
     seq = qlik.header(raw, "change_seq")
     if seq is not None:
         newest = session.sql(
-            f"select max(cast(`{seq.name}` as string)) from {table.relation}"
+            f"select max(cast(`{seq.name}` as string)) "
+            f"from {relation_of(table.schema, table.identifier)}"
         ).collect()[0][0]
         yield from clock_findings(table.name, newest, datetime.now(timezone.utc))
+
+
+def key_findings(
+    session: SparkSession, table: str, key: list[str], schema: RawSchema, raw: RawTable
+) -> Iterator[Check]:
+    """Whether the key identifies a row of the base table, if that declares none.
+
+    Args:
+        session: the project's session.
+        table: source and table.
+        key: its key; empty for none.
+        schema: its raw schema.
+        raw: its columns.
+    """
+    base = qlik.base_table(raw, schema)
+    if base is None or not key or base.declared_key:
+        return
+    name = f"{schema.name}.{base.name}"
+    there = [column.lower() for column in base.names()]
+    missing = [column for column in key if column.lower() not in there]
+    problem = None
+    if missing:
+        problem = (
+            f"`key: {key}` names {', '.join(missing)}, which the base table {name} does not have; "
+            f"it has {', '.join(base.names())}"
+        )
+    elif not unique_keys(session, relation_of(schema.name, base.name), [tuple(key)], least_rows=0):
+        problem = f"`key: {key}` is not unique in the base table {name}"
+    if problem:
+        yield Check(
+            f"key of {table}",
+            "failed",
+            problem,
+            "set `key` to the columns that identify a row at the source",
+        )
 
 
 def mask_findings(

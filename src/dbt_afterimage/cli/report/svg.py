@@ -93,7 +93,7 @@ def lines(title: str, axis: Axis, values: Sequence[Values], unit: Unit) -> Marku
         values: the lines.
         unit: of the numbers.
     """
-    known = [each for numbers in _numbers(values) for each in numbers if each is not None]
+    known = [max(0, each) for numbers in _numbers(values) for each in numbers if each is not None]
     root, top = _frame(title, axis, max(known, default=0), unit)
     width = _PLOT_WIDTH / max(1, len(axis.names))
     for each in values:
@@ -106,7 +106,8 @@ def lines(title: str, axis: Axis, values: Sequence[Values], unit: Unit) -> Marku
                     )
                 line = []
                 continue
-            x, y = _text(_LEFT + (index + 0.5) * width), _text(_y(number, top))
+            # a lag is negative where the source's clock is ahead
+            x, y = _text(_LEFT + (index + 0.5) * width), _text(_y(max(0, number), top))
             line.append(f"{x},{y}")
             dot = ElementTree.SubElement(
                 root, "circle", {"class": each.style, "cx": x, "cy": y, "r": "2"}
