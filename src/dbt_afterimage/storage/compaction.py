@@ -86,18 +86,22 @@ def compact_if_needed(session: SparkSession, table: str, table_format: str) -> s
         table_format: `iceberg` or `delta`.
 
     Returns:
-        What was done, in words; None for nothing, also where another run wrote to it meanwhile.
+        What was done, in words; None for nothing, also where another run wrote to it meanwhile. A
+        failure is a warning: no run depends on it.
     """
     table_kind = format_named(table_format)
-    if table_kind.file_count(session, table) <= MANY_FILES:
-        return None
     try:
+        if table_kind.file_count(session, table) <= MANY_FILES:
+            return None
         return table_kind.compact_small(session, table)
     except Exception as error:
         # the next run will do
-        if is_conflict(str(error)):
-            return None
-        raise
+        if not is_conflict(str(error)):
+            logger.warning(
+                f"{table}: its small files could not be merged: {explained(str(error))} Fix: make "
+                "sure that this user may rewrite the table and expire its snapshots."
+            )
+        return None
 
 
 def compact_after_run(session: SparkSession, table: str, table_format: str) -> None:
