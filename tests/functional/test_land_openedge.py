@@ -87,6 +87,19 @@ class Plant:
             connection.close()
 
 
+@contextmanager
+def java_in(spark: SparkSession, zone: str) -> Iterator[None]:
+    """Java's own time zone, which is not that of the session."""
+    assert spark._jvm is not None
+    zones = spark._jvm.java.util.TimeZone
+    before = zones.getDefault()
+    zones.setDefault(zones.getTimeZone(zone))
+    try:
+        yield
+    finally:
+        zones.setDefault(before)
+
+
 @pytest.fixture(scope="module")
 def plant(spark: SparkSession) -> Plant:
     plant = Plant(spark)
@@ -225,6 +238,18 @@ def test_extracts(spark: SparkSession, plant: Plant, project: DbtProject) -> Non
     assert str(staged["10"]["amount"]) == "123456789012345678.25"
     assert staged["31"]["change_oper"] == "D"
     assert staged["10"]["arrival"] < staged["31"]["arrival"]
+
+
+def test_times_without_a_zone_do_not_depend_on_java_s(
+    spark: SparkSession, plant: Plant, project: DbtProject
+) -> None:
+    plant.capture(32, 1, 32)
+    with java_in(spark, "Europe/Berlin"):
+        extract(project)
+    for table in ("cdc_change_tracking", "cdc_work_order"):
+        of_change = spark.table(f"landed.{table}").where("`_Change-Sequence` = 32")
+        (row,) = of_change.selectExpr("cast(`_Time-Stamp` as string)").collect()
+        assert row[0] == "2026-03-02 12:00:00"
 
 
 def test_a_new_field_and_a_table_that_is_gone(

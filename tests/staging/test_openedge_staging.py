@@ -113,6 +113,14 @@ def level_3(spark: SparkSession) -> list[dict[str, Any]]:
     return staged(spark, extracts(tracking, changes), settings)
 
 
+def test_what_a_loader_writes_beside_a_change_is_no_content(spark: SparkSession) -> None:
+    """Extracts overlap, so the same change comes with two times."""
+    columns = {**COLUMNS, "_ingested_at": "string"}
+    changes = [changed(1, 1, 1, "Ann", "Oslo", None, time) for time in ("10:00", "11:00")]
+    rows = staged(spark, extracts([tracked(1, 1)], changes, columns), {"key": ["id"]})
+    assert only(rows, "change_oper", "name", "reject_reason") == [("I", "Ann", None)]
+
+
 def at(rows: list[dict[str, Any]], sequence: int) -> list[dict[str, Any]]:
     return [row for row in rows if row["change_seq"] == seq(sequence)]
 

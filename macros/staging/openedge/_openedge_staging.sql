@@ -255,9 +255,11 @@ group by _sequence, if(_sequence is null, hash, null)
 
 {# The rows of the change table, under names of their own; arrays are decoded. #}
 {% macro _openedge_captured_rows(found, tracked, relation) -%}
+{#- the change alone: not what users and loaders write beside it -#}
 {%- set hashed = [] -%}
 {%- set misc = [found.own.get('landed_at'), found.own.get('user_misc'), found.own.get('misc')] -%}
-{%- for column in found.raw_columns if column not in misc -%}
+{%- for column in found.raw_columns
+    if column not in misc and (column in found.own.values() or not afterimage._is_openedge_column(column.name)) -%}
     {%- do hashed.append(column) -%}
 {%- endfor -%}
 select

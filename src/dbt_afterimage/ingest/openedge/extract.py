@@ -237,7 +237,7 @@ class _Reader:
         from pyspark.sql import functions as F
 
         query = f'(select * from "{self._owner}"."{name}" extracted where {condition}) captured'
-        rows = self._session.read.format("jdbc").options(**self._options, dbtable=query).load()
+        rows = self._extracted(query)
         exists = self._session.catalog.tableExists(landed)
         if exists:
             self._add_columns(landed, rows)
@@ -256,6 +256,17 @@ class _Reader:
         finally:
             unpersist(rows)
         return count
+
+    def _extracted(self, query: str) -> DataFrame:
+        """The rows of a query. Times without a zone are taken for UTC, whatever zone Java is in."""
+        from pyspark.sql import functions as F
+
+        options = {"preferTimestampNTZ": "true", **self._options, "dbtable": query}
+        rows = self._session.read.format("jdbc").options(**options).load()
+        without_zone = [name for name, kind in rows.dtypes if kind == "timestamp_ntz"]
+        return rows.withColumns(
+            {name: F.col(quoted(name)).cast("timestamp") for name in without_zone}
+        )
 
     def _add_columns(self, landed: str, rows: DataFrame) -> None:
         """A field that the policy was given later: rows that were landed before have NULL in it."""
