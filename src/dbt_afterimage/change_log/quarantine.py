@@ -12,6 +12,9 @@ from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP, Progress, next_recorded_at
 
+_FEW = 100_000
+"""Up to so many rejected records are sent to all tasks; more of them could fill the memory."""
+
 
 class RejectedRecordsError(RuntimeError):
     """Records were rejected and the table's `on_reject` is `fail`."""
@@ -78,7 +81,7 @@ def new_rejects(
     if not count:
         return None
     raw = read.select("record_hash", "raw_record").join(
-        F.broadcast(new.select("record_hash")), "record_hash", "left_semi"
+        _sent_if_few(new.select("record_hash"), count), "record_hash", "left_semi"
     )
     raw = raw.groupBy("record_hash").agg(F.min("raw_record").alias("raw_record"))
     if hashed_after is not None and session.catalog.tableExists(context.rejected):
@@ -118,7 +121,8 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
         # all rows of a load share their position, so that only the key distinguishes them
         & (F.col("record_key").isNotNull() | ~F.col("change_oper").eqNullSafe("L"))
     )
-    if unresolved.isEmpty():
+    count = unresolved.limit(_FEW + 1).count()
+    if not count:
         return None
     key = context.settings["key"]
     own = accepted.select("change_seq", "change_oper", record_key(key).alias("record_key"))
@@ -128,8 +132,8 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
         record_key(key, "before").alias("record_key"),
     )
     records = own.union(images).alias("accepted")
-    unresolved = F.broadcast(
-        unresolved.select("change_seq", "change_oper", "record_key", "record_hash")
+    unresolved = _sent_if_few(
+        unresolved.select("change_seq", "change_oper", "record_key", "record_hash"), count
     ).alias("unresolved")
     same = F.col("accepted.change_seq") == F.col("unresolved.change_seq")
     for name in ("change_oper", "record_key"):
@@ -140,6 +144,10 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
     # from a view that reads the merge's own target.
     found = checkpoint(found)
     return None if found.isEmpty() else found
+
+
+def _sent_if_few(rows: DataFrame, count: int) -> DataFrame:
+    return F.broadcast(rows) if count <= _FEW else rows
 
 
 def record_key(key: list[str], of: str | None = None) -> Column:
