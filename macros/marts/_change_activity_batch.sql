@@ -69,6 +69,14 @@
 {% endmacro %}
 
 
+{# Condition on a row of the table: it counts a batch of its log after those that were counted when the table was queried. #}
+{% macro _is_counted_after(counted) -%}
+    {%- for name in ['recorded_at', 'rejects_recorded_at'] -%}
+    {{ ' or ' if not loop.first }}{{ name }} {{ "> timestamp '" ~ counted[name] ~ "'" if counted.get(name) else 'is not null' }}
+    {%- endfor -%}
+{%- endmacro %}
+
+
 {# One commit: the counts of new batches are added to those of their hour. #}
 {% macro _change_activity_merge(target_relation, logs) -%}
 {%- set sums = [
@@ -85,14 +93,13 @@ using (
 
     -- another run may have counted the batch since this one queried the table
     published as (
-        select max(recorded_at) as recorded_at
+        select count(*) as hours
         from {{ target_relation }}
         where
             {%- for log in logs %}
-            {%- set is_newer = afterimage._recorded_after(log.counted.recorded_at) if log.counted.recorded_at else 'recorded_at is not null' %}
-            {{ 'or ' if not loop.first }}(table_name = {{ afterimage._text(log.table) }} and {{ is_newer }})
+            {{ 'or ' if not loop.first }}(table_name = {{ afterimage._text(log.table) }} and ({{ afterimage._is_counted_after(log.counted) }}))
             {%- endfor %}
-        having max(recorded_at) is not null
+        having count(*) > 0
     )
 
     select counted.*

@@ -43,6 +43,10 @@
             target_relation, whole.source, afterimage._column_descriptions(), config.get('partition_by') or [],
             afterimage._table_properties(mart), whole.get('kept', [])
         ) -%}
+        {%- if mart == 'history' and existing is not none -%}
+            {#- another run may have built a mart from the replaced rows meanwhile -#}
+            {%- do afterimage._reset_progress_from(target_relation) -%}
+        {%- endif -%}
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
         {%- do afterimage._write_progress(target_relation, whole.applied, none) -%}
     {%- else -%}

@@ -10,6 +10,7 @@ materialization `change_log` runs them, without dbt around them. A record in the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -775,6 +776,12 @@ def test_a_rebuild_refuses_what_it_would_lose(make_table: MakeTable) -> None:
         parts += ["lossy_changes", "`rebuild_changes` is set", "Nothing was written", "Fix: "]
         assert [part for part in parts if part not in str(error.value)] == []
     assert (table.changes(), table.commits()) == (changes, commits)
+    # a reload
+    table.land("- second L 1 Eve")
+    table.run({"base": {**base, "load_id": "second"}})
+    fix = "Fix: run without `rebuild_changes`: `base` names one load"
+    with pytest.raises(RebuildError, match=re.escape(fix)):
+        table.run({"base": {**base, "load_id": "second"}}, rebuild_changes=True)
 
 
 # --- two runs at one time

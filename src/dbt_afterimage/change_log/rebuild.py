@@ -33,14 +33,16 @@ def check_rebuild(
     markers = log.filter(F.col("load_rows").isNotNull()).select("load_id").distinct().collect()
     gone = sorted(row["load_id"] for row in markers if row["load_id"] not in there)
     if gone:
-        fix = "or give `base` that load_id and its table the rows of that load"
+        fix = ", or give `base` that load_id and its table the rows of that load"
         if has_own_loads(context.settings):
-            fix = "or, where the load was recorded by `complete_load`, name its table there again"
+            fix = ", or, where the load was recorded by `complete_load`, name its table there again"
+        elif len(markers) > 1:
+            fix = ": `base` names one load, so a log that holds several cannot be rebuilt"
         raise RebuildError(
             f"{context.model}: `rebuild_changes` is set, and the log holds the full load "
             f"{', '.join(map(repr, gone))}, which cannot be read again: the raw tables have "
             f"the `load_id` {', '.join(map(repr, sorted(there))) or 'none'}. Nothing was "
-            f"written. Fix: run without `rebuild_changes`, {fix}."
+            f"written. Fix: run without `rebuild_changes`{fix}."
         )
     place = ["change_seq", "change_oper"]
     changes = log.filter(F.col("change_oper") != "L")

@@ -16,7 +16,7 @@ from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.checkpoint import unpersist
 from dbt_afterimage.storage.compaction import compact_after_run
 from dbt_afterimage.storage.concurrency import check_unchanged
-from dbt_afterimage.storage.progress import Progress
+from dbt_afterimage.storage.progress import Progress, reset_progress
 from dbt_afterimage.storage.temp_view import temporary_view
 
 logger = AdapterLogger("afterimage")
@@ -47,6 +47,10 @@ def write_batch(session: SparkSession, context: RunContext, batch: ChangeBatch |
 def _write(session: SparkSession, context: RunContext, batch: ChangeBatch) -> None:
     log = context.log
     if batch.is_rebuild:
+        check_unchanged(session, log, batch.recorded_after)
+        # A run that is killed from here on leaves no progress, so the next one does not take the
+        # raw tables for read, and marts see that the log was rebuilt.
+        reset_progress(session, context.progress, context.model)
         check_unchanged(session, log, batch.recorded_after)
     rejects, rejects_after = None, None
     if batch.rejected is not None:
