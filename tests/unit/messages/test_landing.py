@@ -11,6 +11,7 @@ from dbt_afterimage.ingest.kafka.batches import in_order, shares
 from dbt_afterimage.ingest.kafka.client_options import OptionError, client_options
 from dbt_afterimage.ingest.kafka.land import check_topics, initial_offsets, starting_offsets
 from dbt_afterimage.ingest.kafka.landed import Landed
+from dbt_afterimage.ingest.kafka.python_ends import ends
 from dbt_afterimage.ingest.kafka.request import Ends, KafkaLandingError, Request
 
 REQUEST = Request("localhost:9092", ["carts"], None, "earliest", {}, None, False)
@@ -141,3 +142,17 @@ def test_an_option_without_a_value_is_refused_and_not_shown() -> None:
         client_options(["sasl.jaas.config secret"], None)
     assert "name=value" in str(refused.value)
     assert "secret" not in str(refused.value)
+
+
+def test_a_pattern_that_is_no_regular_expression() -> None:
+    with pytest.raises(KafkaLandingError, match=r"'\*\.orders' is no regular.*Fix: correct the p"):
+        ends(replace(REQUEST, topics=[], pattern="*.orders"))
+
+
+def test_an_end_before_what_was_landed_may_be_an_open_transaction() -> None:
+    landed = {("carts", 0): 250}
+    committed = replace(REQUEST, options={"isolation.level": "read_committed"})
+    for request, is_named in ((REQUEST, False), (committed, True)):
+        with pytest.raises(KafkaLandingError, match="The topic was recreated") as refused:
+            starting_offsets(request, ENDS, landed, "raw.messages")
+        assert ("until their transaction ends" in str(refused.value)) is is_named

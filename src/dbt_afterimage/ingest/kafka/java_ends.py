@@ -9,6 +9,7 @@ from dbt_afterimage.ingest.kafka.request import (
     Ends,
     KafkaLandingError,
     Request,
+    invalid_pattern,
     no_such_topic,
     no_topic_matches,
     unreachable,
@@ -40,6 +41,8 @@ def ends(session: SparkSession, request: Request) -> Ends:
         if name in ("UnknownTopicOrPartitionException", "TopicAuthorizationException"):
             listed = ", ".join(request.topics) or str(request.pattern)
             raise no_such_topic(request, listed, said or name) from error
+        if name == "PatternSyntaxException":
+            raise invalid_pattern(request, str(said).splitlines()[0]) from error
         raise unreachable(request, f"{name}: {said}") from error
 
 

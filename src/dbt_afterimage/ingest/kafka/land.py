@@ -73,7 +73,7 @@ def land(
     recorded = read_progress(session, progress, table)
     stored = session.table(table)
     done = recover_progress(stored, recorded, mark=_MARK)
-    known = read_landed(session, progress, table, recorded.recorded_at)
+    known = read_landed(session, progress, table)
     landed = known.offsets
     if done != recorded:
         landed = offsets.merged(
@@ -157,10 +157,15 @@ def starting_offsets(
             continue
         start[key] = landed[key] + 1
         if start[key] > ends.latest[key]:
+            uncommitted = (
+                " Or earlier landings read uncommitted messages: then wait until their "
+                "transaction ends, or leave `isolation.level` out."
+            )
             raise KafkaLandingError(
                 f"`land kafka`: {table} has {name} up to offset {landed[key]}, and Kafka's last "
                 f"one is {ends.latest[key] - 1}. The topic was recreated, or it is another "
                 "cluster's. Nothing was landed. Fix: land it into another table."
+                f"{uncommitted if request.reads_committed else ''}"
             )
         if start[key] < earliest:
             if not request.accept_gap:

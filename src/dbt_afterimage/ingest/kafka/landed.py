@@ -33,23 +33,26 @@ class Landed:
     topics: Topics
 
 
-def read_landed(
-    session: SparkSession, progress: str, table: str, recorded_at: str | None
-) -> Landed:
-    """What the progress rows of the last batch record.
+_ROWS = 1000
+"""So many progress rows are read: those of the last batch, and of runs that overlapped it."""
 
-    There may be several: the batch's own, and those of what was found after it.
+
+def read_landed(session: SparkSession, progress: str, table: str) -> Landed:
+    """What the last progress rows record, together.
+
+    The last one does not suffice: of two runs at one time, one may have found where a topic begins
+    and recorded it with the batch before, while the other one landed the last batch.
 
     Args:
         session: the live Spark session.
         progress: name of the progress table.
         table: name of the raw table.
-        recorded_at: the last recorded batch, ISO text in UTC; None before the first one.
     """
     rows = (
         session.table(progress)
         .filter(F.col("model") == table)
-        .filter(F.col("recorded_at").eqNullSafe(F.lit(recorded_at).cast("timestamp")))
+        .orderBy(F.col("recorded_at").desc())
+        .limit(_ROWS)
         .select("arrival", "raw_version")
         .collect()
     )

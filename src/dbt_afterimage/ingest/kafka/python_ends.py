@@ -14,6 +14,7 @@ from dbt_afterimage.ingest.kafka.request import (
     Ends,
     KafkaLandingError,
     Request,
+    invalid_pattern,
     no_such_topic,
     no_topic_matches,
     unreachable,
@@ -42,15 +43,23 @@ def ends(request: Request) -> Ends:
         ) from error
     options = python_options(request.options)
     try:
+        matches = re.compile(request.pattern or "").fullmatch
+    except re.error as error:
+        raise invalid_pattern(request, str(error)) from error
+    try:
         admin = KafkaAdminClient(bootstrap_servers=request.brokers.split(","), **options)
         try:
             topics = list(request.topics)
             if request.pattern is not None:
-                matches = re.compile(request.pattern).fullmatch
                 topics = sorted(name for name in admin.list_topics() if matches(name))
             if not topics:
                 raise no_topic_matches(request)
             described = admin.describe_topics(topics)
+            if request.pattern is not None:
+                # Kafka's own client lists none of its internal topics
+                described = [topic for topic in described if not topic.get("is_internal")]
+                if not described:
+                    raise no_topic_matches(request)
             for topic in described:
                 if topic["error_code"]:
                     why = f"Kafka's error code {topic['error_code']}"

@@ -78,6 +78,15 @@ def unreachable(request: Request, why: str) -> KafkaLandingError:
     )
 
 
+def invalid_pattern(request: Request, why: str) -> KafkaLandingError:
+    """The error for a pattern that is no regular expression."""
+    return KafkaLandingError(
+        f"`land kafka`: the pattern {request.pattern!r} is no regular expression: {why}. Nothing "
+        "was landed. Fix: correct the pattern, such as 'shop[.].*' for all topics that begin with "
+        "`shop.`."
+    )
+
+
 def no_topic_matches(request: Request) -> KafkaLandingError:
     """The error for a pattern without topics."""
     return KafkaLandingError(
