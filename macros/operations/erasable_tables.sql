@@ -101,7 +101,7 @@
         {%- set table = settings.message_table or graph.sources[id].identifier -%}
         {%- do conditions.append('table_name = ' ~ afterimage._text(table)) -%}
     {%- endfor -%}
-    {%- if settings.table_schema -%}
+    {%- if afterimage._schema_in_messages(settings) -%}
         {%- do conditions.append('table_schema = ' ~ afterimage._text(settings.table_schema)) -%}
     {%- endif -%}
     {{ return(conditions | join(' and ')) }}

@@ -412,6 +412,24 @@ def test_a_message_may_name_its_table_itself(spark: SparkSession, form: str, pla
     )
 
 
+@pytest.mark.parametrize("place", ["schema_id", "topic"])
+def test_a_table_that_two_schemas_have(spark: SparkSession, place: str) -> None:
+    settings = {**BY_METADATA, "table_from": place}
+    of_crm = metadata("2", {"id": 1, "b": 2})
+    of_crm["message"]["lineage"]["schema"] = "crm"
+    messages = [
+        metadata("1", {"id": 1, "a": 2}, version=3),
+        of_crm,
+        data("INSERT", 1, {"id": 1, "a": 5}, schema_id="1"),
+    ]
+    if place == "schema_id":
+        messages.append(data("INSERT", 2, {"id": 1, "b": 6}, schema_id="2"))
+    with pytest.warns(UserWarning, match=r"in the schemas crm, hr, .* set `table_schema`"):
+        assert "b" in staged(spark, messages, settings)[0]
+    (row,) = staged(spark, messages, {**settings, "table_schema": "hr"})
+    assert (row["id"], row["a"], "b" in row) == (1, 5, False)
+
+
 KEYED = metadata("1", {"id": 1, "region": 2, "a": 3}, key=["region", "id"])
 
 

@@ -24,13 +24,19 @@
                 {%- do tables.append({
                     'name': entry.name,
                     'message_table': settings.message_table or entry.identifier,
-                    'table_schema': settings.table_schema,
+                    'table_schema': afterimage._schema_in_messages(settings),
                     'key': settings.key,
                 }) -%}
             {%- endif -%}
         {%- endfor -%}
     {%- endif -%}
     {{ return(tables) }}
+{% endmacro %}
+
+
+{# The schema by which decoded messages name the table; none if only metadata messages do. #}
+{% macro _schema_in_messages(settings) %}
+    {{ return(settings.table_schema if settings.table_from in ('schema_id', 'message') else none) }}
 {% endmacro %}
 
 
@@ -61,14 +67,16 @@
     {%- if settings.schemas_from == 'metadata' and afterimage._raw_columns(messages) -%}
         {%- set of_schema = " and table_schema = " ~ afterimage._text(settings.table_schema) if settings.table_schema else "" -%}
         {%- set rows = run_query(
-            "select name, is_lob, version, newest.* from (select name, max_by(struct(data_type, numeric_precision,"
+            "select name, is_lob, version, schemas, newest.* from (select name, max_by(struct(data_type, numeric_precision,"
             ~ " numeric_scale, ordinal, key_position), table_version) as newest, max(table_version) as version,"
-            ~ " bool_or(data_type in ('BLOB', 'CLOB', 'NCLOB')) as is_lob from (select table_version, inline(transform("
+            ~ " bool_or(data_type in ('BLOB', 'CLOB', 'NCLOB')) as is_lob, array_join(collect_set(table_schema), ', ')"
+            ~ " as schemas from (select table_version, table_schema, inline(transform("
             ~ "columns, c -> named_struct('name', c.name, 'data_type', c.type, 'numeric_precision', c.precision,"
             ~ " 'numeric_scale', c.scale, 'ordinal', c.ordinal, 'key_position', c.primarykeyposition))) from " ~ messages
             ~ " where kind = 'metadata' and table_name = " ~ afterimage._text(source_table) ~ of_schema
             ~ ") as versions group by name) as newest_columns order by version desc, newest.ordinal"
         ).rows -%}
+        {%- do afterimage._check_schema_of_source(table, source_table, rows, settings) -%}
         {%- do afterimage._check_key_of_source(table, rows, settings) -%}
         {%- for row in rows -%}
             {%- set own = declared.get(row['name'] | lower, {}) -%}
@@ -102,6 +110,25 @@
         {%- do column.update({'is_lob': column.name in lobs}) -%}
     {%- endfor -%}
     {{ return(found) }}
+{% endmacro %}
+
+
+{#
+    Warns if metadata messages have the table in several schemas, and the settings do not say which: two tables would be one,
+    unless it is one table whose schema was renamed.
+#}
+{% macro _check_schema_of_source(table, source_table, rows, settings) %}
+    {%- set schemas = [] -%}
+    {%- for row in rows if row['schemas'] -%}
+        {%- do schemas.extend(row['schemas'].split(', ')) -%}
+    {%- endfor -%}
+    {%- if not settings.table_schema and schemas | unique | list | length > 1 -%}
+        {%- do exceptions.warn(
+            "Source table " ~ table ~ ": metadata messages have a table " ~ source_table ~ " in the schemas "
+            ~ schemas | unique | sort | join(', ') ~ ", whose columns count as those of one table. Fix: set `table_schema` to one"
+            ~ " of them, unless the schema was renamed."
+        ) -%}
+    {%- endif -%}
 {% endmacro %}
 
 

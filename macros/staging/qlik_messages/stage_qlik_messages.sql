@@ -44,7 +44,7 @@ messages as (
     where
         kind in ('change', 'load', 'tombstone', 'rejected')
         and table_name = {{ afterimage._text(message_table) }}
-        {%- if settings.table_schema %}
+        {%- if afterimage._schema_in_messages(settings) %}
         and table_schema = {{ afterimage._text(settings.table_schema) }}
         {%- endif %}
 ),

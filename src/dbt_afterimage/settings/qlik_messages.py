@@ -75,12 +75,13 @@ class QlikMessagesSettings(TableSettings):
                 "metadata messages have the ordinals of each version of a table, and a list holds "
                 "for one version only. Fix: leave `mask_columns` out"
             )
-        if self.table_schema is not None and self.table_from not in ("schema_id", "message"):
+        names_schemas = self.schemas_from == "metadata" or self.table_from == "message"
+        if self.table_schema is not None and not names_schemas:
             raise ValueError(
-                f"`table_schema` is {self.table_schema!r} and `table_from` is "
-                f"{self.table_from!r}; only metadata messages and the messages themselves name "
-                "schemas of tables. Fix: leave `table_schema` out, or set `table_from: schema_id` "
-                "or `table_from: message`"
+                f"`table_schema` is {self.table_schema!r}, `table_from` is {self.table_from!r} and "
+                f"`schemas_from` is {self.schemas_from!r}; only metadata messages and the messages "
+                "themselves name schemas of tables. Fix: leave `table_schema` out, or set "
+                "`schemas_from: metadata` or `table_from: message`"
             )
         return self
 

@@ -28,6 +28,7 @@ def test_a_schema_comes_from_metadata_or_from_the_messages_themselves() -> None:
     assert parse(table_from="message", table_schema="hr")["table_schema"] == "hr"
     of_metadata = {"table_from": "schema_id", "schemas_from": "metadata"}
     assert parse(**of_metadata, table_schema="hr")["table_schema"] == "hr"
+    assert parse(schemas_from="metadata", table_schema="hr")["table_schema"] == "hr"
 
 
 @pytest.mark.parametrize(
