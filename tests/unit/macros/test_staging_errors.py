@@ -252,3 +252,26 @@ def test_a_table_that_does_not_exist_is_no_table_without_headers() -> None:
     assert str(caught.value).startswith(
         "`stage_qlik_change_table`: sales.invoices__ct does not exist: it is not. Fix: "
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "way"),
+    [
+        ({"system": "qlik_change_table"}, "put a view over the table that renames"),
+        ({"system": "qlik_messages"}, "let the replication tool rename"),
+        ({"system": "change_feed", "preset": "debezium"}, "let the replication tool rename"),
+        ({"system": "change_feed", "preset": "debezium_flat"}, "put a view over the table"),
+        ({"system": "soliddb"}, "rename the column at the server"),
+    ],
+)
+def test_a_column_with_a_name_of_the_contract_can_be_renamed_where_it_is_stored(
+    settings: dict[str, Any], way: str
+) -> None:
+    meta = {"afterimage": {"key": ["payment_id"], **settings}}
+    columns = {"payment_id": {"name": "payment_id", "data_type": "int"}}
+    entry = {"source_name": "shop", "name": "payments", "meta": meta, "columns": columns}
+    render = MacroRenderer(_log_columns=lambda settings: [])
+    with pytest.raises(CompilationError) as refused:
+        render("_check_data_columns", "m", "t", ["Transaction_id"], parse_settings(entry))
+    assert "a data column `Transaction_id`, and the change-event contract" in str(refused.value)
+    assert f"Fix: {way}" in str(refused.value)
