@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from dbt_afterimage.change_log.erased_records import ErasedKeys
 from dbt_afterimage.change_log.erasures import Erasure
 from dbt_afterimage.settings import positions
@@ -53,7 +55,7 @@ def erased(spark: SparkSession, *erasures: Erasure) -> ErasedKeys:
 def test_without_erasures_nothing_is_added(spark: SparkSession) -> None:
     rows = staged(spark)
     assert erased(spark).removed_from_changes(rows, WHERE) is rows
-    assert erased(spark).removed_from_load(rows, seq(1)) is rows
+    assert erased(spark).removed_from_loads(rows) is rows
 
 
 def test_records_up_to_the_erasure_are_removed(spark: SparkSession) -> None:
@@ -81,5 +83,6 @@ def test_columns_up_to_the_erasure_are_null_and_so_is_the_raw_text(spark: SparkS
 
 def test_rows_of_a_load_count_at_its_position(spark: SparkSession) -> None:
     keys = erased(spark, Erasure(LOG, hash_of(1), None, seq(5)))
-    assert len(names(keys.removed_from_load(staged(spark), seq(5)))) == 2
-    assert len(names(keys.removed_from_load(staged(spark), seq(6)))) == 7
+    for position, left in ((seq(5), 2), (seq(6), 7)):
+        rows = staged(spark).withColumn("change_seq", F.lit(position))
+        assert len(names(keys.removed_from_loads(rows))) == left

@@ -12,7 +12,13 @@ from dbt_afterimage.storage.progress import Progress
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SETTINGS = {"system": "change_feed", "load_id": "load", "source_table": "shop.carts", "base": None}
+SETTINGS = {
+    "system": "change_feed",
+    "source_table": "shop.carts",
+    "look_back": 0,
+    "load_id": "load",
+    "base": None,
+}
 COLUMNS = "change_seq string, change_oper string, load_id string, ends_load boolean, arrival string"
 
 

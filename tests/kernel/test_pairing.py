@@ -24,7 +24,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.contract import STAGED_COLUMNS, ReservedColumnError
-from dbt_afterimage.change_log.full_load import decide_load, marker
+from dbt_afterimage.change_log.full_load import Load, decide_loads, markers, rows_of
 from dbt_afterimage.change_log.pairing import is_pending_too_long, pair
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.oracle.pairing import StagedRow
@@ -866,6 +866,10 @@ def load_frame(spark: SparkSession, records: Iterable[Record]) -> DataFrame:
     return staged_frame(spark, records).withColumn("load_id", F.lit("initial"))
 
 
+def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
+    return decide_loads(rows_of([Load("initial", position)], rows), key)
+
+
 def decided_load(rows: DataFrame) -> list[str]:
     return [
         f"{row['change_seq']} {row['id'] or '-'} {row['name']}: {row['outcome']}"
@@ -952,21 +956,48 @@ def test_a_load_fits_to_what_pair_returns(spark: SparkSession) -> None:
 def test_the_marker_of_a_load(spark: SparkSession) -> None:
     staged = load_frame(spark, [record(1, "- L 1 Ann"), record(1, "- L 2 Bob")])
     staged = staged.withColumn("changed_at", F.lit("2026-03-02 07:30:00").cast("timestamp"))
-    assert of_marker(marker(decide_load(staged, ["id"], "000"), "000")) == {
+    assert of_marker(markers(decide_load(staged, ["id"], "000"), [Load("initial", "000")])) == {
         "load_rows": 2,
         "changed_at": "2026-03-02 07:30:00",
         "change_seq": "000",
         "change_oper": "L",
         "outcome": "accepted",
+        "load_id": "initial",
     }
 
 
 def test_the_marker_of_an_empty_load(spark: SparkSession) -> None:
     rows = decide_load(load_frame(spark, []), ["id"], "000")
-    found = of_marker(marker(rows, "000"))
+    found = of_marker(markers(rows, [Load("initial", "000")]))
     assert (found["load_rows"], found["changed_at"]) == (0, None)
-    found = of_marker(marker(rows, "000", loaded_at="2026-03-02 07:30:00"))
+    found = of_marker(markers(rows, [Load("initial", "000", "2026-03-02 07:30:00")]))
     assert (found["load_rows"], found["changed_at"]) == (0, "2026-03-02 07:30:00")
+
+
+def test_loads_are_decided_together_and_have_nothing_to_do_with_each_other(
+    spark: SparkSession,
+) -> None:
+    staged = load_frame(spark, [record(1, "- L 1 Ann"), record(1, "- L 2 Bob")])
+    later = load_frame(spark, [record(1, "- L 1 Ann"), record(1, "- L 1 Anna")])
+    other = load_frame(spark, [record(1, "- L 9 Zoe")])
+    rows = (
+        staged.union(later.withColumn("load_id", F.lit("later")))
+        .union(other.withColumn("load_id", F.lit("other")))
+        .union(staged_frame(spark, [record(1, "7 I 5 Eve")]).withColumn("load_id", F.lit(None)))
+    )
+    loads = [Load("initial", "000"), Load("later", "300"), Load("empty", "400")]
+    found = decide_loads(rows_of(loads, rows), ["id"])
+    assert sorted(text.partition(":")[0] for text in decided_load(found)) == [
+        "000 1 Ann",
+        "000 2 Bob",
+        "300 1 Ann",
+        "300 1 Anna",
+    ]
+    counts = {
+        (row["load_id"], row["change_seq"]): row["load_rows"]
+        for row in markers(found.filter("outcome = 'accepted'"), loads).collect()
+    }
+    assert counts == {("initial", "000"): 2, ("later", "300"): 1, ("empty", "400"): 0}
 
 
 def of_marker(rows: DataFrame) -> dict[str, Any]:

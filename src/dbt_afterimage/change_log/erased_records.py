@@ -56,9 +56,9 @@ class ErasedKeys:
         """
         return self._removed(changes, F.when(is_position(sequence), F.col("change_seq")))
 
-    def removed_from_load(self, rows: DataFrame, position: str) -> DataFrame:
-        """Staged rows of a full load without erased data; all have the load's position."""
-        return self._removed(rows, F.lit(position))
+    def removed_from_loads(self, rows: DataFrame) -> DataFrame:
+        """Staged rows of full loads, at the positions of their loads, without erased data."""
+        return self._removed(rows, F.col("change_seq"))
 
     def _removed(self, records: DataFrame, position: Column) -> DataFrame:
         if not self.erasures:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -22,6 +22,7 @@ from dbt_afterimage.change_log.pairing import (
 from dbt_afterimage.internal_columns import PREFIX
 from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings import has_own_loads
+from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import Progress, greatest
 
 logger = AdapterLogger("afterimage")
@@ -29,6 +30,8 @@ logger = AdapterLogger("afterimage")
 _IS_BAD = f"{PREFIX}is_bad"
 _IS_HELD = f"{PREFIX}is_held"
 _HELD_HASH = f"{PREFIX}held_hash"
+_POSITION = f"{PREFIX}position"
+_LOADED_AT = f"{PREFIX}loaded_at"
 
 
 class LoadPositionError(ValueError):
@@ -48,11 +51,6 @@ class Load:
     load_id: str
     position: str
     loaded_at: str | None = None
-
-    @property
-    def is_row(self) -> Column:
-        """True for the rows of the load, as staged."""
-        return (F.col("change_oper") == "L") & (F.col("load_id") == self.load_id)
 
 
 @dataclass(frozen=True)
@@ -83,28 +81,48 @@ class _FoundLoad:
     rows: int
 
 
-def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
-    """Decide what becomes of each row of a full load.
+def rows_of(loads: Sequence[Load], rows: DataFrame) -> DataFrame:
+    """Staged rows of full loads, each at the position of its load.
 
     Args:
-        rows: the staged `L` rows of one load.
-        key: key columns; a row without one is rejected, of equal keys the first by content stays.
-        position: the load's change_seq, for all rows.
+        loads: at least one.
+        rows: the staging model, or some rows of it.
+    """
+    found = rows.filter(is_row_of(loads))
+    if len(loads) == 1:
+        return found.withColumn("change_seq", F.lit(loads[0].position))
+    given = [(load.load_id, load.position) for load in loads]
+    positions = local_rows(rows.sparkSession, given, f"load_id string, {_POSITION} string")
+    return (
+        found.join(F.broadcast(positions), "load_id")
+        .withColumn("change_seq", F.col(_POSITION))
+        .select(*map(column_named, rows.columns))
+    )
+
+
+def is_row_of(loads: Sequence[Load]) -> Column:
+    """True for the rows of some loads, as staged and as decided."""
+    return (F.col("change_oper") == "L") & F.col("load_id").isin([load.load_id for load in loads])
+
+
+def decide_loads(rows: DataFrame, key: list[str]) -> DataFrame:
+    """Decide what becomes of each row of full loads.
+
+    Args:
+        rows: the staged rows, as `rows_of` gives them.
+        key: key columns; a row without one is rejected, of equal keys in a load the first by
+            content stays.
 
     Returns:
         The rows without `raw_record`, plus `outcome` and `reject_reason`.
     """
     reason = with_null_key_first(F.col("reject_reason"), F.lit(True), key)
-    rows = (
-        rows.drop("raw_record")
-        .withColumn("change_seq", F.lit(position))
-        .withColumn("reject_reason", reason)
-    )
+    rows = rows.drop("raw_record").withColumn("reject_reason", reason)
     is_bad = F.col("reject_reason").isNotNull()
     if not key:
         return rows.withColumn("outcome", F.when(is_bad, REJECTED).otherwise(ACCEPTED))
 
-    by_key = Window.partitionBy(*[column_named(column) for column in key]).orderBy(
+    by_key = Window.partitionBy("load_id", *[column_named(column) for column in key]).orderBy(
         _IS_BAD, "record_hash"
     )
     is_copy = (F.lag("record_hash").over(by_key) == F.col("record_hash")) & (
@@ -130,25 +148,29 @@ def decide_load(rows: DataFrame, key: list[str], position: str) -> DataFrame:
     )
 
 
-def marker(rows: DataFrame, position: str, loaded_at: str | None = None) -> DataFrame:
-    """The marker row of a load: `L`, no key, its position, time and row count.
+def markers(rows: DataFrame, loads: Sequence[Load]) -> DataFrame:
+    """The marker row of each load: `L`, no key, its position, time and row count.
 
-    An empty table is a load too, so the marker is there even when ``rows`` is empty.
+    An empty table is a load too, so its marker is there even if it has no rows.
 
     Args:
-        rows: the accepted rows of one load, with `load_id` on each; may be empty.
-        position: the load's change_seq.
-        loaded_at: the load's time, UTC, for an empty load, which has no rows with a time.
+        rows: the accepted rows of the loads.
+        loads: the loads; of one without rows that have a time, the declared time counts.
     """
-    return rows.agg(
-        F.count(F.lit(1)).alias("load_rows"),
-        F.coalesce(F.max("changed_at"), F.lit(loaded_at).cast("timestamp")).alias("changed_at"),
-    ).withColumns(
-        {
-            "change_seq": F.lit(position),
-            "change_oper": F.lit("L"),
-            "outcome": F.lit(ACCEPTED),
-        }
+    counted = rows.groupBy("load_id").agg(
+        F.count(F.lit(1)).alias("load_rows"), F.max("changed_at").alias("changed_at")
+    )
+    given = [(load.load_id, load.position, load.loaded_at) for load in loads]
+    declared = local_rows(
+        rows.sparkSession, given, f"load_id string, change_seq string, {_LOADED_AT} string"
+    )
+    return declared.join(counted, "load_id", "left").select(
+        F.coalesce("load_rows", F.lit(0)).cast("bigint").alias("load_rows"),
+        F.coalesce("changed_at", F.col(_LOADED_AT).cast("timestamp")).alias("changed_at"),
+        "change_seq",
+        F.lit("L").alias("change_oper"),
+        F.lit(ACCEPTED).alias("outcome"),
+        "load_id",
     )
 
 
@@ -213,34 +235,33 @@ def find_loads(
 
 
 def rows_too_late(
-    load: Load, staged: DataFrame, log: DataFrame, key: list[str], hashed_after: str | None
+    rows: DataFrame, log: DataFrame, key: list[str], hashed_after: str | None
 ) -> DataFrame:
-    """Rows of a load that came after it was recorded, as `decide_load` gives them: rejected.
+    """Rows of loads that came after these were recorded, as `decide_loads` gives them: rejected.
 
     Args:
-        load: one that the log has.
-        staged: the staging model.
+        rows: staged rows of loads that the log has, as `rows_of` gives them.
         log: the change log.
         key: key columns; without any, rows are identified by their content.
         hashed_after: as `pairing.pair` takes it.
     """
-    identity = key or ["record_hash"]
+    identity = ["load_id", *(key or ["record_hash"])]
     names = [column_named(column) for column in identity]
-    held = log.filter(load.is_row & F.col("load_rows").isNull()).select(
+    is_row = (F.col("change_oper") == "L") & F.col("load_rows").isNull()
+    held = log.filter(is_row).select(
         *names,
-        comparable_hash(log, staged.columns, hashed_after).alias(_HELD_HASH),
+        comparable_hash(log, rows.columns, hashed_after).alias(_HELD_HASH),
         F.lit(True).alias(_IS_HELD),
     )
-    rows = staged.filter(load.is_row).join(held, identity, "left")
+    joined = rows.join(held, identity, "left")
     is_other = F.col(_HELD_HASH).isNotNull() & (F.col(_HELD_HASH) != F.col("record_hash"))
     reason = with_null_key_first(F.col("reject_reason"), F.lit(True), key)
     late = F.when(F.col(_IS_HELD), F.lit("conflicting_duplicate")).otherwise("late_load_row")
     return (
-        rows.filter(F.col(_IS_HELD).isNull() | is_other)
-        .withColumn("change_seq", F.lit(load.position))
+        joined.filter(F.col(_IS_HELD).isNull() | is_other)
         .withColumn("outcome", F.lit(REJECTED))
         .withColumn("reject_reason", F.coalesce(reason, late))
-        .select(*[column_named(name) for name in staged.columns if name != "raw_record"], "outcome")
+        .select(*[column_named(name) for name in rows.columns if name != "raw_record"], "outcome")
     )
 
 

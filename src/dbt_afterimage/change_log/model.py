@@ -18,11 +18,13 @@ from dbt_afterimage.change_log.contract import (
 )
 from dbt_afterimage.change_log.erased_records import ErasedKeys
 from dbt_afterimage.change_log.full_load import (
-    decide_load,
+    decide_loads,
     find_loads,
     is_fresh,
-    marker,
+    is_row_of,
+    markers,
     read_up_to,
+    rows_of,
     rows_too_late,
 )
 from dbt_afterimage.change_log.gaps import check_gap
@@ -133,18 +135,17 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
 
     found_loads = find_loads(settings, staged, log, sequence, done)
     loads = found_loads.new
-    for load in loads:
-        of_load = erased.removed_from_load(staged.filter(load.is_row), load.position)
-        records = records.unionByName(of_load)
-        rows = decide_load(of_load, key, load.position)
+    if loads:
+        of_loads = erased.removed_from_loads(rows_of(loads, staged))
+        records = records.unionByName(of_loads)
+        rows = decide_loads(of_loads, key)
         decided = decided.unionByName(rows, allowMissingColumns=True)
-    if log is not None:
-        for load in found_loads.again:
-            landed = staged.filter(load.is_row & is_fresh(done))
-            of_load = erased.removed_from_load(landed, load.position)
-            records = records.unionByName(of_load)
-            rows = rows_too_late(load, of_load, log, key, hashed_after)
-            decided = decided.unionByName(rows, allowMissingColumns=True)
+    if log is not None and found_loads.again:
+        landed = rows_of(found_loads.again, staged.filter(is_fresh(done)))
+        of_loads = erased.removed_from_loads(landed)
+        records = records.unionByName(of_loads)
+        rows = rows_too_late(of_loads, log, key, hashed_after)
+        decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = checkpoint(_without_dropped_values(decided, data))
 
     recorded_at = next_recorded_at(done)
@@ -169,11 +170,9 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     late = found.late(decided, horizon)
     counts = found.counts(late, before_images=settings["before_images"])
     logged = accepted
-    for load in loads:
-        loaded = decided.filter(load.is_row & (F.col("outcome") == ACCEPTED))
-        mark = marker(loaded, load.position, load.loaded_at)
-        mark = mark.withColumn("load_id", F.lit(load.load_id))
-        logged = logged.unionByName(mark, allowMissingColumns=True)
+    if loads:
+        loaded = decided.filter(is_row_of(loads) & (F.col("outcome") == ACCEPTED))
+        logged = logged.unionByName(markers(loaded, loads), allowMissingColumns=True)
 
     has_rows = bool(counts.accepted) or bool(loads)
     rejects = (
