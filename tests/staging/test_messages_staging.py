@@ -430,6 +430,30 @@ def test_a_table_that_two_schemas_have(spark: SparkSession, place: str) -> None:
     assert (row["id"], row["a"], "b" in row) == (1, 5, False)
 
 
+def test_times_of_day_in_avro_are_those_of_json(spark: SparkSession, tmp_path: Path) -> None:
+    schema = data_schema(
+        {
+            "id": "int",
+            "opens": {"type": "long", "logicalType": "time-micros"},
+            "closes": {"type": "int", "logicalType": "time-millis"},
+        }
+    )
+    hour = 3600 * 1000
+    rows = [
+        {"id": 1, "opens": 10 * hour * 1000, "closes": 22 * hour},
+        {"id": 2, "opens": 0, "closes": 23 * hour + 250},
+        {"id": 3, "opens": None, "closes": None},
+    ]
+    messages = [in_form("registry", change("INSERT", row["id"], row), schema, "7") for row in rows]
+    settings = {"schemas_from": "registry", **folder_of({"7": schema}, tmp_path)}
+    columns = {"id": "int", "opens": "string", "closes": "string"}
+    assert told(staged(spark, messages, settings, columns), "opens", "closes") == [
+        ("I", "10:00:00", "22:00:00"),
+        ("I", "00:00:00", "23:00:00.25"),
+        ("I", None, None),
+    ]
+
+
 KEYED = metadata("1", {"id": 1, "region": 2, "a": 3}, key=["region", "id"])
 
 

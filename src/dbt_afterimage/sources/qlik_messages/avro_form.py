@@ -6,6 +6,7 @@ goes to the one that it was written by.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 
 from py4j.protocol import Py4JJavaError
@@ -40,6 +41,9 @@ ENVELOPE = """{"type": "record", "name": "MessageEnvelope", "fields": [
 """The vendor's envelope of a message; its magic, 5 bytes without a length, precedes it."""
 
 _PERMISSIVE = {"mode": "PERMISSIVE"}
+_BodyOf = Callable[[Column, StructType, Mapping[str, int]], Column]
+# Avro specification 1.12, "Logical Types"
+_TIMES_OF_DAY = {"time-millis": 1000, "time-micros": 1}
 _LINEAGE = ("server", "task", "schema", "table", "tableVersion", "timestamp")
 
 
@@ -72,18 +76,17 @@ def with_avro_body(rows: DataFrame, reference: Column, schemas: Mapping[str, str
         if readable is None:
             continue
         kind, body_of = readable
+        times = times_of_day(text)
         # a column of its own: each mention of the expression would parse the schema again
         record = f"avro_record_{number}"
         is_own = reference == name
         decoded = F.when(is_own, from_avro(F.col("avro"), text, _PERMISSIVE))
         rows = rows.withColumn(record, decoded)
-        found = F.when(is_own, body_of(F.col(record), kind)).otherwise(found)
+        found = F.when(is_own, body_of(F.col(record), kind, times)).otherwise(found)
     return rows.withColumn("avro_body", found)
 
 
-def _readable(
-    session: SparkSession, schema: str
-) -> tuple[StructType, Callable[[Column, StructType], Column]] | None:
+def _readable(session: SparkSession, schema: str) -> tuple[StructType, _BodyOf] | None:
     """The type of the records of a schema, and how they are read; None for none of a message.
 
     A registry has the schemas of other applications too, and Protobuf and JSON Schema.
@@ -100,14 +103,34 @@ def _readable(
         if body_of is None:
             return None
         # Spark checks types when the columns are resolved, and reads nothing for it
-        _ = empty.select(body_of(F.col("record"), kind)).columns
+        _ = empty.select(body_of(F.col("record"), kind, {})).columns
     # PySpark passes exceptions of the Avro library on unchanged
     except (PySparkException, Py4JJavaError):
         return None
     return kind, body_of
 
 
-def _body_of(kind: StructType) -> Callable[[Column, StructType], Column] | None:
+def times_of_day(schema: str) -> dict[str, int]:
+    """Data columns that hold a time of day -> the microseconds in a unit of theirs.
+
+    Spark reads no such type: it gives the number.
+
+    Args:
+        schema: of a data message, JSON text.
+    """
+    fields = {field["name"]: field["type"] for field in json.loads(schema).get("fields", [])}
+    data = fields.get("data")
+    found = {}
+    for field in data.get("fields", []) if isinstance(data, dict) else []:
+        kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
+        for kind in kinds:
+            units = _TIMES_OF_DAY.get(kind.get("logicalType")) if isinstance(kind, dict) else None
+            if units is not None:
+                found[field["name"]] = units
+    return found
+
+
+def _body_of(kind: StructType) -> _BodyOf | None:
     if _has_records(kind, ["data", "headers"]):
         has_before = "beforeData" in kind.names
         return _data_body if not has_before or _has_records(kind, ["beforeData"]) else None
@@ -127,13 +150,13 @@ def _has_records(kind: StructType, names: Sequence[str]) -> bool:
     return all(name in kind.names and isinstance(kind[name].dataType, StructType) for name in names)
 
 
-def _data_body(record: Column, kind: StructType) -> Column:
+def _data_body(record: Column, kind: StructType, times: Mapping[str, int]) -> Column:
     nothing = F.lit(None).cast("map<string,string>")
     return F.struct(
         *_fields(record, kind, TABLE_FIELDS),
-        _texts(record["data"], kind["data"].dataType).alias("data"),
+        _texts(record["data"], kind["data"].dataType, times).alias("data"),
         (
-            _texts(record["beforeData"], kind["beforeData"].dataType)
+            _texts(record["beforeData"], kind["beforeData"].dataType, times)
             if "beforeData" in kind.names
             else nothing
         ).alias("beforeData"),
@@ -142,7 +165,7 @@ def _data_body(record: Column, kind: StructType) -> Column:
     ).cast(BODY)
 
 
-def _metadata_body(record: Column, kind: StructType) -> Column:
+def _metadata_body(record: Column, kind: StructType, times: Mapping[str, int]) -> Column:
     structure = kind["tableStructure"].dataType
     assert isinstance(structure, StructType)
     of_table = structure["tableColumns"].dataType
@@ -173,16 +196,28 @@ def _metadata_body(record: Column, kind: StructType) -> Column:
     ).cast(BODY)
 
 
-def _texts(record: Column, kind: DataType) -> Column:
+def _texts(record: Column, kind: DataType, times: Mapping[str, int]) -> Column:
     """A record as a map of texts, as JSON messages have them; NULL for no record."""
     assert isinstance(kind, StructType)
     pairs = [
         part
         for field in kind.fields
-        for part in (F.lit(field.name), _text(record[field.name], field.dataType))
+        for part in (
+            F.lit(field.name),
+            _time_of_day(record[field.name], times[field.name])
+            if field.name in times
+            else _text(record[field.name], field.dataType),
+        )
     ]
     texts = F.create_map(*pairs).cast("map<string,string>")
     return F.when(record.isNotNull(), texts)
+
+
+def _time_of_day(value: Column, microseconds: int) -> Column:
+    """`10:00:00`, or with a fraction `10:00:00.25`."""
+    moment = F.timestamp_micros(value.cast("bigint") * microseconds)
+    text = F.date_format(moment, "HH:mm:ss.SSSSSS")
+    return F.regexp_replace(text, r"\.?0+$", "")
 
 
 def _text(value: Column, kind: DataType) -> Column:
