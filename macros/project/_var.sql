@@ -16,7 +16,7 @@
     {%- if name == 'beginning_of_time' -%}
         {#- YAML reads a date that is not in quotes as a date #}
         {%- set value = value | string -%}
-        {%- if not modules.re.fullmatch('[0-9]{4}-[0-9]{2}-[0-9]{2}( [0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]{1,6})?)?)?', value) -%}
+        {%- if not adapter.afterimage.is_timestamp(value) -%}
             {{ exceptions.raise_compiler_error(
                 "The var `beginning_of_time` is '" ~ value ~ "'. Allowed: a date or a time in UTC, such as"
                 ~ " '1900-01-01 00:00:00'. Nothing was written. Fix: correct it in dbt_project.yml or --vars."

@@ -169,6 +169,32 @@ def test_values_that_a_document_encodes(spark: SparkSession) -> None:
         assert (text, row["reject_reason"]) == (expected, None), (encoding, kind, value)
 
 
+def test_a_mask_has_the_bit_of_a_column_that_is_gone_and_none_of_a_loader_s(
+    spark: SparkSession,
+) -> None:
+    settings = settings_of(
+        None,
+        {
+            "key": ["id"],
+            "sequence": {"place": "number"},
+            "operation": "op",
+            "operations": {"u": "U"},
+            "changed_mask": "mask",
+            "mask_columns": ["id", "gone", "name"],
+            "ignore_columns": ["place"],
+        },
+    )
+    columns = {
+        "place": "bigint", "op": "string", "mask": "binary",
+        "id": "int", "name": "string", "loader": "string",
+    }  # fmt: skip
+    rows = [(1, "u", b"\x04", 1, "Ann", "x"), (2, "u", b"\x02", 1, "Ann", "x")]
+    found = staged(
+        spark, settings, columns, rows, ["change_seq", "declared_changed_columns", "reject_reason"]
+    )
+    assert [tuple(row)[1:] for row in sorted(found)] == [(["name"], None), ([], None)]
+
+
 @pytest.mark.parametrize("before_images", [True, False])
 def test_a_condition_does_not_parse_documents_again(
     spark: SparkSession, before_images: bool

@@ -227,6 +227,7 @@ def test_a_load_id_is_text(load_id: str, becomes: str) -> None:
         "'2026-03-02T07:30:00.123'",
         "'2026-03-02 07:30:00Z'",
         "'2026-03-02 07:30:00+01:00'",
+        "'2026-03-02 07:30-18:00'",
     ],
 )
 def test_loaded_at_is_a_date_or_a_time(loaded_at: str) -> None:
@@ -373,6 +374,10 @@ def has_all(message: str, *parts: str) -> None:
             ["`base.position`", "12", "Allowed: 35 digits", "in quotes", "Fix: "],
         ),
         (
+            "base: {kind: live, loaded_at: '2026-03-02 07:30+18:30'}",
+            ["`base.loaded_at`", "07:30+18:30", "Fix: "],
+        ),
+        (
             "base: {kind: live, loaded_at: yesterday}",
             ["`base.loaded_at`", "'yesterday'", "such as 2026-03-02 07:30:00", "Fix: "],
         ),
@@ -459,6 +464,9 @@ def test_encodings_name_columns_that_are_there() -> None:
     with pytest.raises(SettingsError, match=r"`encodings` names the column 'Changed'.*`changed`"):
         feed(given, columns)
     assert feed(given.replace("Changed", "changed"), columns)["encodings"]
+    # of a source, they hold for the tables that have the column
+    whole = {"system": "change_feed", **yaml.safe_load(given)}
+    assert parse_settings(source({"key": ["order_id"]}, whole, columns))["encodings"]
 
 
 def test_a_column_in_other_letters_is_reported() -> None:

@@ -23,7 +23,7 @@
     {%- endfor -%}
 
     {%- set mask = {
-        'data_columns': afterimage._listed_mask_columns(macro_name, table, names, [], settings) or names,
+        'data_columns': afterimage._listed_mask_columns(macro_name, table, names, none, settings) or names,
         'byte_order': settings.mask_byte_order,
         'first_data_bit': settings.mask_first_data_bit,
         'mask_type': 'binary',

@@ -88,6 +88,7 @@
         'data': data,
         'added': added,
         'mask': mask,
+        'operation_column': settings.operation_column,
         'operation': afterimage._openedge_own_operation(macro, table, raw_columns, own, settings),
         'sequence': afterimage._openedge_number(own, 'sequence', 'bigint'),
         'has_landed_at': 'landed_at' in own,
@@ -258,9 +259,11 @@ group by _sequence, if(_sequence is null, hash, null)
 {#- the change alone: not what users and loaders write beside it -#}
 {%- set hashed = [] -%}
 {%- set misc = [found.own.get('landed_at'), found.own.get('user_misc'), found.own.get('misc')] -%}
-{%- for column in found.raw_columns
-    if column not in misc and (column in found.own.values() or not afterimage._is_openedge_column(column.name)) -%}
-    {%- do hashed.append(column) -%}
+{%- for column in found.raw_columns if column not in misc -%}
+    {%- if column in found.own.values() or not afterimage._is_openedge_column(column.name)
+        or column.name | lower == (found.operation_column or '') | lower -%}
+        {%- do hashed.append(column) -%}
+    {%- endif -%}
 {%- endfor -%}
 select
     {{ found.sequence }} as _sequence,

@@ -118,18 +118,18 @@
 
 {#
     The setting `mask_columns` as the table spells its columns: none for a name that it does not have, whose bit keeps its
-    place. Stops where the setting leaves out a column that has a bit.
+    place. Stops where the setting leaves out a column that has a bit: any but `lobs`, which are none where any column may
+    have no bit.
 #}
 {% macro _listed_mask_columns(macro, table, names, lobs, settings) %}
     {%- set columns = [] -%}
     {%- for listed in settings.mask_columns -%}
         {%- do columns.append(afterimage._same_name(listed, names)) -%}
     {%- endfor -%}
-    {%- for name in names if columns and name not in columns and name not in lobs -%}
+    {%- for name in names if lobs is not none and name not in columns and name not in lobs -%}
         {{ exceptions.raise_compiler_error(
-            "`" ~ macro ~ "`: `mask_columns` of table " ~ table ~ " leaves out `" ~ name ~ "`; it must list every data column"
-            ~ (" that is not in `lob_columns`" if 'lob_columns' in settings else "")
-            ~ ", in the order of the mask's bits. Fix: add the column."
+            "`" ~ macro ~ "`: `mask_columns` of table " ~ table ~ " leaves out `" ~ name ~ "`; it must list every data"
+            ~ " column that is not in `lob_columns`, in the order of the mask's bits. Fix: add the column."
         ) }}
     {%- endfor -%}
     {{ return(columns) }}

@@ -235,20 +235,24 @@ def find_loads(
 
 
 def rows_too_late(
-    rows: DataFrame, log: DataFrame, key: list[str], hashed_after: str | None
+    loads: Sequence[Load],
+    rows: DataFrame,
+    log: DataFrame,
+    key: list[str],
+    hashed_after: str | None,
 ) -> DataFrame:
     """Rows of loads that came after these were recorded, as `decide_loads` gives them: rejected.
 
     Args:
-        rows: staged rows of loads that the log has, as `rows_of` gives them.
+        loads: which the log has.
+        rows: their staged rows, as `rows_of` gives them.
         log: the change log.
         key: key columns; without any, rows are identified by their content.
         hashed_after: as `pairing.pair` takes it.
     """
     identity = ["load_id", *(key or ["record_hash"])]
     names = [column_named(column) for column in identity]
-    is_row = (F.col("change_oper") == "L") & F.col("load_rows").isNull()
-    held = log.filter(is_row).select(
+    held = log.filter(is_row_of(loads) & F.col("load_rows").isNull()).select(
         *names,
         comparable_hash(log, rows.columns, hashed_after).alias(_HELD_HASH),
         F.lit(True).alias(_IS_HELD),

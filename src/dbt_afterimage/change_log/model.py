@@ -144,7 +144,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         landed = rows_of(found_loads.again, staged.filter(is_fresh(done)))
         of_loads = erased.removed_from_loads(landed)
         records = records.unionByName(of_loads)
-        rows = rows_too_late(of_loads, log, key, hashed_after)
+        rows = rows_too_late(found_loads.again, of_loads, log, key, hashed_after)
         decided = decided.unionByName(rows, allowMissingColumns=True)
     decided = checkpoint(_without_dropped_values(decided, data))
 

@@ -6,7 +6,7 @@ lists the settings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -78,17 +78,28 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
     settings["has_halves"] = parsed.has_halves()
     settings["without_before_images"] = parsed.without_before_images()
     if parsed.lists_all_columns([column["name"] for column in columns]):
-        _check_columns(table, settings, model.column_settings)
+        # a mapping that the whole source has may name columns that some of its tables lack
+        shared = {name for name in given if name not in (_own(source) or {})}
+        checked = [
+            name
+            for name in model.column_settings
+            if not (name in shared and isinstance(settings[name], dict))
+        ]
+        _check_columns(table, settings, checked)
     return settings
+
+
+def _own(source: Mapping[str, Any]) -> Any:
+    """The table's own `afterimage` meta."""
+    meta = {**(source.get("meta") or {}), **((source.get("config") or {}).get("meta") or {})}
+    return meta.get("afterimage")
 
 
 def _given(table: str, source: Mapping[str, Any]) -> dict[str, Any]:
     """The source's `afterimage` meta, the table's over it: dbt's own merge replaces it whole."""
-    meta = {**(source.get("meta") or {}), **((source.get("config") or {}).get("meta") or {})}
     whole = (source.get("source_meta") or {}).get("afterimage")
-    own = meta.get("afterimage")
     given: dict[str, Any] = {}
-    for level, settings in (("source", whole), ("table", own)):
+    for level, settings in (("source", whole), ("table", _own(source))):
         if settings is None:
             continue
         if not isinstance(settings, Mapping):
@@ -100,7 +111,7 @@ def _given(table: str, source: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _check_columns(table: str, settings: dict[str, Any], column_settings: tuple[str, ...]) -> None:
+def _check_columns(table: str, settings: dict[str, Any], column_settings: Sequence[str]) -> None:
     columns = settings["declared_columns"] + settings["data_columns"]
     declared = [column["name"] for column in columns]
     for setting in column_settings:

@@ -90,6 +90,12 @@ def test_an_unsure_key_is_prompted_for_or_an_error_says_what_to_type() -> None:
     assert str(error.value).startswith("sales.invoices__ct: its key is not sure")
 
 
+@pytest.mark.parametrize("typed", ["invoices=line_no", " line_no "])
+def test_a_key_may_be_typed_as_the_option_is_given(typed: str) -> None:
+    found = KeyOptions.parse([]).apply(proposal(UNSURE), lambda _: typed)
+    assert found.key.columns == ("line_no",)
+
+
 @pytest.mark.parametrize("option", ["line_no", "invoices=line_no"])
 def test_a_given_key_wins(option: str) -> None:
     sure = KeyProposal(("Invoice_id",), "declared", is_sure=True)
@@ -98,7 +104,8 @@ def test_a_given_key_wins(option: str) -> None:
 
 
 def test_no_key_can_be_given() -> None:
-    assert KeyOptions.parse(["-"]).apply(proposal(UNSURE), lambda _: None).key.columns == ()
+    for option in ("-", "invoices= -"):
+        assert KeyOptions.parse([option]).apply(proposal(UNSURE), lambda _: None).key.columns == ()
 
 
 def test_a_given_key_names_columns_and_tables_that_are_there() -> None:

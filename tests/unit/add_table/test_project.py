@@ -41,3 +41,21 @@ def test_two_tables_of_a_call_cannot_have_models_of_one_name(project: Project) -
     check(project, replace(ORDERS, table="crm_orders", schema="crm", source="crm"))
     with pytest.raises(AlreadyDeclaredError, match=r"crm\.orders__ct.*those of erp\.orders__ct"):
         check(project, replace(ORDERS, schema="crm", source="crm"))
+
+
+def test_a_table_that_reads_all_schemas_cannot_go_beside_one_of_a_schema(tmp_path: Path) -> None:
+    """It was added when only one schema had a table of this name."""
+    (tmp_path / "dbt_project.yml").write_text("name: shop\n", encoding="utf-8")
+    meta = "{afterimage: {message_table: orders}}"
+    entry = f"{{name: orders, config: {{meta: {meta}}}}}"
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "sources.yml").write_text(
+        f"sources: [{{name: store, tables: [{entry}]}}]\n", encoding="utf-8"
+    )
+    settings = {"message_table": "orders", "table_schema": "sales"}
+    table = SourceTable("sales_orders", "Not landed.", settings)
+    proposal = replace(ORDERS, table="sales_orders", source="store", tables=(table,))
+    with pytest.raises(
+        AlreadyDeclaredError, match=r"table orders of the source store.*Fix: set `t"
+    ):
+        check(Project(tmp_path), proposal)

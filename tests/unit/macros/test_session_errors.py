@@ -66,13 +66,14 @@ def test_macros_and_package_of_one_version() -> None:
         (date(1900, 1, 1), "1900-01-01"),
         (datetime(2000, 1, 1, 7, 30), "2000-01-01 07:30:00"),
         ("1970-01-01 00:00:00.5", "1970-01-01 00:00:00.5"),
+        ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"),
     ],
 )
 def test_beginning_of_time_is_text_however_yaml_reads_it(given: object, becomes: str) -> None:
     assert MacroRenderer(var=lambda name, default: given)("_var", "beginning_of_time") == becomes
 
 
-@pytest.mark.parametrize("given", ["01.01.1900", "yesterday", "1900-01-01 7:30", None])
+@pytest.mark.parametrize("given", ["01.01.1900", "yesterday", "1900-02-30", None])
 def test_beginning_of_time_that_is_no_time(given: object) -> None:
     with pytest.raises(CompilationError, match=r"`beginning_of_time` is .*Allowed: .*Fix: "):
         MacroRenderer(var=lambda name, default: given)("_var", "beginning_of_time")

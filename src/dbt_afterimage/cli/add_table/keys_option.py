@@ -36,7 +36,9 @@ class KeyOptions:
             if name in keys:
                 raise UsageProblem(f"--key {option}: this table has a key already. Fix: give one.")
             keys[name] = _columns(columns)
-            if len(set(keys[name])) != len(keys[name]) or not (keys[name] or columns == NO_KEY):
+            if len(set(keys[name])) != len(keys[name]) or not (
+                keys[name] or columns.strip() == NO_KEY
+            ):
                 raise UsageProblem(
                     f"--key {option}: got the columns {columns!r}; allowed: names of columns, each "
                     f"once, separated by commas, or {NO_KEY} for no key. Fix: correct them."
@@ -78,7 +80,7 @@ class KeyOptions:
                     f"{proposal.key.reason}. Fix: add --key {proposal.table}={likely}, or "
                     f"--key {proposal.table}={NO_KEY} for a table without a key."
                 )
-            given = KeyOptions.parse([typed]).keys[""]
+            (given,) = KeyOptions.parse([typed]).keys.values()
         if given is None:
             return proposal
         by_name = {name.lower(): name for name in proposal.key_columns}

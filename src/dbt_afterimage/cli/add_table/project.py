@@ -40,7 +40,9 @@ class Project:
             for file in sorted((folder / path).rglob("*"))
             if file.suffix in (".sql", ".py", ".yml", ".yaml")
         ]
-        self._declared = self._source_tables()
+        self._declared: dict[tuple[str, str], str] = {}
+        self._of_all_schemas: dict[tuple[str, Any], str] = {}
+        self._read_sources()
         self._added: dict[str, str] = {}
 
     def check(self, proposal: Proposal, files: dict[str, str]) -> None:
@@ -70,6 +72,15 @@ class Project:
                         "was written for this table. Fix: give --prefix, which begins the names of "
                         "its models, or remove that file."
                     )
+        for table in proposal.tables:
+            other = self._of_all_schemas.get((proposal.source, table.settings.get("message_table")))
+            if "table_schema" in table.settings and other:
+                raise AlreadyDeclaredError(
+                    f"{name}: the table {other} of the source {proposal.source} reads the messages "
+                    f"of {table.settings['message_table']} in all schemas. Nothing was written for "
+                    f"this table. Fix: set `table_schema` in the `meta.afterimage` of {other}, or "
+                    "remove its files."
+                )
         for table in (*proposal.tables, *proposal.shared_tables):
             declared = self._declared.get((proposal.source, table.name))
             if declared and declared not in files:
@@ -79,8 +90,8 @@ class Project:
                     "Fix: remove it there, or give --source another name."
                 )
 
-    def _source_tables(self) -> dict[tuple[str, str], str]:
-        found: dict[tuple[str, str], str] = {}
+    def _read_sources(self) -> None:
+        """Which file declares each source table, and which tables read messages of any schema."""
         for file in self._files:
             if file.suffix not in (".yml", ".yaml"):
                 continue
@@ -90,6 +101,9 @@ class Project:
                 continue  # dbt reports it
             for source in (content or {}).get("sources") or []:
                 for table in source.get("tables") or []:
-                    key = (str(source.get("name")), str(table.get("name")))
-                    found[key] = file.relative_to(self.folder).as_posix()
-        return found
+                    of_source, name = str(source.get("name")), str(table.get("name"))
+                    self._declared[of_source, name] = file.relative_to(self.folder).as_posix()
+                    meta = (table.get("config") or {}).get("meta") or table.get("meta") or {}
+                    settings = meta.get("afterimage") or {}
+                    if "message_table" in settings and "table_schema" not in settings:
+                        self._of_all_schemas[of_source, settings["message_table"]] = name

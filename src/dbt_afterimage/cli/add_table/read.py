@@ -200,7 +200,7 @@ def _own(table: RawTable, name: str) -> str:
 
 def relation_of(schema: str, table: str = "") -> str:
     """SQL: a schema, whose name may have a catalog, or a table in it."""
-    parts = [*schema.replace("`", "").split("."), *([table] if table else [])]
+    parts = [*schema.replace("`", "").split("."), *([table.strip("`")] if table else [])]
     return ".".join(map(quoted, parts))
 
 

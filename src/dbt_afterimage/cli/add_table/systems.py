@@ -220,7 +220,9 @@ def propose_all(
         certain = [table for table in found if table.is_certain]
         # the model that decodes messages takes all tables of its source for tables of messages
         is_mixed = len({table.system for table in found}) > 1
-        chosen = [_named(name, schema, found) for name in names] or certain
+        named_ones = [_named(name, schema, found) for name in names]
+        # the change table and its base table name the same one
+        chosen = list({(each.system, each.name): each for each in named_ones or certain}.values())
         if not chosen:
             raise UnknownTableError(
                 f"Schema {schema_name} has no change table: none of its {len(schema.tables)} "

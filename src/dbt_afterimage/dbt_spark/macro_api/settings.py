@@ -8,9 +8,20 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage import __version__
 from dbt_afterimage.dbt_spark.macro_api.registry import macro_method
-from dbt_afterimage.settings import SettingsError, parse_settings, positions
+from dbt_afterimage.settings import SettingsError, parse_settings, positions, timestamps
 from dbt_afterimage.settings import moment_kind as kind_of_moment
 from dbt_afterimage.settings.change_feed import ENCODINGS
+
+
+@macro_method(while_parsing=True)
+def is_timestamp(adapter: Any, text: str) -> bool:
+    """Whether a text is a date or a time that Spark casts to a timestamp.
+
+    Args:
+        adapter: dbt's adapter.
+        text: the text.
+    """
+    return timestamps.is_timestamp(text)
 
 
 @macro_method(while_parsing="")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -118,16 +119,26 @@ def times_of_day(schema: str) -> dict[str, int]:
     Args:
         schema: of a data message, JSON text.
     """
-    fields = {field["name"]: field["type"] for field in json.loads(schema).get("fields", [])}
-    data = fields.get("data")
+    data = next(
+        (field["type"] for field in _avro_fields(json.loads(schema)) if field["name"] == "data"),
+        None,
+    )
     found = {}
-    for field in data.get("fields", []) if isinstance(data, dict) else []:
-        kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
-        for kind in kinds:
-            units = _TIMES_OF_DAY.get(kind.get("logicalType")) if isinstance(kind, dict) else None
-            if units is not None:
-                found[field["name"]] = units
+    for field in _avro_fields(data):
+        for kind in _branches(field["type"]):
+            if kind.get("logicalType") in _TIMES_OF_DAY:
+                found[field["name"]] = _TIMES_OF_DAY[kind["logicalType"]]
     return found
+
+
+def _branches(kind: Any) -> list[dict[str, Any]]:
+    """The types of a union, or the one type, except for those that are a name only."""
+    return [each for each in (kind if isinstance(kind, list) else [kind]) if isinstance(each, dict)]
+
+
+def _avro_fields(kind: Any) -> list[dict[str, Any]]:
+    """The fields of a record, or of the records of a union."""
+    return [field for each in _branches(kind) for field in each.get("fields", [])]
 
 
 def _body_of(kind: StructType) -> _BodyOf | None:
