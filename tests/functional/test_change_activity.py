@@ -72,7 +72,8 @@ class Activity:
 
     @staticmethod
     def _log() -> dict[str, object]:
-        return {"table": "people", "changes": LOG, "node": None, "counted": {}}
+        nothing = dict.fromkeys(["recorded_at", "rejects_recorded_at", "change_seq"])
+        return {"table": "people", "changes": LOG, "node": None, "counted": nothing}
 
     def _run_query(self, statement: str) -> SimpleNamespace:
         return SimpleNamespace(rows=self._spark.sql(statement).collect())

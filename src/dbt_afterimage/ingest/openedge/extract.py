@@ -258,12 +258,18 @@ class _Reader:
         return count
 
     def _extracted(self, query: str) -> DataFrame:
-        """The rows of a query. Times without a zone are taken for UTC, whatever zone Java is in."""
+        """The rows of a query.
+
+        Times without a zone are read as text: Spark would take them for times in the zone of Java,
+        and change those that summer time leaves out.
+        """
         from pyspark.sql import functions as F
 
-        options = {"preferTimestampNTZ": "true", **self._options, "dbtable": query}
-        rows = self._session.read.format("jdbc").options(**options).load()
-        without_zone = [name for name, kind in rows.dtypes if kind == "timestamp_ntz"]
+        reader = self._session.read.format("jdbc").options(**self._options, dbtable=query)
+        types = reader.option("preferTimestampNTZ", "true").load().dtypes
+        without_zone = [name for name, kind in types if kind == "timestamp_ntz"]
+        as_text = ", ".join(f"{quoted(name)} string" for name in without_zone)
+        rows = reader.option("customSchema", as_text).load() if as_text else reader.load()
         return rows.withColumns(
             {name: F.col(quoted(name)).cast("timestamp") for name in without_zone}
         )
