@@ -439,7 +439,7 @@ def test_times_of_day_in_avro_are_those_of_json(spark: SparkSession, tmp_path: P
         }
     )
     hour = 3600 * 1000
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"id": 1, "opens": 10 * hour * 1000, "closes": 22 * hour},
         {"id": 2, "opens": 0, "closes": 23 * hour + 250},
         {"id": 3, "opens": None, "closes": None},
