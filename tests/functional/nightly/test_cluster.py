@@ -123,7 +123,7 @@ def run_elsewhere(
         env=without_jars_of_tests(AFTERIMAGE_TEST_SCHEMA="anywhere", **variables),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
