@@ -119,7 +119,11 @@ when matched then
         target.{{ name }} = greatest(target.{{ name }}, source.{{ name }}),
         {%- endfor %}
         target.first_change_seq = least(target.first_change_seq, source.first_change_seq),
-        target.average_lag_seconds = (target.total_lag_seconds + source.total_lag_seconds)
-        / nullif(target.changes + source.changes, 0)
+        -- without any commit time there is no lag
+        target.average_lag_seconds = if(
+            coalesce(target.max_lag_seconds, source.max_lag_seconds) is null,
+            null,
+            (target.total_lag_seconds + source.total_lag_seconds) / nullif(target.changes + source.changes, 0)
+        )
 when not matched then insert *
 {%- endmacro %}

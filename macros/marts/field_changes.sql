@@ -14,6 +14,7 @@
         {{ return('select 1') }}
     {%- endif -%}
     {%- set settings = afterimage._settings_of(model) -%}
+    {%- do afterimage._check_key_of_field_changes(settings) -%}
     {%- set columns = afterimage._data_columns(changes, settings) -%}
     {%- if settings.before_images -%}
         {{ return(afterimage._field_changes_by_images(changes, settings, columns)) }}
@@ -103,13 +104,16 @@ compared as (
 )
 
 select
-    {{ afterimage._listed(afterimage._field_changes_columns(key), indent=4) | replace('derived_from', "'before_image' as derived_from") }}
+    {{ afterimage._listed(afterimage._field_changes_columns(key)[:-2], indent=4) }},
+    {{ "if(change_oper = 'I', null, 'before_image')" if with_others else "'before_image'" }} as derived_from,
+    recorded_at
 from compared
 {%- endmacro %}
 
 
 {#
-    From history: a version opened by an update, compared with the version that it closed.
+    From history: a version opened by an update, or by a full load that shows other values, compared with the version that it
+    closed.
 
     Arguments:
       rows       select of the history rows to read
@@ -127,7 +131,7 @@ opened as (
     select *
     from versions
     where
-        opened_by = 'U'
+        opened_by in ('U', 'L')
         and size(changed_columns) > 0
         {%- if after_seq %}
         and valid_from_seq > {{ afterimage._text(after_seq) }}
@@ -177,9 +181,24 @@ compared as (
 )
 
 select
-    {{ afterimage._listed(afterimage._field_changes_columns(key), indent=4) | replace('derived_from', "'previous_version' as derived_from") }}
+    {{ afterimage._listed(afterimage._field_changes_columns(key)[:-2], indent=4) }},
+    'previous_version' as derived_from,
+    recorded_at
 from compared
 {%- endmacro %}
+
+
+{# Stops where a key column has the name of a column that describes the change. #}
+{% macro _check_key_of_field_changes(settings) %}
+    {%- set own = ['previous_key'] + afterimage._field_changes_columns([]) -%}
+    {%- for name in settings.key if name | lower in own -%}
+        {{ exceptions.raise_compiler_error(
+            "`field_changes`: the source table " ~ settings.source_table ~ " has the key column `" ~ name ~ "`, a name that field"
+            ~ " changes have for a column of their own: " ~ own | join(', ') ~ ". Nothing was written. Fix: "
+            ~ afterimage._way_to_rename(settings) ~ " Or remove the model " ~ model.name ~ "."
+        ) }}
+    {%- endfor -%}
+{% endmacro %}
 
 
 {# The columns of a field-changes table, in order. #}

@@ -170,6 +170,12 @@ class ChangeFeedSequence(NumberedChangeSequence):
         """The newest position itself: a batch may end between the two rows of an update."""
         return self.before(seq)
 
+    def before_look_back_sql(self, seq: str) -> str:
+        """The same for an SQL expression, or a text that sorts as it does: without the last 0."""
+        rest, last = f"left({seq}, length({seq}) - 1)", f"right({seq}, 1)"
+        lower = f"translate({last}, '123456789ABCDEF', '0123456789ABCDE')"
+        return f"coalesce(concat({rest}, if({last} = '0', '', {lower})), '')"
+
 
 @dataclass(frozen=True)
 class QlikChangeSequence(ChangeSequence):

@@ -1,4 +1,4 @@
-"""Field changes of one table: one row per column that an update really changed.
+"""Field changes of one table: one row per column that an update or a full load really changed.
 
 Readings of the rule that a reader may want to know
 ---------------------------------------------------
@@ -8,6 +8,8 @@ Readings of the rule that a reader may want to know
 - With a before image all data columns are compared, tracked or not, key columns included, where
   both sides are known. With the previous version only tracked columns are: of an ignored one,
   history does not say which update changed it.
+- A row of a full load that shows other values than the open version is a change too, whose time
+  between the two is not known. Only history shows it, so only where before images are off.
 - With `inserts_and_deletes` an insert gives a row per known column that is not NULL (`old_value`
   and `derived_from` NULL), a delete a row per known column of the deleted row that is not NULL
   (`new_value` NULL), taken from its before image, else from the version that it closed.
@@ -82,8 +84,11 @@ def build_field_changes(
         (key_of(version.data, options), version.valid_from_seq): version for version in history
     }
     result = []
+    counted = "IUD" if inserts_and_deletes else "U"
+    if not options.before_images:
+        counted += "L"
     for row in in_log_order(log, options):
-        if row.data is None or row.change_oper not in ("IUD" if inserts_and_deletes else "U"):
+        if row.data is None or row.change_oper not in counted:
             continue
         key = key_of(row.data, options)
         opened = opened_at.get((key, row.change_seq))
@@ -92,14 +97,19 @@ def build_field_changes(
             options.before_images or opened is None or opened.opened_by != "U"
         ):
             closed = None
-        old, derived_from = _old_image(row, closed)
+        if row.change_oper == "L":
+            if opened is None or opened.opened_by != "L" or closed is None:
+                continue
+            old, derived_from = known_values(closed), "previous_version"
+        else:
+            old, derived_from = _old_image(row, closed)
         changed_at = row.changed_at
         if derived_from == "previous_version" and opened is not None:
             changed_at = opened.valid_from
         new = {} if row.change_oper == "D" else known_image(row, options)
         columns = options.tracked if derived_from == "previous_version" else options.columns
         for column in columns:
-            if row.change_oper == "U" and not (column in old and column in new):
+            if row.change_oper in "UL" and not (column in old and column in new):
                 continue
             if same_value(old.get(column), new.get(column)):
                 continue

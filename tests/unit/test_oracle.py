@@ -899,6 +899,20 @@ def test_field_changes_follow_history_where_before_images_are_off() -> None:
     ]
 
 
+def test_field_changes_between_two_full_loads() -> None:
+    options = replace(OPTIONS, before_images=False)
+    log = [
+        *load("10", (1, "Ann", "Rome"), (2, "Bob", "Oslo")),
+        *load("20", (1, "Ann", "Bari"), (2, "Bob", "Oslo"), (3, "Cid", "Rome"), load_id="later"),
+    ]
+    rows = build_field_changes(log, build_history(log, options), options)
+    (change_of_city,) = rows
+    assert change_of_city.key == (1,)
+    assert (change_of_city.change_seq, change_of_city.change_oper) == ("20", "L")
+    assert (change_of_city.old_value, change_of_city.new_value) == ("Rome", "Bari")
+    assert field_changes(log) == []
+
+
 def test_field_changes_compare_only_where_both_are_known() -> None:
     row = change("20", "U", 1, "Bea", None, before=(1, "Ann", "Rome"))
     log = [change("10", "I", 1, "Ann", "Rome"), replace(row, known_columns={"id", "name"})]

@@ -11,6 +11,7 @@ import pytest
 
 from tests.functional.dbt_project import DbtProject
 from tests.functional.feed_project import reasons, write_project
+from tests.functional.project_files import write_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,6 +107,8 @@ def feeds(
         RAW,
         {"people": (of_people, columns), "prices": ({"preset": "snapshots"}, [])},
     )
+    fields = "{{ field_changes(ref('prices_changes'), history=ref('prices_history')) }}\n"
+    write_files(dbt.path, {"models/prices_field_changes.sql": fields})
     spark.sql(f"create schema if not exists {RAW}")
     spark.sql(f"create table {RAW}.people ({LANDED}) using {table_format}")
     spark.sql(f"create table {RAW}.prices ({PRICES}) using {table_format}")
@@ -174,3 +177,15 @@ def test_history_of_extracts(spark: SparkSession, feeds: str) -> None:
         (2, 20, "2026-03-01", False, "L", "R"),
         (3, 30, "2026-03-02", False, "L", "R"),
     ]
+
+
+def test_field_changes_between_extracts(spark: SparkSession, feeds: str) -> None:
+    """A row for each value that differs from the extract before, not for rows that come or go."""
+    found = spark.sql(
+        "select id, column_name, old_value, new_value, change_oper, derived_from, "
+        f"cast(date(changed_at) as string) from {feeds}.prices_field_changes order by change_seq"
+    ).collect()
+    first, second = map(tuple, found)
+    assert first == (1, "price", "10", "11", "L", "previous_version", "2026-03-02")
+    assert second[3] in ("12", "13")
+    assert (*second[:3], *second[4:]) == (1, "price", "11", "L", "previous_version", "2026-03-03")
