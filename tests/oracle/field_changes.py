@@ -84,6 +84,7 @@ def build_field_changes(
         (key_of(version.data, options), version.valid_from_seq): version for version in history
     }
     result = []
+    derived_from: str | None
     counted = "IUD" if inserts_and_deletes else "U"
     if not options.before_images:
         counted += "L"

@@ -173,6 +173,21 @@ SHAPES = (
     *MIXED,
     # later changes fill in what a version did not know, and all that are late know everything
     Shape("unknown_at_first", hides_at_first=True, good_clocks=True),
+    # loads that are applied to the open versions alone
+    Shape(
+        "reloads_in_order",
+        events=((1, "load"), (2, "truncate"), (3, "load")),
+        has_late=False,
+        good_clocks=True,
+    ),
+    Shape(
+        "reloads_in_order_unknown",
+        events=((1, "load"), (3, "load")),
+        has_late=False,
+        good_clocks=True,
+        hides=True,
+        ignores=("b",),
+    ),
 )
 
 FEW = (

@@ -48,7 +48,7 @@ def prior_versions(
         unknown_columns: columns that some open version does not know.
         reads_arrays_apart: see `open_versions_of`; done only where the arrays are few.
     """
-    if profile.truncates:
+    if profile.truncates or profile.loads:
         return opened
     keys = keys_of(batch, table, has_key_changes=profile.key_changes > 0)
     # a key change names two

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dbt_afterimage.log_rows.profile import BatchProfile
+from dbt_afterimage.storage.progress import least
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,12 @@ class VersionsPlan:
 
 
 def plan_versions(
-    profile: BatchProfile, applied: Applied, stored: StoredVersions, *, force_full_replay: bool
+    profile: BatchProfile,
+    applied: Applied,
+    stored: StoredVersions,
+    *,
+    has_base: bool,
+    force_full_replay: bool,
 ) -> VersionsPlan:
     """The cheapest path that gives the history of the whole log (R11, R12).
 
@@ -74,10 +80,11 @@ def plan_versions(
         profile: what the changes to apply hold.
         applied: what was applied before.
         stored: what the stored history says of them.
+        has_base: whether full loads come from a base table, which may be ahead of its load (R8).
         force_full_replay: the run's var.
     """
-    if profile.loads:
-        return VersionsPlan("rebuild", "the batch has a full load")
+    if profile.loads and has_base:
+        return VersionsPlan("rebuild", "the batch has a full load of a base table")
     if stored.is_ahead:
         return VersionsPlan("rebuild", "history is ahead of its progress, a run was cut off")
     if applied.change_seq is None:
@@ -89,8 +96,9 @@ def plan_versions(
         reason = "a transaction that moves rows between keys began in an earlier batch"
     if reason is None:
         return VersionsPlan("incremental", "all changes are newer than those applied before")
-    if profile.truncates:
-        return VersionsPlan("rebuild", f"{reason}, and a truncate, which concerns every key")
+    for count, what in ((profile.truncates, "a truncate"), (profile.loads, "a full load")):
+        if count:
+            return VersionsPlan("rebuild", f"{reason}, and {what}, which concerns every key")
     return VersionsPlan("replay", reason)
 
 
@@ -100,10 +108,7 @@ def reason_to_replay(
     """Why a batch cannot be added to the open versions, as far as its profile shows; else None."""
     if str(profile.first_seq) <= str(applied.change_seq):
         return "the batch has late changes"
-    if (
-        applied.changed_at
-        and profile.first_changed_at
-        and profile.first_changed_at < applied.changed_at
-    ):
+    first = least(profile.first_changed_at, profile.first_loaded_at)
+    if applied.changed_at and first and first < applied.changed_at:
         return "clocks ran back"
     return "force_full_replay is set" if force_full_replay else None

@@ -150,7 +150,7 @@ def next_batch(
     batch = changes.where(is_new)
     reason = reason_to_replay(profile, applied, force_full_replay=force_full_replay)
     stored = StoredVersions()
-    if not profile.loads:
+    if not (profile.loads and table.base):
         is_compared = reason is None
         stored = _stored_versions(
             session, history, table, applied, profile, changes, is_compared=is_compared
@@ -166,7 +166,13 @@ def next_batch(
             force_full_replay=force_full_replay,
             reads_arrays_apart=reads_arrays_apart,
         )
-    plan = plan_versions(profile, applied, stored, force_full_replay=force_full_replay)
+    plan = plan_versions(
+        profile,
+        applied,
+        stored,
+        has_base=table.base is not None,
+        force_full_replay=force_full_replay,
+    )
     now = Applied(
         profile.recorded_at,
         greatest(profile.change_seq, applied.change_seq),
@@ -182,6 +188,9 @@ def next_batch(
             reads_arrays_apart=reads_arrays_apart,
         )
         content = content_of(profile, table, stored.unknown_columns)
+        if profile.loads:
+            # a load ends the open versions that it lacks, also without a change before it
+            content = replace(content, has_boundary_events=True)
         checkpoints: list[DataFrame] = []
         made = versions(batch, table, content, prior=prior, checkpoints=checkpoints)
         return HistoryRows(

@@ -29,7 +29,9 @@ class BatchProfile:
         first_seq: the least change_seq.
         change_seq: the greatest one; a load's marker counts, its rows do not.
         first_changed_at: the least changed_at, the beginning of time where one is unknown (R10).
-        changed_at: the greatest one, of the same rows as `change_seq`.
+        first_loaded_at: the same of full loads and their rows.
+        changed_at: the greatest one, of the same rows as `change_seq`; of a load without a time,
+            the beginning of time.
         inserts: how many inserts.
         truncates: how many truncates.
         loads: how many full loads.
@@ -46,6 +48,7 @@ class BatchProfile:
     first_seq: str | None = None
     change_seq: str | None = None
     first_changed_at: str | None = None
+    first_loaded_at: str | None = None
     changed_at: str | None = None
     inserts: int = 0
     truncates: int = 0
@@ -97,7 +100,10 @@ def profiled(
         "change_seq": f"max(if({counts}, change_seq, null))",
         "first_changed_at": "cast(min(if(change_oper <> 'L',"
         f" coalesce(changed_at, {beginning}), null)) as string)",
-        "changed_at": f"cast(max(if({counts}, changed_at, null)) as string)",
+        "first_loaded_at": "cast(min(if(change_oper = 'L',"
+        f" coalesce(changed_at, {beginning}), null)) as string)",
+        "changed_at": f"cast(max(if({counts}, if(change_oper = 'L',"
+        f" coalesce(changed_at, {beginning}), changed_at), null)) as string)",
         "inserts": "count_if(change_oper = 'I')",
         "truncates": "count_if(change_oper = 'T')",
         "loads": "count_if(load_rows is not null)",
@@ -129,7 +135,7 @@ def merged(profiles: Sequence[BatchProfile]) -> BatchProfile:
         values[name] = sum(given(name))
     for name in ("recorded_at", "change_seq", "changed_at"):
         values[name] = max(given(name), default=None)
-    for name in ("first_seq", "first_changed_at", "load_seq", "columns"):
+    for name in ("first_seq", "first_changed_at", "first_loaded_at", "load_seq", "columns"):
         values[name] = min(given(name), default=None)
     values["scopes"] = tuple(sorted({name for scopes in given("scopes") for name in scopes}))
     lists = [set(names) for names in given("known")]
