@@ -113,9 +113,9 @@ test-nightly: $(SETUP_DONE) ## run the tests that `make test` leaves out, on Ice
 	$(FUNCTIONAL) tests/functional --compiled -m "both_formats and (nightly or delta_nightly)" --table-format delta $(PYTEST_ARGS)
 	$(if $(PYTEST_ARGS),,$(SCRATCH) pytest $(DEMO_TESTS) --compiled --spark-workers 2)
 
-# 44 shapes of 510 streams are 22,440. FORMAT=delta runs all tests that need tables on Delta, except those of landing and of two runs.
+# 46 shapes of 510 streams are 23,460. FORMAT=delta runs all tests that need tables on Delta, except those of landing and of two runs.
 FORMAT ?= iceberg
-test-properties: $(SETUP_DONE) ## 22,440 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
+test-properties: $(SETUP_DONE) ## 23,460 random streams, 50 killed runs, a history of 1,000,000 versions; by hand or nightly
 	$(if $(PYTEST_ARGS),,$(SCRATCH) pytest tests/unit/test_stream_shapes.py --all-shapes --streams 510)
 	$(SCRATCH) pytest tests/kernel/test_random_streams.py tests/kernel/test_planned_batches.py --compiled --all-shapes --streams 510 $(PYTEST_ARGS)
 	$(SCRATCH) pytest tests/functional/properties --compiled --table-format $(FORMAT) --all-shapes --streams 510 $(PYTEST_ARGS)

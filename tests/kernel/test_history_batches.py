@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,17 +17,42 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def build(spark: SparkSession, batches: list[str], base: Any = None) -> BatchedHistory:
+def build(
+    spark: SparkSession,
+    batches: list[str],
+    base: Any = None,
+    beginning_of_time: str = "1900-01-01 00:00:00",
+) -> BatchedHistory:
     """The history, and that of the reference implementation is the same."""
-    table = HistoryTable(tuple(COLUMNS), ("id",), ("name", "city"), base=base, name="people")
+    table = HistoryTable(
+        tuple(COLUMNS),
+        ("id",),
+        ("name", "city"),
+        base=base,
+        beginning_of_time=beginning_of_time,
+        name="people",
+    )
     history = BatchedHistory(spark, table, f"{SCHEMA}, recorded_at timestamp")
     for number, lines in enumerate(batches):
         recorded_at = MIDNIGHT + timedelta(hours=number)
         history.apply([(*change(line), recorded_at) for line in lines.splitlines()])
-    options = TableOptions(table.key, table.columns, table.tracked, base_kind=base)
+    options = TableOptions(
+        table.key,
+        table.columns,
+        table.tracked,
+        base_kind=base,
+        beginning_of_time=datetime.fromisoformat(beginning_of_time),
+    )
     expected = [version.as_row() for version in build_history(read_log(history.log), options)]
     assert texts(history) == [brief(row) for row in expected]
+    assert times(history.rows) == times(expected)
     return history
+
+
+def times(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """The intervals in time."""
+    ordered = sorted(rows, key=lambda row: (row["id"], row["valid_from_seq"]))
+    return [(row["id"], row["valid_from"], row["valid_to"]) for row in ordered]
 
 
 def texts(history: BatchedHistory) -> list[str]:
@@ -120,3 +145,40 @@ def test_a_scope_is_compared_with_a_value_of_the_row(
     batches = ["\n".join(lines[:cuts]), "\n".join(lines[cuts:])]
     history = build(spark, [batch for batch in batches if batch])
     assert texts(history) == expected
+
+
+FIRST_LOAD = "10 L at 10\n10 L 1 Ann Rome at 10\n10 L 2 Bob Oslo at 10"
+
+
+def test_a_load_without_a_base_table_is_compared_with_the_open_versions(
+    spark: SparkSession,
+) -> None:
+    load = "20 L at 20\n20 L 1 Ann Bari at 20\n20 L 3 Cid Rome at 20"
+    change_after = "30 U 3 Cid Oslo at 30"
+    history = build(spark, [FIRST_LOAD, "15 D 2 at 15", f"{load}\n{change_after}"])
+    assert texts(history) == [
+        "1 Ann Rome [10, 20) L U",
+        "1 Ann Bari [20, ) L ",
+        "2 Bob Oslo [10, 15) L D",
+        "3 Cid Rome [20, 30) L U",
+        "3 Cid Oslo [30, ) U ",
+    ]
+    assert history.plans[-1].startswith("incremental")
+
+
+@pytest.mark.parametrize("load", ["05 L at 20\n05 L 1 Eva Rome at 20", "20 L at 5"])
+def test_a_load_that_is_late_or_whose_clock_ran_back_is_compared_with_the_whole_log(
+    spark: SparkSession, load: str
+) -> None:
+    history = build(spark, [FIRST_LOAD, load])
+    assert history.plans[-1].startswith("rebuild")
+
+
+def test_a_load_of_unknown_time_has_the_clock_of_the_beginning_of_time(
+    spark: SparkSession,
+) -> None:
+    """What comes later, with an earlier clock, begins where the version before ended (R10)."""
+    later = "2026-03-02 01:00:00"
+    batches = ["05 L at ?\n05 L 1 Ann Rome at ?", "10 D 1 at 10", "20 I 1 Ann Oslo at 20"]
+    history = build(spark, batches, beginning_of_time=later)
+    assert {str(row["valid_from"])[:19] for row in history.rows} == {later}

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dbt_afterimage.dbt_spark.jars import JARS, fetched, submit_arguments
+from dbt_afterimage.dbt_spark.jars import JARS, JarsError, fetched, submit_arguments
 
 IVY = """\
 #!{python}
@@ -54,6 +54,14 @@ def test_a_classifier_chooses_the_file_of_a_module(
         ("type", "jar"),
         ("{http://ant.apache.org/ivy/maven}classifier", "tests"),
     ]
+
+
+def test_without_java_the_error_says_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JarsError, match=r"Java cannot be started.*Fix: set JAVA_HOME"):
+        fetched([("org", "name", "1")])
 
 
 @pytest.mark.parametrize(

@@ -102,18 +102,22 @@ def fetched(coordinates: Sequence[Coordinate], transitive: bool = False) -> list
             encoding="utf-8",
         )
         found = Path(folder) / "classpath"
-        with _alone():
-            run = subprocess.run(
-                [java(), "-jar", str(ivy), "-ivy", str(module), "-cachepath", str(found)],
-                capture_output=True,
-                text=True,
-                check=False,
-                cwd=folder,
-            )
+        command = [java(), "-jar", str(ivy), "-ivy", str(module), "-cachepath", str(found)]
+        try:
+            with _alone():
+                run = subprocess.run(
+                    command, capture_output=True, text=True, check=False, cwd=folder
+                )
+        except OSError as error:
+            raise JarsError(
+                f"Java cannot be started, which fetches Spark's jars: {error}. Fix: set JAVA_HOME "
+                "to the folder of a Java 17 or 21."
+            ) from error
         if run.returncode or not found.exists():
             names = ", ".join(":".join(coordinate) for coordinate in coordinates)
             raise JarsError(
-                f"Maven Central does not give {names}. Ivy's last lines:\n"
+                f"Maven Central does not give {names}. Fix: let this machine reach it, or its mirror "
+                "by Ivy's settings, and run again. Ivy's last lines:\n"
                 f"{(run.stdout + run.stderr)[-2000:]}"
             )
         return [Path(path) for path in found.read_text(encoding="utf-8").strip().split(os.pathsep)]

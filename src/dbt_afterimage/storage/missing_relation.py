@@ -57,7 +57,9 @@ def existing_table(session: SparkSession) -> Callable[[str], DataFrame]:
 
     def table(name: str) -> DataFrame:
         try:
-            return session.table(name)
+            found = session.table(name)
+            # over Connect, nothing is looked up before the columns are asked for
+            _ = found.columns
         except AnalysisException as error:
             if not is_missing(error):
                 raise
@@ -66,6 +68,7 @@ def existing_table(session: SparkSession) -> Callable[[str], DataFrame]:
                 f"{describe_missing(session, missing)} Fix: correct `schema` and `identifier` of "
                 "the source, or wait until the table is there, and run again."
             ) from error
+        return found
 
     return table
 
