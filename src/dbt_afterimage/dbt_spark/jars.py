@@ -116,7 +116,7 @@ def fetched(coordinates: Sequence[Coordinate], transitive: bool = False) -> list
         if run.returncode or not found.exists():
             names = ", ".join(":".join(coordinate) for coordinate in coordinates)
             raise JarsError(
-                f"Maven Central does not give {names}. Fix: let this machine reach it, or its mirror "
+                f"Maven Central does not give {names}. Fix: let this machine reach it, or a mirror "
                 "by Ivy's settings, and run again. Ivy's last lines:\n"
                 f"{(run.stdout + run.stderr)[-2000:]}"
             )
