@@ -93,7 +93,7 @@ using (
 
     -- another run may have counted the batch since this one queried the table
     published as (
-        select count(*) as hours
+        select count(*) as newer_hours
         from {{ target_relation }}
         where
             {%- for log in logs %}
