@@ -196,14 +196,14 @@ def find_loads(
     base = settings.get("base")
     if not base and not has_own_loads(settings):
         return Loads([], [])
-    markers = (
+    marked = (
         []
         if log is None
         else log.filter((F.col("change_oper") == "L") & F.col("load_rows").isNotNull())
         .select("load_id", "change_seq")
         .collect()
     )
-    recorded = {row["load_id"] for row in markers}
+    recorded = {row["load_id"] for row in marked}
     if not base:
         found_now = _own_loads(staged, is_fresh(done))
         # the decoder of messages finds late rows itself
@@ -229,8 +229,8 @@ def find_loads(
         _check_not_in_future(settings, sequence)
     else:
         # also behind a load that was declared to lie beyond the changes
-        last = greatest(done.change_seq, *[row["change_seq"] for row in markers])
-        position = sequence.after(last) if markers and last else sequence.first
+        last = greatest(done.change_seq, *[row["change_seq"] for row in marked])
+        position = sequence.after(last) if marked and last else sequence.first
     return Loads([Load(base["load_id"], position, base["loaded_at"])], [])
 
 

@@ -62,6 +62,12 @@ def table_name(table: MessageTable) -> str:
     return model_name(f"{table.qualifier}_{name}" if table.qualifier else name)
 
 
+def full_name(table: MessageTable) -> str:
+    """The table's name at the source, with its schema if several schemas have one of this name."""
+    is_in_schema = table.metadata is not None and table.qualifier
+    return f"{table.qualifier}.{table.name}" if is_in_schema else table.name
+
+
 def told_apart(tables: Sequence[MessageTable]) -> list[MessageTable]:
     """The tables, those with a qualifier whose name in model names another one has as well."""
     names = Counter(table_name(table) for table in tables)

@@ -107,9 +107,7 @@ def tables_in_messages(tables: Sequence[qlik_messages.MessageTable]) -> list[Fou
         if table in of_debezium:
             found.append(Found("change_feed", table.name, name, table))
         elif not (of_debezium and debezium.is_of_debezium_itself(table.name)):
-            is_in_schema = table.metadata is not None and table.qualifier
-            full_name = f"{table.qualifier}.{table.name}" if is_in_schema else table.name
-            found.append(Found("qlik_messages", full_name, name, table))
+            found.append(Found("qlik_messages", qlik_messages.full_name(table), name, table))
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -42,7 +43,7 @@ ENVELOPE = """{"type": "record", "name": "MessageEnvelope", "fields": [
 """The vendor's envelope of a message; its magic, 5 bytes without a length, precedes it."""
 
 _PERMISSIVE = {"mode": "PERMISSIVE"}
-_BodyOf = Callable[[Column, StructType, Mapping[str, int]], Column]
+_BodyOf = Callable[[Column, StructType], Column]
 # Avro specification 1.12, "Logical Types"
 _TIMES_OF_DAY = {"time-millis": 1000, "time-micros": 1}
 _LINEAGE = ("server", "task", "schema", "table", "tableVersion", "timestamp")
@@ -77,13 +78,12 @@ def with_avro_body(rows: DataFrame, reference: Column, schemas: Mapping[str, str
         if readable is None:
             continue
         kind, body_of = readable
-        times = times_of_day(text)
         # a column of its own: each mention of the expression would parse the schema again
         record = f"avro_record_{number}"
         is_own = reference == name
         decoded = F.when(is_own, from_avro(F.col("avro"), text, _PERMISSIVE))
         rows = rows.withColumn(record, decoded)
-        found = F.when(is_own, body_of(F.col(record), kind, times)).otherwise(found)
+        found = F.when(is_own, body_of(F.col(record), kind)).otherwise(found)
     return rows.withColumn("avro_body", found)
 
 
@@ -100,11 +100,11 @@ def _readable(session: SparkSession, schema: str) -> tuple[StructType, _BodyOf] 
         kind = empty.schema["record"].dataType
         if not isinstance(kind, StructType):
             return None
-        body_of = _body_of(kind)
+        body_of = _body_of(kind, schema)
         if body_of is None:
             return None
         # Spark checks types when the columns are resolved, and reads nothing for it
-        _ = empty.select(body_of(F.col("record"), kind, {})).columns
+        _ = empty.select(body_of(F.col("record"), kind)).columns
     # PySpark passes exceptions of the Avro library on unchanged
     except (PySparkException, Py4JJavaError):
         return None
@@ -141,10 +141,11 @@ def _avro_fields(kind: Any) -> list[dict[str, Any]]:
     return [field for each in _branches(kind) for field in each.get("fields", [])]
 
 
-def _body_of(kind: StructType) -> _BodyOf | None:
+def _body_of(kind: StructType, schema: str) -> _BodyOf | None:
     if _has_records(kind, ["data", "headers"]):
-        has_before = "beforeData" in kind.names
-        return _data_body if not has_before or _has_records(kind, ["beforeData"]) else None
+        if "beforeData" in kind.names and not _has_records(kind, ["beforeData"]):
+            return None
+        return partial(_data_body, times=times_of_day(schema))
     has_texts = {"schemaId", "dataSchema"} <= set(kind.names)
     if not has_texts or not _has_records(kind, ["lineage", "tableStructure"]):
         return None
@@ -176,7 +177,7 @@ def _data_body(record: Column, kind: StructType, times: Mapping[str, int]) -> Co
     ).cast(BODY)
 
 
-def _metadata_body(record: Column, kind: StructType, times: Mapping[str, int]) -> Column:
+def _metadata_body(record: Column, kind: StructType) -> Column:
     structure = kind["tableStructure"].dataType
     assert isinstance(structure, StructType)
     of_table = structure["tableColumns"].dataType
