@@ -52,8 +52,13 @@ def last_commits(spark: SparkSession, tables: Iterable[str], table_format: str) 
     return {table: spark.sql(query.format(table)).collect()[0][0] for table in tables}
 
 
-def checkpointed_rows(spark: SparkSession) -> tuple[int, int]:
-    """How many sets of rows Spark holds in memory, and how many temporary views there are."""
+def checkpointed_rows(spark: SparkSession) -> set[str]:
+    """What Spark holds in memory: the ids of sets of rows, and the names of temporary views.
+
+    Those of earlier tests may go at any time, with Java's garbage: a run left nothing behind if it
+    added nothing.
+    """
     catalog = spark._jsparkSession.sessionState().catalog()
-    views = catalog.listLocalTempViews("afterimage_*").size()
-    return spark.sparkContext._jsc.getPersistentRDDs().size(), views
+    views = catalog.listLocalTempViews("afterimage_*").mkString("\n").splitlines()
+    rows = spark.sparkContext._jsc.getPersistentRDDs().keySet()
+    return {*views, *(str(row_id) for row_id in rows)}

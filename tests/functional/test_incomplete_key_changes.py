@@ -55,4 +55,4 @@ def test_a_first_build_a_batch_and_a_late_change(log: SmallLogs, spark: SparkSes
     for batch, expected in enumerate((AFTER_FIRST, AFTER_SECOND, AFTER_LATE), start=1):
         log.run(batch)
         assert log.versions("people") == expected
-        assert checkpointed_rows(spark) == held
+        assert checkpointed_rows(spark) <= held

@@ -68,4 +68,4 @@ def test_rows_that_a_run_keeps_for_itself_are_freed(people: People) -> None:
     people.land(PEOPLE, [*IN_TIME, OF_ITS_ONLY_CHANGE, BEFORE_THE_UPDATE, again])
     people.dbt("run")
     assert people.rows("current", "id, name", "id") == [(1, "Ann"), (2, "Bob"), (3, "Cid")]
-    assert checkpointed_rows(people.spark) == held
+    assert checkpointed_rows(people.spark) <= held
