@@ -34,7 +34,7 @@
 {% endmacro %}
 
 
-{# Creates the progress table on the first run. Later runs commit nothing, unless many small files have to be compacted. #}
+{# Creates the progress table on the first run. Later runs commit nothing, unless it has many small files. #}
 {% macro _create_progress() %}
     {%- set batch = "string comment 'JSON: the batch before it; what the batch of a change log holds; which columns a history may not know'" -%}
     {%- do run_query("create schema if not exists " ~ target.schema) -%}
@@ -55,7 +55,7 @@
     {%- do run_query(statement) -%}
     {%- do adapter.afterimage.add_progress_column(afterimage._progress_relation(), 'batch', batch) -%}
     {#- each model of a run adds a file, and each run reads them all -#}
-    {%- do adapter.afterimage.compact_if_needed(afterimage._progress_relation()) -%}
+    {%- do adapter.afterimage.maintain_progress(afterimage._progress_relation()) -%}
 {% endmacro %}
 
 

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.storage.compaction import (
-    MANY_FILES,
-    Limits,
-    compact,
-    compact_after_run,
-    compact_if_needed,
-)
+from dbt_afterimage.storage.compaction import Limits, compact, compact_after_run
 from dbt_afterimage.storage.formats.base import MANY_SMALL_FILES
 from tests.functional.data_files import files_with
 from tests.functional.merge_on_read import make_table
@@ -59,21 +53,6 @@ def test_nothing_is_done_twice(spark: SparkSession, table: str, table_format: st
     limits = Limits(max_files=1000, keep_days=7)
     compact(spark, table, table_format, limits)
     assert compact(spark, table, table_format, limits).startswith("0 data files became 0")
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("files", "left"), [(MANY_FILES, MANY_FILES), (MANY_FILES + 1, 1)])
-def test_a_table_of_many_files_is_tended(
-    spark: SparkSession, table_format: str, files: int, left: int
-) -> None:
-    """What each run does to its progress table."""
-    make_table(spark, TABLE, "id bigint, name string", table_format)
-    spark.sql(f"insert into {TABLE} select id, concat('n', id) from range(0, {files}, 1, {files})")
-    before = rows_of(spark)
-    assert len(files_with(spark, TABLE, table_format, "true")) == files
-    compact_if_needed(spark, TABLE, table_format)
-    assert len(files_with(spark, TABLE, table_format, "true")) == left
-    assert rows_of(spark) == before
 
 
 @pytest.mark.delta_nightly

@@ -8,12 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from dbt_afterimage.storage import compaction
-from dbt_afterimage.storage.compaction import (
-    MANY_FILES,
-    MAX_FILES_AFTER_RUN,
-    compact_after_run,
-    compact_if_needed,
-)
+from dbt_afterimage.storage.compaction import MAX_FILES_AFTER_RUN, compact_after_run
 from dbt_afterimage.storage.formats.base import MANY_SMALL_FILES
 
 CONFLICT = "org.apache.iceberg.exceptions.CommitFailedException: another run has committed"
@@ -37,18 +32,6 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def run() -> None:
     session: Any = object()
     compact_after_run(session, "marts.people_history", "iceberg")
-
-
-@pytest.mark.parametrize("said", [CONFLICT, "Cannot expire snapshots: GC is disabled"])
-def test_a_run_goes_on_if_the_progress_table_cannot_be_compacted(
-    table_kind: Mock, warnings: list[str], said: str
-) -> None:
-    session: Any = object()
-    table_kind.file_count.return_value = MANY_FILES + 1
-    table_kind.compact_small.side_effect = RuntimeError(said)
-    assert compact_if_needed(session, "marts.afterimage_progress", "iceberg") is None
-    told = [f"marts.afterimage_progress: its small files could not be merged: {said} Fix: "]
-    assert [warning[: len(told[0])] for warning in warnings] == ([] if said == CONFLICT else told)
 
 
 def test_work_is_bounded(table_kind: Mock, warnings: list[str]) -> None:

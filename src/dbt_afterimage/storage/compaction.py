@@ -20,9 +20,7 @@ from dbt_afterimage.storage.formats.base import MANY_SMALL_FILES
 logger = AdapterLogger("afterimage")
 
 MANY_FILES = 100
-"""`compact_if_needed` leaves a table with up to this many files alone."""
-
-
+"""A table with more files than this is to be compacted: reports say so."""
 MAX_FILES_AFTER_RUN = 100
 """`compact_after_run` rewrites up to this many data files of an Iceberg table."""
 
@@ -75,33 +73,6 @@ def compact(session: SparkSession, table: str, table_format: str, limits: Limits
         return format_named(table_format).compact(
             session, table, limits.max_files, limits.keep_days
         )
-
-
-def compact_if_needed(session: SparkSession, table: str, table_format: str) -> str | None:
-    """Compact a table if it has more than `MANY_FILES`.
-
-    Args:
-        session: the live Spark session.
-        table: an existing table, small except for its number of files.
-        table_format: `iceberg` or `delta`.
-
-    Returns:
-        What was done, in words; None for nothing, also where another run wrote to it meanwhile. A
-        failure is a warning: no run depends on it.
-    """
-    table_kind = format_named(table_format)
-    try:
-        if table_kind.file_count(session, table) <= MANY_FILES:
-            return None
-        return table_kind.compact_small(session, table)
-    except Exception as error:
-        # the next run will do
-        if not is_conflict(str(error)):
-            logger.warning(
-                f"{table}: its small files could not be merged: {explained(str(error))} Fix: make "
-                "sure that this user may rewrite the table and expire its snapshots."
-            )
-        return None
 
 
 def compact_after_run(session: SparkSession, table: str, table_format: str) -> None:

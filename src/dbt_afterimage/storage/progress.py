@@ -148,13 +148,13 @@ def _remove(session: SparkSession, table: str, models: Sequence[str], condition:
     # a delete commits even if it finds nothing, and may conflict with rows that other models write
     if session.table(table).filter(where).isEmpty():
         return False
-    _delete(session, table, where)
+    delete_progress(session, table, where)
     for model in models:
         drop_cached_progress(model)
     return True
 
 
-def _delete(session: SparkSession, table: str, where: str) -> None:
+def delete_progress(session: SparkSession, table: str, where: str) -> None:
     """Delete rows, with retries: the formats refuse a delete that conflicts with an append."""
     with _one_delete:
         for left in reversed(range(_TRIES)):

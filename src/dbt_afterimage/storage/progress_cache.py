@@ -64,6 +64,9 @@ class ProgressSince:
     unknown_columns: list[str] | None = None
 
 
+LAST = ("recorded_at", "change_seq", "changed_at", "raw_version", "batch")
+"""Of two publications of a model, the later one is greater in these columns together."""
+
 _lock = Lock()
 _command = ("", "")
 _at_start: dict[str, Publication] = {}
@@ -172,7 +175,7 @@ def _read_last(
     if models is not None:
         rows = rows.filter(F.col("model").isin(*models))
     # the row as a whole, not the greatest of each column: a rebuilt log may end at another place
-    last = F.max(F.struct("recorded_at", "change_seq", "changed_at", "raw_version", "batch"))
+    last = F.max(F.struct(*LAST))
     found = (
         rows.groupBy("model")
         .agg(last.alias("last"))

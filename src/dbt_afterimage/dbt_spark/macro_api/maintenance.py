@@ -37,18 +37,18 @@ def compact(adapter: Any, relation: Any, keep_days: int, max_files: int) -> str:
 
 
 @macro_method()
-def compact_if_needed(adapter: Any, relation: Any) -> None:
-    """Compact a small table that every run adds files to, once they are many.
+def maintain_progress(adapter: Any, relation: Any) -> None:
+    """Delete old rows of the progress table and merge its files, once these are many.
 
     Args:
         adapter: dbt's adapter.
-        relation: the table.
+        relation: the progress table.
     """
-    from dbt_afterimage.storage.compaction import compact_if_needed
+    from dbt_afterimage.storage.progress_maintenance import maintain_progress as maintain
 
     session = current()
     with dbt_errors():
-        done = compact_if_needed(session, str(relation), table_format(adapter))
+        done = maintain(session, str(relation), table_format(adapter))
     if done:
         logger.info(f"{relation.identifier}: {done}")
 
