@@ -5,16 +5,20 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from dbt_afterimage.history.names import KIND, MOVE_GROUP, own
-from dbt_afterimage.history.sql import UPSERTS, by_key, columns
+from dbt_afterimage.history.sql import UPSERTS, by_key
 from dbt_afterimage.history.table import HistoryTable
 
 DEPARTURE = own("departure")
-"""Of a key-change-out: struct<change_seq, row_started_seq, is_displaced> of the row that leaves."""
+"""Of a key-change-out: struct<row_started_seq, is_displaced> of the row that leaves."""
 
 MOVE_GROUP_OF_EVENT = (
     "coalesce(concat('id ', transaction_id), concat('at ', cast(changed_at as string)))"
 )
 """The transaction of a key change; without its id, the changes of one time."""
+
+_IS_MOVED = own("is_moved")
+_STARTS_OR_ENDS = own("starts_or_ends")
+_EARLIER = own("earlier_events")
 
 
 def resolve_departures(
@@ -25,28 +29,36 @@ def resolve_departures(
     Invariant: rows displaced by one transaction leave in the order in which they were displaced; a
     key waits for displaced rows of one transaction only, that of the newest key-change-in.
     """
-    key_events = own("key_events")
-    needed = f"{KIND} = 'X'"
+    in_order = by_key(table.key)
+    of_key = f"{in_order} rows between unbounded preceding and unbounded following"
+    counts = [f"count_if({KIND} = 'X') over ({of_key}) > 0"]
     if not fills_along_key_changes:
-        partition = ", ".join(columns(table.key))
-        needed += f" and count_if({KIND} = 'K') over (partition by {partition}) > 0"
-    departures = (
-        f"aggregate({key_events}, {_START}, (state, event) -> {_STEP}, state -> state.left)"
+        counts.append(f"count_if({KIND} = 'K') over ({of_key}) > 0")
+    # An upsert of an open row starts none. Without these, a row of many updates costs no more.
+    starts_or_ends = (
+        f"({KIND} not in {UPSERTS} or {KIND} = 'K'"
+        f" or not coalesce(lag({KIND}) over ({in_order}) in {UPSERTS}, false))"
     )
     return (
-        events.selectExpr("*", f"{MOVE_GROUP_OF_EVENT} as {MOVE_GROUP}")
-        .selectExpr(
+        events.selectExpr(
             "*",
-            f"case when {needed} then collect_list(struct("
-            f"change_seq, {KIND} as kind, {MOVE_GROUP} as move_group)) over ({by_key(table.key)}"
-            f" rows between unbounded preceding and unbounded following) end as {key_events}",
+            f"{MOVE_GROUP_OF_EVENT} as {MOVE_GROUP}",
+            f"{' and '.join(counts)} as {_IS_MOVED}",
+            f"{starts_or_ends} as {_STARTS_OR_ENDS}",
         )
         .selectExpr(
             "*",
-            f"try_element_at(filter({departures},"
-            f" departure -> departure.change_seq = change_seq), 1) as {DEPARTURE}",
+            f"collect_list(case when {_IS_MOVED} and {_STARTS_OR_ENDS} then struct("
+            f"change_seq, {KIND} as kind, {MOVE_GROUP} as move_group) end)"
+            f" over ({in_order} rows between unbounded preceding and 1 preceding) as {_EARLIER}",
         )
-        .drop(key_events, MOVE_GROUP)
+        .selectExpr(
+            "*",
+            f"case when {KIND} = 'X' and {_IS_MOVED}"
+            f" then aggregate({_EARLIER}, {_START}, (state, event) -> {_STEP}, state -> {_LEAVES})"
+            f" end as {DEPARTURE}",
+        )
+        .drop(_EARLIER, _IS_MOVED, _STARTS_OR_ENDS, MOVE_GROUP)
     )
 
 
@@ -55,15 +67,15 @@ def without_displaced_departures(resolved: DataFrame) -> DataFrame:
     return resolved.where(f"not coalesce({DEPARTURE}.is_displaced, false)").drop(DEPARTURE)
 
 
-_IS_DISPLACED = (
-    "event.kind = 'X' and size(state.displaced) > 0 and state.move_group <=> event.move_group"
-)
+def _is_displaced(kind: str, move_group: str) -> str:
+    """True where a key-change-out moves a row away that a key-change-in has displaced."""
+    return f"({kind} = 'X' and size(state.displaced) > 0 and state.move_group <=> {move_group})"
+
+
 _START = """named_struct(
     'started', cast(null as string),
     'move_group', cast(null as string),
-    'displaced', cast(array() as array<string>),
-    'left', cast(array() as
-        array<struct<change_seq: string, row_started_seq: string, is_displaced: boolean>>)
+    'displaced', cast(array() as array<string>)
 )"""
 """started: where the row on the key began, NULL when there is none; displaced: where the rows began
 that the newest key-changes-in have displaced."""
@@ -71,18 +83,19 @@ _STEP = f"""named_struct(
     'started', case
         when event.kind = 'K' then event.change_seq
         when event.kind in {UPSERTS} then coalesce(state.started, event.change_seq)
-        when {_IS_DISPLACED} then state.started
+        when {_is_displaced("event.kind", "event.move_group")} then state.started
     end,
     'move_group', if(event.kind = 'K', event.move_group, state.move_group),
     'displaced', case
         when event.kind = 'K' then concat(
             if(state.move_group <=> event.move_group, state.displaced, array()),
             if(state.started is null, array(), array(state.started)))
-        when {_IS_DISPLACED} then slice(state.displaced, 2, size(state.displaced))
+        when {_is_displaced("event.kind", "event.move_group")}
+            then slice(state.displaced, 2, size(state.displaced))
         else state.displaced
-    end,
-    'left', if(event.kind = 'X', concat(state.left, array(named_struct(
-        'change_seq', event.change_seq,
-        'row_started_seq', if({_IS_DISPLACED}, state.displaced[0], state.started),
-        'is_displaced', {_IS_DISPLACED}))), state.left)
+    end
+)"""
+_LEAVES = f"""named_struct(
+    'row_started_seq', if({_is_displaced(KIND, MOVE_GROUP)}, state.displaced[0], state.started),
+    'is_displaced', {_is_displaced(KIND, MOVE_GROUP)}
 )"""
