@@ -31,6 +31,15 @@ def by_key(key: Sequence[str], *more: str) -> str:
     return f"partition by {partition} order by change_seq, {RANK}"
 
 
+def by_key_backwards(key: Sequence[str], *more: str) -> str:
+    """The same from the last event on.
+
+    To look ahead of an event: Spark would read a frame that begins with it again for each event.
+    """
+    partition = ", ".join([*columns(key), *more])
+    return f"partition by {partition} order by change_seq desc, {RANK} desc"
+
+
 def is_upsert(kind: str = KIND) -> str:
     """True for a key event that leaves a version open."""
     return f"{kind} in {UPSERTS}"

@@ -32,7 +32,7 @@ from dbt_afterimage.history.names import (
 )
 from dbt_afterimage.history.rules.boundaries import may_reach
 from dbt_afterimage.history.rules.key_changes import MOVE_GROUP_OF_EVENT
-from dbt_afterimage.history.sql import by_key, columns
+from dbt_afterimage.history.sql import by_key, by_key_backwards, columns
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.literals import text, texts
@@ -52,7 +52,6 @@ _NEXT_GROUP = own("next_move_group")
 _NEXT_DISPLACED = own("next_displaced")
 
 _ALL_ROWS = "rows between unbounded preceding and unbounded following"
-_FOLLOWING_ROWS = "rows between 1 following and unbounded following"
 _PRECEDING_ROWS = "rows between unbounded preceding and 1 preceding"
 
 
@@ -148,7 +147,8 @@ def displaced_rows(
         )
         .selectExpr(
             "*",
-            f"first_value({held}, true) over ({epoch} {order} {_FOLLOWING_ROWS}) as {held_later}",
+            f"last_value({held}, true) over ({by_key_backwards(key, LOAD_EPOCH)} {_PRECEDING_ROWS})"
+            f" as {held_later}",
         )
         .selectExpr(
             "*",
@@ -188,7 +188,8 @@ def first_changes(
     displaced = [f"lead({MOVE_GROUP}) over ({window}) as {_NEXT_GROUP}"] if has_displaced else []
     if has_displaced:
         displaced.append(
-            f"first_value({DISPLACED}, true) over ({window} {_FOLLOWING_ROWS}) as {_NEXT_DISPLACED}"
+            f"last_value({DISPLACED}, true) over ({by_key_backwards(table.key)} {_PRECEDING_ROWS})"
+            f" as {_NEXT_DISPLACED}"
         )
     neighbours = events.crossJoin(boundaries).selectExpr(
         "*",
