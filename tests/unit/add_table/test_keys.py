@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import pytest
 
+from dbt_afterimage.cli.add_table import _ask_key
 from dbt_afterimage.cli.add_table.keys import key_candidates, propose_key
 from dbt_afterimage.cli.add_table.keys_option import KeyOptions, KeyUnknownError
 from dbt_afterimage.cli.add_table.proposal import KeyProposal, Proposal, SourceTable
@@ -94,6 +97,18 @@ def test_an_unsure_key_is_prompted_for_or_an_error_says_what_to_type() -> None:
 def test_a_key_may_be_typed_as_the_option_is_given(typed: str) -> None:
     found = KeyOptions.parse([]).apply(proposal(UNSURE), lambda _: typed)
     assert found.key.columns == ("line_no",)
+
+
+def test_a_mistyped_key_is_prompted_for_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = StringIO("linie_no\nline_no,line_no\nline_no\n")
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", typed)
+    assert _ask_key(proposal(UNSURE)) == "line_no"
+    shown = capsys.readouterr().out
+    assert "none of its columns: Invoice_id, line_no" in shown
+    assert "allowed: names of columns, each once" in shown
 
 
 @pytest.mark.parametrize("option", ["line_no", "invoices=line_no"])

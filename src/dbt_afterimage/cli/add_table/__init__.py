@@ -121,13 +121,25 @@ def with_settings(proposal: Proposal, loaded_at: str | None) -> Proposal:
 
 
 def _ask_key(proposal: Proposal) -> str | None:
-    """The key that the user types; None without a terminal."""
+    """The key that the user types, once it is one; None without a terminal."""
+    from dbt_afterimage.cli.add_table.keys_option import with_typed_key
+
+    def checked(typed: str) -> str:
+        try:
+            with_typed_key(proposal, typed)
+        except AfterimageError as error:
+            # click shows it and prompts again
+            raise typer.BadParameter(str(error)) from error
+        return typed
+
     if not sys.stdin.isatty():
         return None
     name = f"{proposal.schema}.{proposal.tables[0].name}"
     typer.echo(f"{name}: {proposal.key.reason}.")
     typed: str = typer.prompt(
-        "  Key (columns, separated by commas; - for none)", default=",".join(proposal.key.columns)
+        "  Key (columns, separated by commas; - for none)",
+        default=",".join(proposal.key.columns),
+        value_proc=checked,
     )
     return typed
 

@@ -80,19 +80,32 @@ class KeyOptions:
                     f"{proposal.key.reason}. Fix: add --key {proposal.table}={likely}, or "
                     f"--key {proposal.table}={NO_KEY} for a table without a key."
                 )
-            (given,) = KeyOptions.parse([typed]).keys.values()
-        if given is None:
-            return proposal
-        by_name = {name.lower(): name for name in proposal.key_columns}
-        for name in given:
-            if name.lower() not in by_name:
-                raise KeyUnknownError(
-                    f"{proposal.schema}.{proposal.tables[0].name}: --key names {name!r}, which is "
-                    f"none of its columns: {', '.join(by_name.values())}."
-                    f"{did_you_mean(name, list(by_name.values()))} Fix: correct the name."
-                )
-        columns = tuple(by_name[name.lower()] for name in given)
-        return replace(proposal, key=replace(proposal.key, columns=columns, reason="as given"))
+            return with_typed_key(proposal, typed)
+        return proposal if given is None else _with_key(proposal, given)
+
+
+def with_typed_key(proposal: Proposal, typed: str) -> Proposal:
+    """The proposal with a key as the option `--key` takes it.
+
+    Raises:
+        UsageProblem: it names no columns.
+        KeyUnknownError: it names one that the table lacks.
+    """
+    (given,) = KeyOptions.parse([typed]).keys.values()
+    return _with_key(proposal, given)
+
+
+def _with_key(proposal: Proposal, given: Sequence[str]) -> Proposal:
+    by_name = {name.lower(): name for name in proposal.key_columns}
+    for name in given:
+        if name.lower() not in by_name:
+            raise KeyUnknownError(
+                f"{proposal.schema}.{proposal.tables[0].name}: --key names {name!r}, which is "
+                f"none of its columns: {', '.join(by_name.values())}."
+                f"{did_you_mean(name, list(by_name.values()))} Fix: correct the name."
+            )
+    columns = tuple(by_name[name.lower()] for name in given)
+    return replace(proposal, key=replace(proposal.key, columns=columns, reason="as given"))
 
 
 def _columns(text: str) -> tuple[str, ...]:
