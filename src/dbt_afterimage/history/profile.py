@@ -43,7 +43,11 @@ class ChangeContent:
 
 
 def content_of(
-    profile: BatchProfile, table: HistoryTable, unknown: Iterable[str] = ()
+    profile: BatchProfile,
+    table: HistoryTable,
+    unknown: Iterable[str] = (),
+    *,
+    follows_versions: bool = False,
 ) -> ChangeContent:
     """The content that decides the transforms.
 
@@ -51,6 +55,8 @@ def content_of(
         profile: what the changes hold.
         table: the table.
         unknown: columns that some version does not know which the changes continue.
+        follows_versions: whether there are versions before the changes. A load ends those that it
+            lacks, also without a change before it.
 
     Raises:
         HistoryError: a truncate has a column in its scope that the table lacks.
@@ -61,7 +67,7 @@ def content_of(
         unknown_columns.update(set(table.columns).difference(profile.known))
     return ChangeContent(
         forward_filled=tuple(name for name in table.values if name in unknown_columns),
-        has_boundary_events=profile.has_boundary_events,
+        has_boundary_events=profile.has_boundary_events or (follows_versions and profile.loads > 0),
         truncate_scopes=profile.scopes,
         has_loads=profile.loads > 0,
         has_key_changes=profile.key_changes > 0,

@@ -187,10 +187,7 @@ def next_batch(
             stored.unknown_columns,
             reads_arrays_apart=reads_arrays_apart,
         )
-        content = content_of(profile, table, stored.unknown_columns)
-        if profile.loads:
-            # a load ends the open versions that it lacks, also without a change before it
-            content = replace(content, has_boundary_events=True)
+        content = content_of(profile, table, stored.unknown_columns, follows_versions=True)
         checkpoints: list[DataFrame] = []
         made = versions(batch, table, content, prior=prior, checkpoints=checkpoints)
         return HistoryRows(
