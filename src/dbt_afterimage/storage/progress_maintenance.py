@@ -17,7 +17,7 @@ from dbt_afterimage.storage.progress_cache import LAST
 
 logger = AdapterLogger("afterimage")
 
-KEPT_DAYS = 30
+KEPT_DAYS = 7
 """Rows this old are deleted. A reader of a table that is this far behind plans from the table."""
 _MANY_ROWS = 1000
 
