@@ -163,6 +163,26 @@ def test_r7_two_keys_swap_in_one_transaction(spark: SparkSession, transaction: s
     ]
 
 
+def test_r7_a_row_that_began_again_is_displaced(spark: SparkSession) -> None:
+    log = """
+        10 I 1 Ann Rome
+        10 I 2 Bea Bari
+        20 D 1
+        30 I 1 Ann Oslo
+        35 U 1 Ann Pisa
+        40 U 1 Bea Bari <- 2 Bea Bari in swap
+        41 U 2 Ann Pisa <- 1 Ann Pisa in swap
+    """
+    assert versions(spark, log) == [
+        "1 Ann Rome [10, 20) I D",
+        "1 Ann Oslo [30, 35) I U",
+        "1 Ann Pisa [35, 40) U K",
+        "1 Bea Bari [40, ) K ",
+        "2 Bea Bari [10, 40) I K",
+        "2 Ann Pisa [41, ) K ",
+    ]
+
+
 def test_r7_add_one_to_every_key(spark: SparkSession) -> None:
     log = """
         10 I 1 Ann Rome
