@@ -56,5 +56,5 @@ class RunContext:
 
     @property
     def overrides_reading(self) -> bool:
-        """A var of this run makes it read other records than a run without it would."""
-        return bool(self.backfill_from or self.rebuild_changes or self.accept_gap)
+        """A var of this run may make it read fewer records than all that a first run would."""
+        return bool(self.backfill_from or self.accept_gap)

@@ -14,6 +14,7 @@ from dbt_afterimage.change_log import log_writer
 from dbt_afterimage.storage import create
 from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.progress import read_progress, write_progress
+from tests.functional.comparing import last_commits
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import PEOPLE, STAGING, People, record, start
 from tests.functional.project_files import changes_model, history_model
@@ -53,6 +54,14 @@ def names(people: People) -> list[str]:
 
 def delete_from_log(people: People, name: str) -> None:
     people.spark.sql(f"delete from {people.name('changes')} where name = '{name}'")
+
+
+def test_a_run_after_a_rebuild_finds_nothing_new(people: People) -> None:
+    people.dbt("run", rebuild_changes=True)
+    progress = [f"{people.dbt.schema}.afterimage_progress"]
+    before = last_commits(people.spark, progress, people.table_format)
+    people.dbt("run")
+    assert last_commits(people.spark, progress, people.table_format) == before
 
 
 def test_a_rebuild_of_the_log_that_was_killed_is_known_to_the_next_run(

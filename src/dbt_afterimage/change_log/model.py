@@ -96,7 +96,12 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     hashed_after = evolve_log_schema(session, context, staged)
     version = raw_version(session, context, staged)
     log = session.table(context.log) if session.catalog.tableExists(context.log) else None
-    if log is not None and is_recorded(session, context.progress, context.model, version):
+    is_rebuild = log is not None and context.rebuild_changes
+    if (
+        log is not None
+        and not is_rebuild
+        and is_recorded(session, context.progress, context.model, version)
+    ):
         return None
     progress = read_progress(session, context.progress, context.model) if log else Progress()
     is_change = F.col("change_oper") != "L"
@@ -106,7 +111,6 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         loaded = rows_after_progress(log, progress).filter(F.col("load_rows").isNotNull())
         positions_loaded = [row["change_seq"] for row in loaded.select("change_seq").collect()]
         done = replace(done, change_seq=read_up_to(sequence, done.change_seq, positions_loaded))
-    is_rebuild = log is not None and context.rebuild_changes
     if log is not None and is_rebuild:
         check_rebuild(context, sequence, staged, log)
         # as in a first run, except for the batch's time: it is later than what the marts know
