@@ -11,6 +11,7 @@ import pytest
 
 from dbt_afterimage.history import run as history_run
 from dbt_afterimage.storage import progress as storage_progress
+from dbt_afterimage.storage import progress_cache
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import MODELS, PEOPLE, People, record, seq, start
 
@@ -137,6 +138,25 @@ def test_marts_plan_from_the_recorded_profiles(
         f"select distinct path from {begun.dbt.schema}.afterimage_progress where path <> 'rebuild'"
     ).collect()
     assert [row[0] for row in paths] == ["incremental"]
+
+
+@pytest.mark.delta_nightly
+@pytest.mark.both_formats
+def test_marts_that_have_not_run_for_long_compare_all_keys(
+    begun: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile history has removed a row, and the progress that tells so is deleted."""
+    progress = f"{begun.dbt.schema}.afterimage_progress"
+    to_history = [*TO_LOG, "people_history"]
+    for change_seq in (1, 3):
+        # the first one is late: at its change_seq the delete counts, so nothing was ever there
+        operation = "D" if change_seq == 1 else "I"
+        begun.append(PEOPLE, [record(change_seq, operation, change_seq, "Ann")])
+        begun.dbt("run", "--select", *to_history)
+    begun.spark.sql(f"delete from {progress} where model = 'people_history' and path = 'replay'")
+    monkeypatch.setattr(progress_cache, "KEPT_DAYS", 1)
+    begun.dbt("run", "--select", "people_current", "people_field_changes")
+    assert begun.rows("current", "id, name", "id") == [(2, "Bob"), (3, "Ann")]
 
 
 @pytest.mark.nightly

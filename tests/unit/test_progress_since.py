@@ -93,6 +93,21 @@ def test_paths_are_those_since_the_last_batch_of_the_reader() -> None:
 
 
 @pytest.mark.parametrize(
+    ("applied", "after", "paths"),
+    [
+        pytest.param(FIRST, SECOND, ["incremental", "unknown"], id="older, and one is missing"),
+        pytest.param(FIRST, FIRST, ["incremental"], id="older, and none is missing"),
+        pytest.param(SECOND, FIRST, ["incremental"], id="of the days from which all are there"),
+    ],
+)
+def test_paths_are_not_known_where_publications_were_deleted(
+    applied: str, after: str, paths: list[str]
+) -> None:
+    last = Publication(THIRD, path="incremental", batch=batch_json(after))
+    assert seen_from(applied, last, [last], SECOND).paths == paths
+
+
+@pytest.mark.parametrize(
     ("iso", "cast"),
     [
         ("2026-03-01T10:00:00.120000", "2026-03-01 10:00:00.12"),

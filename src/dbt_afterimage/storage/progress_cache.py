@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from threading import Lock
 
 from dbt_common.invocation import get_invocation_id
@@ -48,7 +48,8 @@ class ProgressSince:
         recorded_at: of its last publication; None before the first one.
         change_seq: likewise.
         changed_at: likewise.
-        paths: the distinct paths of its publications since the reader's last batch.
+        paths: the distinct paths of its publications since the reader's last batch; UNKNOWN_PATH
+            is among them where publications may have been deleted.
         is_continued: each of its publications since that batch followed the one before, so the
             table was not rebuilt meanwhile. False where that is not known.
         profiles: of the batches since; None where one is not known.
@@ -66,6 +67,9 @@ class ProgressSince:
 
 LAST = ("recorded_at", "change_seq", "changed_at", "raw_version", "batch")
 """Of two publications of a model, the later one is greater in these columns together."""
+KEPT_DAYS = 7
+"""Publications of this age are deleted, see `progress_maintenance.py`."""
+UNKNOWN_PATH = "unknown"
 
 _lock = Lock()
 _command = ("", "")
@@ -146,8 +150,12 @@ def progress_since(
         applied = last[reader].recorded_at if reader in last else None
         since = _read_from(session, progress, models, applied) if applied else {}
     nothing = Publication()
+    # a day less: clocks differ
+    kept_since = datetime.now(timezone.utc) - timedelta(days=KEPT_DAYS - 1)
+    complete_since = f"{kept_since:%Y-%m-%d %H:%M:%S}"
     return {
-        name: seen_from(applied, last.get(name, nothing), since.get(name, [])) for name in models
+        name: seen_from(applied, last.get(name, nothing), since.get(name, []), complete_since)
+        for name in models
     }
 
 
@@ -229,7 +237,10 @@ def _place(publication: Publication) -> tuple[str, ...]:
 
 
 def seen_from(
-    applied: str | None, last: Publication, publications: Iterable[Publication]
+    applied: str | None,
+    last: Publication,
+    publications: Iterable[Publication],
+    complete_since: str = "",
 ) -> ProgressSince:
     """The progress of a model for a reader of its table, from its publications.
 
@@ -237,6 +248,7 @@ def seen_from(
         applied: the newest batch that the reader has applied; None where it has none.
         last: the last publication.
         publications: all of those since the reader's batch; earlier ones are left out.
+        complete_since: older ones may have been deleted.
     """
     since = sorted(
         (
@@ -257,11 +269,14 @@ def seen_from(
         profiles.append(batch.get("profile"))
         at = each.recorded_at
     known = [profile for profile in profiles if profile is not None]
+    paths = list(dict.fromkeys(each.path for each in since if each.path))
+    if paths and not is_continued and str(applied) < complete_since:
+        paths.append(UNKNOWN_PATH)
     return ProgressSince(
         last.recorded_at,
         last.change_seq,
         last.changed_at,
-        list(dict.fromkeys(each.path for each in since if each.path)),
+        paths,
         is_continued,
         known if is_continued and len(known) == len(profiles) else None,
         json.loads(last.batch).get("unknown_columns") if last.batch else None,

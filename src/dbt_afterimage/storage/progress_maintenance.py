@@ -13,12 +13,10 @@ from dbt_afterimage.spark.literals import text
 from dbt_afterimage.storage.compaction import MANY_FILES
 from dbt_afterimage.storage.formats import format_named
 from dbt_afterimage.storage.progress import delete_progress
-from dbt_afterimage.storage.progress_cache import LAST
+from dbt_afterimage.storage.progress_cache import KEPT_DAYS, LAST
 
 logger = AdapterLogger("afterimage")
 
-KEPT_DAYS = 7
-"""Rows this old are deleted. A reader of a table that is this far behind plans from the table."""
 _MANY_ROWS = 1000
 
 _AT = "try_cast(get_json_object({}, '$.at') as timestamp)"
@@ -58,7 +56,8 @@ def maintain_progress(session: SparkSession, table: str, table_format: str) -> s
 def trim_progress(session: SparkSession, table: str, now: datetime) -> None:
     """Delete rows that are older than `KEPT_DAYS`, once they are many.
 
-    The rows of a model that has published nothing since then stay, its last one among them.
+    The rows of a model that has published nothing since then stay, its last one among them. Readers
+    of a table take that into account (`ProgressSince`).
 
     Args:
         session: the live Spark session.
