@@ -163,7 +163,7 @@ def test_r7_two_keys_swap_in_one_transaction(spark: SparkSession, transaction: s
     ]
 
 
-def test_r7_a_row_that_began_again_is_displaced(spark: SparkSession) -> None:
+def test_r7_a_reinserted_row_is_displaced(spark: SparkSession) -> None:
     log = """
         10 I 1 Ann Rome
         10 I 2 Bea Bari

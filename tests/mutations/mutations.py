@@ -118,11 +118,11 @@ MUTATIONS = (
         _rules("in_order"),
     ),
     Mutation(
-        "R7: a row that begins again on its key cannot be displaced",
+        "R7: a reinserted row cannot be displaced",
         KEY_CHANGES,
         'f" or not coalesce(lag({KIND}) over ({in_order}) in {UPSERTS}, false))"',
         'f" or lag({KIND}) over ({in_order}) is null)"',
-        "tests/kernel/test_rules_by_hand.py -k began_again",
+        "tests/kernel/test_rules_by_hand.py -k reinserted",
     ),
     Mutation(
         "R7: a key-change-in over an equal row opens nothing",
