@@ -35,12 +35,11 @@ YEAR = range(365, -1, -1)
 Row = tuple[str | None, ...]
 
 
-def publication(model: str, days_ago: int, written_days_ago: int | None = None) -> Row:
+def publication(model: str, days_ago: int) -> Row:
     """As a mart records it: its batch, and when it was written."""
-    batch = (TODAY - timedelta(days=days_ago)).isoformat()
-    at = (TODAY - timedelta(days=written_days_ago or days_ago)).isoformat()
-    written = json.dumps({"at": at, "after": None})
-    return (model, batch, f"{1000 - days_ago:04}", batch, None, None, None, written)
+    at = (TODAY - timedelta(days=days_ago)).isoformat()
+    batch = json.dumps({"at": at, "after": None})
+    return (model, at, f"{1000 - days_ago:04}", at, None, None, None, batch)
 
 
 def write(spark: SparkSession, table_format: str, rows: list[Row]) -> None:

@@ -18,6 +18,7 @@ from dbt_afterimage.storage.progress_cache import KEPT_DAYS, LAST
 logger = AdapterLogger("afterimage")
 
 _MANY_ROWS = 1000
+"""Fewer old rows stay: a delete rewrites files."""
 
 _AT = "try_cast(get_json_object({}, '$.at') as timestamp)"
 _WRITTEN_AT = f"greatest(recorded_at, {_AT.format('batch')}, {_AT.format('raw_version')})"
