@@ -195,7 +195,7 @@ from compared
         {{ exceptions.raise_compiler_error(
             "`field_changes`: the source table " ~ settings.source_table ~ " has the key column `" ~ name ~ "`, a name that field"
             ~ " changes have for a column of their own: " ~ own | join(', ') ~ ". Nothing was written. Fix: "
-            ~ afterimage._way_to_rename(settings) ~ " Or remove the model " ~ model.name ~ "."
+            ~ adapter.afterimage.way_to_rename(settings) ~ " Or remove the model " ~ model.name ~ "."
         ) }}
     {%- endfor -%}
 {% endmacro %}

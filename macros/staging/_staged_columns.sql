@@ -13,23 +13,9 @@
     {%- for name in names if name | lower in reserved -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ table ~ " has a data column `" ~ name ~ "`, and the change-event contract gives that"
-            ~ " name to a column of its own. Fix: " ~ afterimage._way_to_rename(settings)
+            ~ " name to a column of its own. Fix: " ~ adapter.afterimage.way_to_rename(settings)
         ) }}
     {%- endfor -%}
-{% endmacro %}
-
-
-{# How a user can rename a data column: where the raw table holds the changes of all tables, no view over it can. #}
-{% macro _way_to_rename(settings) %}
-    {%- if settings.system == 'qlik_messages' or settings.json_text is defined and settings.json_text is not none -%}
-        {{ return("let the replication tool rename the column: Qlik Replicate by a transformation, Kafka Connect by ReplaceField.") }}
-    {%- elif settings.system == 'soliddb' -%}
-        {{ return("rename the column at the server.") }}
-    {%- endif -%}
-    {{ return(
-        "put a view over the table that renames the column and keeps the order of the columns, and declare the view as the"
-        ~ " source table."
-    ) }}
 {% endmacro %}
 
 

@@ -261,8 +261,20 @@ def test_data_columns_and_metadata_of_a_log_keep_their_roles(
     assert changed_roles(logged, ["id", "NAME"], optional) == found
 
 
-@pytest.mark.parametrize("column", ["valid_to", "people_history_id"])
-def test_metadata_with_a_name_of_history(column: str) -> None:
-    settings = {"key": ["id"], "history_metadata": [column], "source_table": "erp.people__ct"}
-    with pytest.raises(HistoryError, match=f"has a column `{column}`.*Fix: "):
+@pytest.mark.parametrize(
+    ("column", "system", "way"),
+    [
+        ("valid_to", "openedge", "put a view over the table"),
+        ("people_history_id", "soliddb", "rename the column at the server"),
+        ("valid_to", "qlik_messages", "let the replication tool rename"),
+    ],
+)
+def test_metadata_with_a_name_of_history(column: str, system: str, way: str) -> None:
+    settings = {
+        "system": system,
+        "key": ["id"],
+        "history_metadata": [column],
+        "source_table": "erp.people__ct",
+    }
+    with pytest.raises(HistoryError, match=f"has a column `{column}`.*Fix: {way}"):
         history_table("people_history", settings, "log", ["id"], ["id", column], "1900-01-01")

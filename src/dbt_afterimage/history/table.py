@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dbt_afterimage.errors import AfterimageError
+from dbt_afterimage.settings.renaming import way_to_rename
 
 OWN_COLUMNS = (
     "valid_from",
@@ -120,8 +121,8 @@ def history_table(
         if column.lower() in (*OWN_COLUMNS, f"{name}_id"):
             raise HistoryError(
                 f"`history`: source table {source} of {name} has a column `{column}`, a name that "
-                f"history adds; it adds {', '.join(OWN_COLUMNS)} and {name}_id. Fix: rename the "
-                "column in a view over the raw table, and declare that view as the source."
+                f"history adds; it adds {', '.join(OWN_COLUMNS)} and {name}_id. Fix: "
+                f"{way_to_rename(settings)}"
             )
     for column in metadata:
         if column not in log_columns:

@@ -8,7 +8,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage import __version__
 from dbt_afterimage.dbt_spark.macro_api.registry import macro_method
-from dbt_afterimage.settings import SettingsError, parse_settings, positions, timestamps
+from dbt_afterimage.settings import SettingsError, parse_settings, positions, renaming, timestamps
 from dbt_afterimage.settings import moment_kind as kind_of_moment
 from dbt_afterimage.settings.change_feed import ENCODINGS
 
@@ -81,3 +81,14 @@ def moment_kind(adapter: Any, text: str, system: str) -> str | None:
 def before_look_back_sql(adapter: Any, settings: Any, seq: str) -> str:
     """SQL: the greatest position that the look-back from a change_seq no longer covers, or ''."""
     return positions(settings).before_look_back_sql(seq)
+
+
+@macro_method(while_parsing="")
+def way_to_rename(adapter: Any, settings: dict[str, Any]) -> str:
+    """How a user can rename a data column of a source table, for errors.
+
+    Args:
+        adapter: dbt's adapter.
+        settings: the validated settings of the table.
+    """
+    return renaming.way_to_rename(settings)
