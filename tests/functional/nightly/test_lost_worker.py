@@ -15,7 +15,7 @@ import yaml
 from tests.functional.runs import Runs
 from tests.functional.standalone import parameters_of_cluster, standalone_cluster
 
-ROUNDS = 10
+ROUNDS = 5
 
 
 def on_cluster(runs: Runs, master: str) -> None:
