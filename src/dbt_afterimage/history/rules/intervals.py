@@ -62,7 +62,7 @@ def opening_and_closing_events(
     """
     window = by_key(table.key)
     differs = f"not ({_PREVIOUS} <=> {ROW})"
-    if _updated_in_place(table, forward_filled):
+    if _in_place(table, forward_filled):
         differences = [_differs(name, name in forward_filled) for name in table.tracked]
         differs = " or ".join(["false", *differences])
     previous_unknown = [f"lag({UNKNOWN}) over ({window}) as {_PREVIOUS_UNKNOWN}"]
@@ -87,7 +87,7 @@ def update_in_place(
     Invariant: upserts without a tracked difference write into the open version; the last value
     counts (R4).
     """
-    if not _updated_in_place(table, forward_filled):
+    if not _in_place(table, forward_filled):
         return events
     number = own("version_number")
     return events.selectExpr(
@@ -129,7 +129,7 @@ def as_versions(
     opened: DataFrame, table: HistoryTable, forward_filled: Sequence[str], *, has_prior: bool
 ) -> DataFrame:
     """A version, VERSION_ID and IS_PRIOR; with prior versions also IS_UPDATED_IN_PLACE."""
-    in_place = _updated_in_place(table, forward_filled)
+    in_place = _in_place(table, forward_filled)
     state = _state(forward_filled)
     updated = f"not ({_LATEST} <=> {state})" if in_place else "false"
     opened_by = f"coalesce({ANCHOR}.opened_by, {_FIRST_KIND})" if has_prior else _FIRST_KIND
@@ -158,8 +158,7 @@ def as_versions(
         f"case {anchor} when {_WAS_OPEN} then {changed} end as changed_columns",
         f"{unknown} as unknown_columns",
         *(
-            f"{f'{_LATEST}.row' if name in _in_place(table, forward_filled) else ROW}"
-            f".{quoted(name)} as {quoted(name)}"
+            f"{f'{_LATEST}.row' if name in in_place else ROW}.{quoted(name)} as {quoted(name)}"
             for name in table.values
         ),
         f"{KIND} = 'S' as {IS_PRIOR}",
@@ -178,11 +177,7 @@ def version_id(table: HistoryTable) -> str:
 
 def _in_place(table: HistoryTable, forward_filled: Sequence[str]) -> set[str]:
     """Columns whose value may change within a version (R4, R9)."""
-    return {name for name in table.values if name not in table.tracked or name in forward_filled}
-
-
-def _updated_in_place(table: HistoryTable, forward_filled: Sequence[str]) -> bool:
-    return bool(_in_place(table, forward_filled))
+    return set(table.values).difference(set(table.tracked).difference(forward_filled))
 
 
 def _state(forward_filled: Sequence[str]) -> str:
