@@ -132,6 +132,29 @@ def test_r6_a_truncate_with_a_scope_closes_only_rows_in_it(spark: SparkSession) 
     ]
 
 
+@pytest.mark.parametrize("scopes", [(), ("city",)])
+def test_r6_many_truncates_each_close_what_came_since_the_one_before(
+    spark: SparkSession, scopes: tuple[str, ...]
+) -> None:
+    nights = range(1000, 1400, 10)
+    log = [f"{night} T" for night in nights]
+    # a row that each load brings again, one that comes once, one that comes every tenth time
+    log += [f"{night + 1} I 1 Ann Rome" for night in nights]
+    log += [f"{night + 2} I {night} Bea Oslo" for night in nights]
+    log += [f"{night + 3} I 2 Eva Bari" for night in nights if night % 100 == 0]
+    ended = [f"{night + 10}) I T" if night < 1390 else ") I " for night in nights]
+    expected = [f"1 Ann Rome [{night + 1}, {end}" for night, end in zip(nights, ended, strict=True)]
+    expected += [
+        f"2 Eva Bari [{night + 3}, {end}"
+        for night, end in zip(nights, ended, strict=True)
+        if night % 100 == 0
+    ]
+    expected += [
+        f"{night} Bea Oslo [{night + 2}, {end}" for night, end in zip(nights, ended, strict=True)
+    ]
+    assert versions(spark, "\n".join(log), truncate_scopes=scopes) == expected
+
+
 def test_r7_a_key_change_closes_the_old_key_and_what_it_displaces(spark: SparkSession) -> None:
     log = """
         10 I 1 Ann Rome

@@ -169,9 +169,8 @@ MUTATIONS = (
     Mutation(
         "R8: a load closes nothing",
         BOUNDARIES,
-        '"boundary.change_seq > change_seq",\n        f"({next_seq}',
-        "\"boundary.change_oper = 'T' and boundary.change_seq > change_seq\",\n"
-        '        f"({next_seq}',
+        "    conditions = [\n",
+        "    conditions = [\n        \"boundary.change_oper = 'T'\",\n",
         _rules("lossy"),
     ),
     Mutation(
@@ -291,8 +290,8 @@ MUTATIONS = (
         "R6: a version ends by a truncate that it has outlived",
         BOUNDARIES,
         # after the truncate the row took on the scope's value, and is late after that
-        "({KIND} <> 'S' or boundary",
-        "(true or boundary",
+        "f\"if({KIND} = 'S', {outlived}",
+        'f"if(false, {outlived}',
         _batches("r11_history", "scoped_ignored --streams 300"),
     ),
     Mutation(

@@ -29,6 +29,8 @@ BOUNDARY_EVENTS: Final = f"{PREFIX}boundary_events"
 LOADS: Final = f"{PREFIX}loads"
 TRUNCATES: Final = f"{PREFIX}truncates"
 """The change_seq of truncates without a scope, an array."""
+BISECTION_STEPS: Final = f"{PREFIX}bisection_steps"
+"""Descending powers of two, an array: enough to search any of the arrays above."""
 
 MOVE_GROUP: Final = f"{PREFIX}move_group"
 """The transaction of a key change (R7)."""

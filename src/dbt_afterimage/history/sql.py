@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from dbt_afterimage.history.names import KIND, RANK
+from dbt_afterimage.history.names import BISECTION_STEPS, KIND, RANK
 from dbt_afterimage.spark.identifiers import quoted
 
 RANK_OF_KIND = f"case {KIND} when 'L' then 1 when 'I' then 2 when 'D' then 4 else 3 end"
@@ -56,3 +56,23 @@ def was_open_at(change_seq: str, versions: str) -> str:
 def is_open_since(change_seq: str, versions: str) -> str:
     """True for versions that were open at a change_seq, or ended there or later."""
     return f"({versions}.valid_to_seq is null or {versions}.valid_to_seq >= {change_seq})"
+
+
+def bisection_steps(array: str) -> str:
+    """BISECTION_STEPS for an array and for shorter ones."""
+    bits = f"length(bin(size({array})))"
+    return f"reverse(transform(sequence(0, {bits} - 1), bit -> shiftleft(1, bit)))"
+
+
+def leading(array: str, holds: Callable[[str], str]) -> str:
+    """How many of the first elements of an array fulfil a condition, by bisection.
+
+    Args:
+        array: the array, next to BISECTION_STEPS.
+        holds: the condition on an element, as SQL; it holds for none after one that it fails for.
+    """
+    element = f"get({array}, found + step - 1)"
+    return (
+        f"aggregate({BISECTION_STEPS}, 0,"
+        f" (found, step) -> if({holds(element)}, found + step, found))"
+    )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from dbt_afterimage.history.names import (
+    BISECTION_STEPS,
     BOUNDARY_EVENTS,
     KIND,
     LOADS,
@@ -16,7 +17,7 @@ from dbt_afterimage.history.names import (
     TRUNCATES,
     own,
 )
-from dbt_afterimage.history.sql import UPSERTS, by_key, is_upsert
+from dbt_afterimage.history.sql import UPSERTS, bisection_steps, by_key, is_upsert, leading
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.log_rows.conditions import knows
 from dbt_afterimage.spark.identifiers import quoted
@@ -33,7 +34,7 @@ _IN_ORDER = (
 
 
 def boundary_events(changes: DataFrame, truncate_scopes: Sequence[str]) -> DataFrame:
-    """One row: BOUNDARY_EVENTS, LOADS and TRUNCATES, each an array in order of change_seq."""
+    """One row: BOUNDARY_EVENTS, LOADS and TRUNCATES, in order of change_seq; BISECTION_STEPS."""
     fields = "change_seq, change_oper, changed_at, transaction_id"
     order = ""
     unscoped = "change_oper = 'T'"
@@ -41,12 +42,26 @@ def boundary_events(changes: DataFrame, truncate_scopes: Sequence[str]) -> DataF
         fields, order = f"{fields}, truncate_scope", f", {_IN_ORDER}"
         unscoped += " and truncate_scope is null"
     loads = "collect_list(case when change_oper = 'L' then struct(change_seq, changed_at) end)"
-    return changes.where("change_oper = 'T' or load_rows is not null").selectExpr(
-        f"coalesce(array_sort(collect_list(struct({fields})){order}), array())"
-        f" as {BOUNDARY_EVENTS}",
-        f"coalesce(array_sort({loads}), array()) as {LOADS}",
-        f"array_sort(collect_list(case when {unscoped} then change_seq end)) as {TRUNCATES}",
+    return (
+        changes.where("change_oper = 'T' or load_rows is not null")
+        .selectExpr(
+            f"coalesce(array_sort(collect_list(struct({fields})){order}), array())"
+            f" as {BOUNDARY_EVENTS}",
+            f"coalesce(array_sort({loads}), array()) as {LOADS}",
+            f"array_sort(collect_list(case when {unscoped} then change_seq end)) as {TRUNCATES}",
+        )
+        .selectExpr("*", f"{bisection_steps(BOUNDARY_EVENTS)} as {BISECTION_STEPS}")
     )
+
+
+def boundaries_between(passed: str, reached: str) -> str:
+    """The boundary events after the first `passed` ones, up to `reached`, both as SQL."""
+    return f"slice({BOUNDARY_EVENTS}, {passed} + 1, greatest({reached} - {passed}, 0))"
+
+
+def boundaries_up_to(change_seq: str) -> str:
+    """How many boundary events are at a change_seq or before."""
+    return leading(BOUNDARY_EVENTS, lambda boundary: f"{boundary}.change_seq <= {change_seq}")
 
 
 def end_by_boundary_events(
@@ -65,7 +80,7 @@ def end_by_boundary_events(
     still open then, so a boundary event follows it as well.
     """
     next_seq, next_kind, boundary = own("next_seq"), own("next_kind"), own("boundary")
-    is_boundary = own("is_boundary")
+    passed, is_boundary = own("passed"), own("is_boundary")
     scopes = {name: own(f"scope_{number}") for number, name in enumerate(truncate_scopes)}
     rows = _with_row_number(events, table) if scopes else events
     neighbours = rows.selectExpr(
@@ -80,22 +95,33 @@ def end_by_boundary_events(
             for name, column in scopes.items()
         ),
     )
-    conditions = [
-        "boundary.change_seq > change_seq",
-        f"({next_seq} is null or boundary.change_seq < {next_seq}"
-        f" or (boundary.change_seq = {next_seq}"
-        f" and not (boundary.change_oper = 'L' and {next_kind} = 'L')))",
-    ]
+    passed_events = boundaries_up_to("change_seq")
     if replays:
         # an anchor version has outlived the boundary events before it
-        conditions.append(f"({KIND} <> 'S' or boundary.change_seq >= {REPLAY_FROM})")
-    conditions += [
-        f"({_is_not_scoped(name)} or ({column} is not null"
-        f" and {column}.value <=> boundary.truncate_scope[{text(name)}]))"
-        for name, column in scopes.items()
+        outlived = leading(
+            BOUNDARY_EVENTS, lambda boundary: f"{boundary}.change_seq < {REPLAY_FROM}"
+        )
+        passed_events = f"if({KIND} = 'S', {outlived}, {passed_events})"
+    reached = boundaries_up_to(next_seq)
+    if scopes:
+        reached = f"if({next_seq} is null, size({BOUNDARY_EVENTS}), {reached})"
+    else:
+        # nearly always the next one ends the row; then no others are looked at
+        is_first = f"{next_seq} is null or get({BOUNDARY_EVENTS}, {passed}).change_seq < {next_seq}"
+        reached = f"if({is_first}, {passed} + 1, {reached})"
+    conditions = [
+        # a load that has the row does not end it
+        f"not (boundary.change_seq <=> {next_seq} and boundary.change_oper = 'L'"
+        f" and {next_kind} = 'L')",
+        *(
+            f"({_is_not_scoped(name)} or ({column} is not null"
+            f" and {column}.value <=> boundary.truncate_scope[{text(name)}]))"
+            for name, column in scopes.items()
+        ),
     ]
     ended = UPSERTS[:-1] + ", 'X')" if has_key_changes else UPSERTS
-    first = f"try_element_at(filter({BOUNDARY_EVENTS}, boundary -> {' and '.join(conditions)}), 1)"
+    candidates = boundaries_between(passed, reached)
+    first = f"get(filter({candidates}, boundary -> {' and '.join(conditions)}), 0)"
     added = {
         KIND: f"if({boundary}.change_oper = 'T', 'T', 'R')",
         RANK: "0",
@@ -105,6 +131,7 @@ def end_by_boundary_events(
     }
     return (
         neighbours.crossJoin(boundaries)
+        .selectExpr("*", f"{passed_events} as {passed}")
         .selectExpr("*", f"case when {KIND} in {ended} then {first} end as {boundary}")
         .selectExpr(
             "*",

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from dbt_afterimage.history.names import (
-    BOUNDARY_EVENTS,
     KIND,
     LOADS,
     MOVE_GROUP,
@@ -30,9 +29,13 @@ from dbt_afterimage.history.names import (
     TRUNCATES,
     own,
 )
-from dbt_afterimage.history.rules.boundaries import may_reach
+from dbt_afterimage.history.rules.boundaries import (
+    boundaries_between,
+    boundaries_up_to,
+    may_reach,
+)
 from dbt_afterimage.history.rules.key_changes import MOVE_GROUP_OF_EVENT
-from dbt_afterimage.history.sql import by_key, by_key_backwards, columns
+from dbt_afterimage.history.sql import by_key, by_key_backwards, columns, leading
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.literals import text, texts
@@ -115,9 +118,7 @@ def displaced_rows(
         .selectExpr(
             "*",
             f"{MOVE_GROUP_OF_EVENT} as {MOVE_GROUP}",
-            f"size(filter({LOADS}, load -> load.change_seq <= change_seq))"
-            f" + size(filter({TRUNCATES}, truncated_at -> truncated_at <= change_seq))"
-            f" as {LOAD_EPOCH}",
+            f"{_loads_up_to('change_seq')} + {_truncates_up_to('change_seq')} as {LOAD_EPOCH}",
         )
         .drop(*boundaries.columns)
         .selectExpr(
@@ -199,13 +200,11 @@ def first_changes(
         f"lead({KIND}) over ({window}) as {_NEXT_KIND}",
         *(live if is_live else []),
         *displaced,
-        f"try_element_at(filter({LOADS}, load -> load.change_seq <= change_seq), -1) as {_LOAD}",
-        f"try_element_at(filter({LOADS}, load -> load.change_seq > change_seq), 1) as {next_load}",
+        f"get({LOADS}, {_loads_up_to('change_seq')} - 1) as {_LOAD}",
+        f"get({LOADS}, {_loads_up_to('change_seq')}) as {next_load}",
     )
-    truncated = (
-        "boundary.change_oper = 'T' and boundary.change_seq > change_seq"
-        f" and boundary.change_seq <= {next_seq}"
-    )
+    between = boundaries_between(boundaries_up_to("change_seq"), boundaries_up_to(next_seq))
+    truncated = "boundary.change_oper = 'T'"
     if truncate_scopes:
         truncated += f" and (boundary.truncate_scope is null or {_NEXT_KIND} in ('I', 'K'))"
         for name in truncate_scopes:
@@ -219,14 +218,14 @@ def first_changes(
     first_change = (
         f"case when {KIND} = 'L' and {_NEXT_KIND} <> 'L'"
         f" and ({next_load} is null or {next_seq} < {next_load}.change_seq)"
-        f" and not exists({BOUNDARY_EVENTS}, boundary -> {truncated}) then {kind} end"
+        f" and not exists({between}, boundary -> {truncated}) then {kind} end"
     )
     if not is_live:
         return neighbours.selectExpr("*", f"{first_change} as {_FIRST_CHANGE}")
     lost_row = (
         f"case when {_LOAD} is null or {KIND} = 'L' or {previous_seq} >= {_LOAD}.change_seq"
-        f" or {previous_kind} = 'S' or exists({TRUNCATES}, truncated_at ->"
-        f" truncated_at > {_LOAD}.change_seq and truncated_at <= change_seq) then null"
+        f" or {previous_kind} = 'S' or {_truncates_up_to('change_seq')}"
+        f" > {_truncates_up_to(_LOAD + '.change_seq')} then null"
         f" when {KIND} in ('U', 'X', 'D') and before is not null then {_image('')}"
         f" when {KIND} = 'U' then struct(before as before,"
         f" {texts(table.key)} as before_known_columns)"
@@ -320,6 +319,14 @@ def live_load_image(
             )
         )
     )
+
+
+def _loads_up_to(change_seq: str) -> str:
+    return leading(LOADS, lambda load: f"{load}.change_seq <= {change_seq}")
+
+
+def _truncates_up_to(change_seq: str) -> str:
+    return leading(TRUNCATES, lambda truncated_at: f"{truncated_at} <= {change_seq}")
 
 
 def _image(prefix: str) -> str:
