@@ -689,6 +689,27 @@ def test_what_an_update_gets_of_its_before_image(spark: SparkSession) -> None:
     assert of_update["before_record_hash"] == image.record_hash
 
 
+def test_values_that_nobody_reads_may_be_left_out(spark: SparkSession) -> None:
+    lines = ["5 U 1 Bob", "5 B 1 Ann", "6 I 2 Eve", "6 I 2 Eve", "7 U 3 Cid", "8 I - Dan"]
+    staged = staged_frame(spark, [record(1, line) for line in lines])
+    rows = pair(staged, None, ["id"], keeps_unread=False).collect()
+    found = Counter(
+        (row["change_seq"][-1], row["outcome"], row["stream"], row["name"]) for row in rows
+    )
+    assert found == Counter(
+        [
+            ("5", "accepted", 1, "Bob"),
+            ("5", "merged", None, None),
+            ("6", "accepted", 1, "Eve"),
+            ("6", "duplicate", None, None),
+            ("7", "pending", 1, "Cid"),
+            ("8", "rejected", 1, "Dan"),
+        ]
+    )
+    (of_update,) = [row for row in rows if row["before"]]
+    assert of_update["before"]["name"] == "Ann"
+
+
 def test_columns_of_the_result(spark: SparkSession) -> None:
     result = pair(staged_frame(spark, [record(1, "5 I 1 Ann")]), None, ["id"])
     kept = [name for name in STAGED_COLUMNS if name != "raw_record"]

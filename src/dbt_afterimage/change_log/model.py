@@ -36,10 +36,7 @@ from dbt_afterimage.change_log.log_schema import (
 from dbt_afterimage.change_log.new_rows import NewRows, new_rows
 from dbt_afterimage.change_log.pairing import (
     ACCEPTED,
-    DUPLICATE,
-    MERGED,
     REJECTED,
-    column_named,
     is_pending_too_long,
     pair,
 )
@@ -57,6 +54,7 @@ from dbt_afterimage.change_log.summary import summarize
 from dbt_afterimage.log_rows.profile import profiled
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import positions
+from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import (
@@ -135,6 +133,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         before_images=settings["pairs_before_images"],
         optional=optional,
         hashed_after=hashed_after,
+        keeps_unread=False,
     )
 
     found_loads = find_loads(settings, staged, log, sequence, done)
@@ -150,7 +149,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         records = records.unionByName(of_loads)
         rows = rows_too_late(found_loads.again, of_loads, log, key, hashed_after)
         decided = decided.unionByName(rows, allowMissingColumns=True)
-    decided = checkpoint(_without_dropped_values(decided, data))
+    decided = checkpoint(decided)
 
     recorded_at = next_recorded_at(done)
     kinds = LOG_COLUMNS | optional
@@ -235,12 +234,6 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     )
 
 
-def _without_dropped_values(decided: DataFrame, data: list[str]) -> DataFrame:
-    """Merged and duplicate records count, but their values are never read: half the cost."""
-    is_dropped = F.col("outcome").isin(MERGED, DUPLICATE)
-    return decided.withColumns({name: F.when(~is_dropped, column_named(name)) for name in data})
-
-
 def _split(decided: DataFrame, horizon: str) -> tuple[DataFrame, DataFrame]:
     late = is_pending_too_long(horizon)
     accepted = decided.filter(
@@ -270,5 +263,8 @@ def _log_rows(
     )
     if "load_rows" not in rows.columns:
         rows = rows.withColumn("load_rows", F.lit(None).cast("bigint"))
-    names = [F.col(name).cast(kind).alias(name) for name, kind in kinds.items()]
-    return rows.select(*names, *map(column_named, data), "before")
+    return rows.selectExpr(
+        *(f"cast({quoted(name)} as {kind}) as {quoted(name)}" for name, kind in kinds.items()),
+        *map(quoted, data),
+        "before",
+    )

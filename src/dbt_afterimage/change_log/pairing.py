@@ -38,17 +38,7 @@ _KEYLESS_UPDATES = f"{PREFIX}keyless_updates"
 _OWN_KEY = f"{PREFIX}own_key"
 _PARTNER = f"{PREFIX}partner"
 _VALUES = f"{PREFIX}values"
-_OWN_COLUMNS = (
-    _CLASS,
-    _PLACE,
-    _IS_RECORDED,
-    _IS_CANDIDATE,
-    _IMAGES,
-    _UPDATES,
-    _KEYLESS_UPDATES,
-    _OWN_KEY,
-    _PARTNER,
-)
+_ADDED_COLUMNS = ("outcome", "before", "before_known_columns", "before_record_hash")
 
 
 def pair(
@@ -59,6 +49,7 @@ def pair(
     before_images: bool = True,
     optional: Collection[str] = (),
     hashed_after: str | None = None,
+    keeps_unread: bool = True,
 ) -> DataFrame:
     """Decide what becomes of each raw change record and merge before images into their updates.
 
@@ -73,6 +64,8 @@ def pair(
         optional: names of the optional columns of the system; all others are data.
         hashed_after: rows of ``recorded`` up to this time of recording are compared by their
             identity alone: their hashes are of an earlier form. None = there are none.
+        keeps_unread: whether merged and duplicate records keep their values. They only count, and
+            without values they cost half.
 
     Returns:
         The staged rows without `raw_record`, plus `outcome` (see the constants),
@@ -82,9 +75,9 @@ def pair(
     Raises:
         ReservedColumnError: a data column has a name that the change log needs for itself.
     """
-    data = data_columns(staged.columns, optional)
-    staged = staged.drop("raw_record")
-    rows = _packed(_classed(staged, key).withColumn(_IS_RECORDED, F.lit(False)), data, key)
+    names = [name for name in staged.columns if name != "raw_record"]
+    data = data_columns(names, optional)
+    rows = _packed(_classed(staged, key), names, data, key)
     if recorded is not None:
         lost = _lost_columns(recorded, data)
         rows = rows.unionByName(
@@ -95,8 +88,11 @@ def pair(
     rows = rows.withColumn(_PLACE, place).repartition(_PLACE)
     rows = _deduplicate(rows, key)
     rows = _collect_partners(rows, key, before_images)
-    rows = _decide(rows, bool(key), before_images).drop(*_OWN_COLUMNS)
-    return _unpacked(rows, staged.columns, data)
+    rows = _decide(rows, bool(key), before_images, may_follow="partner_may_follow" in names)
+    if not keeps_unread:
+        is_read = ~F.col("outcome").isin(MERGED, DUPLICATE)
+        rows = rows.withColumn(_VALUES, F.when(is_read, F.col(_VALUES)))
+    return _unpacked(rows, names, data)
 
 
 def column_named(column: str) -> Column:
@@ -116,30 +112,40 @@ def _classed(staged: DataFrame, key: list[str]) -> DataFrame:
     """The class is the operation, or X for a record that is rejected and takes part in nothing."""
     is_keyed = F.coalesce(F.col("change_oper").isin(*_ROW_CHANGES), F.lit(False))
     reason = with_null_key_first(F.col("reject_reason"), is_keyed, key)
-    return staged.withColumn("reject_reason", reason).withColumn(
-        _CLASS, F.when(F.col("reject_reason").isNull(), F.col("change_oper")).otherwise("X")
+    return staged.withColumn("reject_reason", reason).withColumns(
+        {
+            _CLASS: F.when(F.col("reject_reason").isNull(), F.col("change_oper")).otherwise("X"),
+            _IS_RECORDED: F.lit(False),
+        }
     )
 
 
-def _packed(rows: DataFrame, data: list[str], key: list[str]) -> DataFrame:
+def _packed(rows: DataFrame, names: list[str], data: list[str], key: list[str]) -> DataFrame:
     """The data columns as one, `_VALUES`, besides the key, which is all that pairing reads.
 
     Otherwise the code that Spark generates and Java compiles for each step of pairing grows with
     the number of columns.
     """
     # Spark ignores case in column names
-    keys = {name.lower() for name in key}
-    others = [name for name in rows.columns if name not in data or name.lower() in keys]
-    values = F.struct(*map(column_named, data))
-    return rows.select(*map(column_named, others), values.alias(_VALUES))
+    keys, of_data = {name.lower() for name in key}, set(data)
+    others = [name for name in names if name not in of_data or name.lower() in keys]
+    return rows.selectExpr(
+        *map(quoted, others),
+        _CLASS,
+        _IS_RECORDED,
+        f"struct({', '.join(map(quoted, data))}) as {_VALUES}",
+    )
 
 
 def _unpacked(rows: DataFrame, names: list[str], data: list[str]) -> DataFrame:
     """The columns with these names, in their order, and what pairing has added."""
-    values = {name: F.col(_VALUES)[name].alias(name) for name in data}
-    added = [name for name in rows.columns if name not in names and name != _VALUES]
-    return rows.select(
-        *[values.get(name, column_named(name)) for name in names], *map(column_named, added)
+    of_data = set(data)
+    return rows.selectExpr(
+        *(
+            f"{_VALUES}.{quoted(name)} as {quoted(name)}" if name in of_data else quoted(name)
+            for name in names
+        ),
+        *_ADDED_COLUMNS,
     )
 
 
@@ -218,21 +224,19 @@ def _deduplicate(rows: DataFrame, key: list[str]) -> DataFrame:
     same_as_first = first_hash.isNull() | (first_hash == F.col("record_hash"))
     # In the order by content, copies are neighbours.
     same_as_previous = F.lag("record_hash").over(identity) == F.col("record_hash")
-    return (
-        rows.withColumn(
-            "outcome",
-            F.when(is_first, F.when(is_rejected, REJECTED))
-            .when(same_as_first | same_as_previous, DUPLICATE)
-            .otherwise(REJECTED),
-        )
-        .withColumn(_IS_CANDIDATE, ~F.col(_IS_RECORDED) & F.col("outcome").isNull())
-        .withColumn(
-            "reject_reason",
-            F.coalesce(
+    return rows.withColumn(
+        "outcome",
+        F.when(is_first, F.when(is_rejected, REJECTED))
+        .when(same_as_first | same_as_previous, DUPLICATE)
+        .otherwise(REJECTED),
+    ).withColumns(
+        {
+            _IS_CANDIDATE: ~F.col(_IS_RECORDED) & F.col("outcome").isNull(),
+            "reject_reason": F.coalesce(
                 "reject_reason",
                 F.when(F.col("outcome") == REJECTED, F.lit("conflicting_duplicate")),
             ),
-        )
+        }
     )
 
 
@@ -256,19 +260,18 @@ def _collect_partners(rows: DataFrame, key: list[str], before_images: bool) -> D
     is_update = F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "U")
     update = F.struct(own_key.alias("key"))
     is_keyless_update = (F.col("change_oper") == "U") & (F.col("reject_reason") == "null_key")
-    return (
-        rows.withColumn(_OWN_KEY, own_key)
-        .withColumn(_IMAGES, F.collect_list(F.when(is_image, image)).over(same_place))
-        .withColumn(_UPDATES, F.collect_list(F.when(is_update, update)).over(same_place))
-        .withColumn(
-            _KEYLESS_UPDATES,
-            F.count_if(is_keyless_update & (F.col("outcome") == REJECTED)).over(same_place),
-        )
-        .filter(~F.col(_IS_RECORDED))
-    )
+    keyless_updates = F.count_if(is_keyless_update & (F.col("outcome") == REJECTED))
+    return rows.withColumns(
+        {
+            _OWN_KEY: own_key,
+            _IMAGES: F.collect_list(F.when(is_image, image)).over(same_place),
+            _UPDATES: F.collect_list(F.when(is_update, update)).over(same_place),
+            _KEYLESS_UPDATES: keyless_updates.over(same_place),
+        }
+    ).filter(~F.col(_IS_RECORDED))
 
 
-def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
+def _decide(rows: DataFrame, has_key: bool, before_images: bool, *, may_follow: bool) -> DataFrame:
     images, updates, own_key = F.col(_IMAGES), F.col(_UPDATES), F.col(_OWN_KEY)
     one_pair = (F.size(images) == 1) & (F.size(updates) == 1)
     # What remains of a change_seq once equal keys are paired: exactly one of each is a key change.
@@ -296,12 +299,11 @@ def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
     )
     is_update = F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "U")
     is_image = F.col(_IS_CANDIDATE) & (F.col(_CLASS) == "B")
-    rows = rows.withColumn(_PARTNER, F.when(is_update, partner))
     # Where the source stores no before images, nothing waits for one and none has a place.
     may_wait = F.lit(False)
     if before_images:
         may_wait = F.lit(True)
-        if "partner_may_follow" in rows.columns:
+        if may_follow:
             may_wait = F.coalesce("partner_may_follow", may_wait)
     update_alone = F.when(may_wait, PENDING).otherwise(ACCEPTED)
     image_alone = F.when(may_wait, PENDING).otherwise(REJECTED)
@@ -329,6 +331,7 @@ def _decide(rows: DataFrame, has_key: bool, before_images: bool) -> DataFrame:
     )
     is_orphan = is_image & ~is_ambiguous
     reason = F.when(is_orphan, F.lit("orphan_before_image")).otherwise(F.lit("ambiguous_pair"))
+    rows = rows.withColumn(_PARTNER, F.when(is_update, partner))
     return rows.withColumn("outcome", outcome).withColumns(
         {
             "reject_reason": F.coalesce(

@@ -39,7 +39,7 @@ def append_once(
     Raises:
         ConcurrentRunError: another run has recorded a batch since. Nothing was written.
     """
-    rows = rows.select(*[quoted(name) for name in session.table(table).columns])
+    rows = rows.selectExpr(*map(quoted, session.table(table).columns))
     with conflicts_explained(table):
         format_named(table_format).append_once(
             session, table, rows, after, batch_column, gather=gather
