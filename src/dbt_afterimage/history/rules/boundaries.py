@@ -106,7 +106,7 @@ def end_by_boundary_events(
     if scopes:
         reached = f"if({next_seq} is null, size({BOUNDARY_EVENTS}), {reached})"
     else:
-        # nearly always the next one ends the row; then no others are looked at
+        # nearly always the next one ends the row, and the others do not matter
         is_first = f"{next_seq} is null or get({BOUNDARY_EVENTS}, {passed}).change_seq < {next_seq}"
         reached = f"if({is_first}, {passed} + 1, {reached})"
     conditions = [
