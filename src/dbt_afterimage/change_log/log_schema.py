@@ -169,7 +169,7 @@ def conformed(rows: DataFrame, log: StructType, settings: dict[str, Any]) -> Dat
     A data column that the source has no longer is unknown in them, so that its last value stays.
     One that changed its letters is named as the log names it, also where names are values.
     """
-    if _types(rows.schema) == _types(log):
+    if [*column_types(rows.schema).items()] == [*column_types(log).items()]:
         return rows
     given = {field.name.lower() for field in rows.schema.fields}
     rows = _with_names_of(log, rows)
@@ -188,10 +188,6 @@ def conformed(rows: DataFrame, log: StructType, settings: dict[str, Any]) -> Dat
             }
         )
     return rows.select(*_conformed_columns(rows.schema, log))
-
-
-def _types(schema: StructType) -> list[tuple[str, str]]:
-    return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
 def _with_names_of(log: StructType, rows: DataFrame) -> DataFrame:

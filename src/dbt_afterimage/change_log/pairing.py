@@ -38,7 +38,9 @@ _KEYLESS_UPDATES = f"{PREFIX}keyless_updates"
 _OWN_KEY = f"{PREFIX}own_key"
 _PARTNER = f"{PREFIX}partner"
 _VALUES = f"{PREFIX}values"
+
 _ADDED_COLUMNS = ("outcome", "before", "before_known_columns", "before_record_hash")
+"""What pairing adds to the staged rows."""
 
 
 def pair(

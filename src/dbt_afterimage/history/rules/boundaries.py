@@ -102,13 +102,13 @@ def end_by_boundary_events(
             BOUNDARY_EVENTS, lambda boundary: f"{boundary}.change_seq < {REPLAY_FROM}"
         )
         passed_events = f"if({KIND} = 'S', {outlived}, {passed_events})"
-    reached = boundaries_up_to(next_seq)
+    up_to_next = boundaries_up_to(next_seq)
     if scopes:
-        reached = f"if({next_seq} is null, size({BOUNDARY_EVENTS}), {reached})"
+        reached = f"if({next_seq} is null, size({BOUNDARY_EVENTS}), {up_to_next})"
     else:
         # nearly always the next one ends the row, and the others do not matter
         is_first = f"{next_seq} is null or get({BOUNDARY_EVENTS}, {passed}).change_seq < {next_seq}"
-        reached = f"if({is_first}, {passed} + 1, {reached})"
+        reached = f"if({is_first}, {passed} + 1, {up_to_next})"
     conditions = [
         # a load that has the row does not end it
         f"not (boundary.change_seq <=> {next_seq} and boundary.change_oper = 'L'"
