@@ -149,10 +149,11 @@ class Iceberg(TableFormat):
         is_deleted, is_inserted = F.col(ACTION) != "insert", F.col(ACTION) != "delete"
         try:
             counts = rows.agg(F.count_if(is_deleted), F.count_if(is_inserted)).collect()[0]
-            deleted = rows.filter(is_deleted).select(*map(quoted, batch.identity))
+            deleted = rows.filter(is_deleted).selectExpr(*map(quoted, batch.identity))
             if counts[0] <= _BROADCAST_LIMIT:
                 deleted = F.broadcast(deleted)
-            inserted = rows.filter(is_inserted).select(*map(quoted, session.table(table).columns))
+            named = map(quoted, session.table(table).columns)
+            inserted = rows.filter(is_inserted).selectExpr(*named)
             if any(counts):
                 _write_branch(
                     session,
