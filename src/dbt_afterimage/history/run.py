@@ -102,7 +102,7 @@ def rebuilt_keys(
         log, history, table, content, compared, checkpoints=checkpoints
     )
     return HistoryRows(
-        rows=_as_history(differences, table, recorded_at),
+        rows=_as_history(differences, table, recorded_at, ACTION),
         applied=Applied(
             recorded_at, profile.change_seq, profile.changed_at, content.forward_filled
         ),
@@ -191,7 +191,7 @@ def next_batch(
         checkpoints: list[DataFrame] = []
         made = versions(batch, table, content, prior=prior, checkpoints=checkpoints)
         return HistoryRows(
-            rows=_as_history(changed_versions(made), table, profile.recorded_at),
+            rows=_as_history(changed_versions(made), table, profile.recorded_at, ACTION),
             applied=replace(now, unknown_columns=content.forward_filled),
             plan=plan,
             changes=profile.changes,
@@ -203,7 +203,7 @@ def next_batch(
     replay = Replay(changes, history, table, profile, is_new)
     replayed = replay.replayed(plan, force_full_replay=force_full_replay)
     return HistoryRows(
-        rows=_as_history(replayed.differences, table, profile.recorded_at),
+        rows=_as_history(replayed.differences, table, profile.recorded_at, ACTION),
         applied=now,
         plan=replayed.plan,
         changes=profile.changes,
@@ -289,13 +289,15 @@ def _up_to(log: DataFrame, profile: BatchProfile) -> DataFrame:
     return log.where(f"recorded_at <= {timestamp(profile.recorded_at)}")
 
 
-def _as_history(rows: DataFrame, table: HistoryTable, recorded_at: str | None) -> DataFrame:
-    """The rows with the columns of the history, in their order, and ACTION where there is one."""
+def _as_history(
+    rows: DataFrame, table: HistoryTable, recorded_at: str | None, *others: str
+) -> DataFrame:
+    """The rows with the columns of the history, in their order, and with ``others``."""
     named = {table.version_id: VERSION_ID, "recorded_at": timestamp(recorded_at)}
     return rows.selectExpr(
         *(
             f"{named[name]} as {quoted(name)}" if name in named else quoted(name)
             for name in table.history_columns
         ),
-        *(name for name in rows.columns if name == ACTION),
+        *others,
     )
