@@ -21,7 +21,6 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -215,10 +214,7 @@ def spark(
     (folder / "macros" / "start.sql").write_text(
         "{% macro start() %}{% do run_query('select 1') %}{% endmacro %}", encoding="utf-8"
     )
-    # On a new machine Spark fetches its jars, and two that do so at once spoil each other's.
-    with (tmp_path_factory.getbasetemp().parent / "start_spark.lock").open("w") as lock:
-        flock(lock, LOCK_EX)
-        make_dbt_project(folder)("run-operation", "start")
+    make_dbt_project(folder)("run-operation", "start")
     from pyspark.sql import SparkSession
 
     session = SparkSession.builder.getOrCreate()

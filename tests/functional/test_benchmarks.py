@@ -13,8 +13,6 @@ import pytest
 from tests.spark_settings import INTERPRETED
 
 ROOT = Path(__file__).parents[2]
-# the session has fetched Spark's jars: two processes that do so at once spoil each other's
-pytestmark = pytest.mark.usefixtures("spark")
 # most of a tiny run is code that runs a few times
 FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
 

@@ -10,11 +10,11 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from fcntl import LOCK_EX, flock
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+
+from dbt_afterimage.spark.ivy import alone
 
 JARS = "AFTERIMAGE_JARS"
 """Environment variable: jars for Spark besides those of the profile, joined by commas."""
@@ -104,7 +104,7 @@ def fetched(coordinates: Sequence[Coordinate], transitive: bool = False) -> list
         found = Path(folder) / "classpath"
         command = [java(), "-jar", str(ivy), "-ivy", str(module), "-cachepath", str(found)]
         try:
-            with _alone():
+            with alone():
                 run = subprocess.run(
                     command, capture_output=True, text=True, check=False, cwd=folder
                 )
@@ -131,15 +131,6 @@ def _dependency(
         f'<dependency org="{organisation}" name="{name}" rev="{number}" conf="*->default" '
         f'transitive="{str(transitive).lower()}">{artifact if classifier else ""}</dependency>'
     )
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Wait until no other process of this user fetches jars: Ivy's cache is for one at a time."""
-    lock = Path(tempfile.gettempdir()) / f"afterimage_jars_{os.getuid()}.lock"
-    with lock.open("w") as held:
-        flock(held, LOCK_EX)
-        yield
 
 
 def java() -> str:

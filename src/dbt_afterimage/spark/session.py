@@ -30,6 +30,7 @@ from dbt_afterimage.spark.connect import (
     check_reachable,
     prepare,
 )
+from dbt_afterimage.spark.ivy import alone_to_launch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -170,7 +171,11 @@ def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> 
     has_jvm = _is_launched() or SparkContext._gateway is not None
     archive = None if has_jvm else class_archive(parameters)
     try:
-        with _stderr_to(log), environment_variable(_ARGUMENTS, arguments):
+        with (
+            alone_to_launch({} if has_jvm else parameters),
+            _stderr_to(log),
+            environment_variable(_ARGUMENTS, arguments),
+        ):
             session = _new_classic(parameters, archive)
     except Exception as error:
         raise SparkStartError(_why(error, log, start)) from error
