@@ -57,7 +57,7 @@ demo-postgres: setup ## the demo with a real PostgreSQL, which Debezium reads; i
 check: KERNEL_ARGS := --few-shapes
 check: lint-code test-unit test-kernel ## lint without SQL, unit tests, and kernel tests with few random streams: five minutes
 
-test: lint-code test-unit test-kernel test-staging test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: 40 minutes on two cores
+test: lint-code test-unit test-kernel test-staging test-iceberg lint-sql test-delta ## lint, unit tests, and functional tests on Iceberg and Delta: 20 to 35 minutes on two cores
 
 lint: lint-code lint-sql ## lint Python, YAML, shell and SQL, and check that everything has a description
 
