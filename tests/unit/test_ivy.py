@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 import threading
 from pathlib import Path
 
@@ -44,6 +45,12 @@ def test_packages_are_fetched_when_each_is_there(
 
 def test_without_packages_nothing_is_fetched() -> None:
     assert are_fetched({})
+
+
+def test_without_a_name_and_a_home_jars_count_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    monkeypatch.delenv("HOME", raising=False)
+    assert not are_fetched({"spark.jars.packages": PACKAGES})
 
 
 @pytest.mark.parametrize(("files", "waits"), [((), True), (FILES, False)])

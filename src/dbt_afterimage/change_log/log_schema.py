@@ -169,6 +169,7 @@ def conformed(rows: DataFrame, log: StructType, settings: dict[str, Any]) -> Dat
     A data column that the source has no longer is unknown in them, so that its last value stays.
     One that changed its letters is named as the log names it, also where names are values.
     """
+    # the same columns in the same order
     if [*column_types(rows.schema).items()] == [*column_types(log).items()]:
         return rows
     given = {field.name.lower() for field in rows.schema.fields}

@@ -1,4 +1,4 @@
-"""Ivy, by which Spark fetches jars: two processes that fetch at once fail, both of them."""
+"""Ivy, which fetches Spark's jars: if two processes fetch at once, both fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def alone() -> Iterator[int]:
 
 @contextmanager
 def alone_to_launch(parameters: Mapping[str, Any]) -> Iterator[None]:
-    """The same while Spark is launched, unless all its packages have been fetched.
+    """While Spark is launched, no other process fetches jars, unless Spark has all it needs.
 
     Args:
         parameters: settings of the session.
@@ -61,5 +61,5 @@ def _folder(parameters: Mapping[str, Any]) -> Path:
         return Path(str(folder))
     try:
         return Path(pwd.getpwuid(os.getuid()).pw_dir) / _FOLDER
-    except KeyError:  # a container with a user who has no name
-        return Path.home() / _FOLDER
+    except KeyError:  # a container with a user who has no name, and perhaps no home
+        return Path(os.environ.get("HOME", "")) / _FOLDER

@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +172,7 @@ def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> 
     archive = None if has_jvm else class_archive(parameters)
     try:
         with (
-            alone_to_launch({} if has_jvm else parameters),
+            nullcontext() if has_jvm else alone_to_launch(parameters),
             _stderr_to(log),
             environment_variable(_ARGUMENTS, arguments),
         ):
