@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -98,6 +99,13 @@ def test_a_wrong_setting_is_an_error_at_each_connection(command: Any, name: str)
             preflight.check_before_connecting(given)
 
 
+def test_a_wrong_setting_is_an_error_of_dbt_parse(command: Any) -> None:
+    preflight.check_after_parsing(adapter(WRONG))
+    command.WHICH = "parse"
+    with pytest.raises(DbtRuntimeError, match=r"erp\.orders: unknown setting `kee`"):
+        preflight.check_after_parsing(adapter(WRONG))
+
+
 @pytest.mark.parametrize("name", ["run-operation", "show", "debug", None])
 def test_commands_that_repair_and_query_go_on(command: Any, name: str | None) -> None:
     command.WHICH = name
@@ -118,8 +126,9 @@ def test_a_manifest_is_checked_once(command: Any, monkeypatch: pytest.MonkeyPatc
     assert len(checked) == 2, "another manifest"
 
 
-def test_a_misspelt_setting_is_reported_before_spark_starts(tmp_path: Path) -> None:
-    """By dbt itself, after a full parse and after a partial one; Java would not start."""
+@pytest.fixture
+def misspelt(tmp_path: Path) -> Callable[[str], str]:
+    """Run code in a project with a misspelt setting, where Java would not start; what it prints."""
     files = {
         "dbt_project.yml": "name: shop\nprofile: afterimage\n"
         "flags: {send_anonymous_usage_stats: false}\n",
@@ -132,11 +141,6 @@ def test_a_misspelt_setting_is_reported_before_spark_starts(tmp_path: Path) -> N
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    code = """
-from dbt.cli.main import dbtRunner
-for command in ("run", "run", "compile"):
-    print(dbtRunner().invoke(["--quiet", command]).exception)
-"""
     environment = {
         "JAVA_HOME": str(tmp_path / "no_java"),
         "AFTERIMAGE_WAREHOUSE": str(tmp_path / "warehouse"),
@@ -144,10 +148,33 @@ for command in ("run", "run", "compile"):
         "DBT_TARGET_PATH": str(tmp_path / "target"),
         "DBT_LOG_PATH": str(tmp_path / "logs"),
     }
-    printed = python(code, tmp_path, **environment)
-    assert printed.count("Source table erp.orders: unknown setting `kee`") >= 3, printed
+    return lambda code: python(code, tmp_path, **environment)
+
+
+def test_a_misspelt_setting_is_reported_before_spark_starts(
+    misspelt: Callable[[str], str], tmp_path: Path
+) -> None:
+    """By dbt itself, after a full parse and after a partial one."""
+    printed = misspelt("""
+from dbt.cli.main import dbtRunner
+for command in ("parse", "parse", "run", "run", "compile"):
+    print("raised", dbtRunner().invoke(["--quiet", command]).exception)
+""")
+    raised = "raised Runtime Error\n  Source table erp.orders: unknown setting `kee`"
+    assert printed.count(raised) == 5, printed
     assert "Spark did not start" not in printed
     assert not (tmp_path / "logs" / "spark.log").exists()
+
+
+def test_doctor_lists_the_tables_of_a_project_with_a_misspelt_setting(
+    misspelt: Callable[[str], str],
+) -> None:
+    printed = misspelt("""
+from dbt_afterimage.cli.doctor.project import declared_tables, project_checks
+for check in project_checks(*declared_tables(None)):
+    print(check.name, check.state)
+""")
+    assert printed.splitlines() == ["project ok", "settings of erp.orders failed"]
 
 
 # --- macros that were copied

@@ -17,7 +17,7 @@ from dbt.adapters.spark.connections import SparkConnectionMethod
 from dbt_afterimage.dbt_spark.catalog import readable_columns
 from dbt_afterimage.dbt_spark.documentation import document
 from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi
-from dbt_afterimage.dbt_spark.preflight import check_before_connecting
+from dbt_afterimage.dbt_spark.preflight import check_after_parsing, check_before_connecting
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
 from dbt_afterimage.dbt_spark.session import start_sessions_quietly
 
@@ -95,6 +95,8 @@ def _document_manifests(adapter: type[Any]) -> None:
         if _runs_in_session(self):
             document(macro_resolver)
         set_macros(self, macro_resolver)
+        if type(self) is impl.SparkAdapter:
+            check_after_parsing(self)
 
     adapter.set_macro_resolver = set_macro_resolver
 

@@ -1,7 +1,8 @@
 """Preflight checks: what a manifest shows to be wrong is an error before Spark starts.
 
 dbt connects for the schemas and the relation cache before it runs the first hook, and a classic
-session takes seconds to start. dbt gives the adapter its manifest to find macros in
+session takes seconds to start. `dbt parse` never connects: it is checked when dbt hands over the
+manifest. dbt gives the adapter its manifest to find macros in
 (`save_macros_to_adapter` in dbt/parser/manifest.py, after a full and after a partial parse;
 `setup_manifest` in dbt/cli/requires.py for a manifest that a program passes).
 """
@@ -25,13 +26,14 @@ CHECKED_COMMANDS = (
     "build",
     "compile",
     "freshness",
+    "parse",
     "retry",
     "run",
     "seed",
     "snapshot",
     "test",
 )
-"""Those that run the hook `on-run-start`, and `compile`, by which projects are checked.
+"""Those that run the hook `on-run-start`, and `compile` and `parse`, by which projects are checked.
 
 Not `run-operation` and `show`: they also repair and query the tables of a project that has an
 error elsewhere.
@@ -39,6 +41,16 @@ error elsewhere.
 
 _CHECKED = "_afterimage_checked"
 """Attribute of an adapter: the manifest that was checked. dbt connects often in one command."""
+
+
+def check_after_parsing(adapter: Any) -> None:
+    """Check the manifest in `dbt parse`; the other commands check it when they connect.
+
+    Raises:
+        DbtRuntimeError: no command of the project can succeed.
+    """
+    if command_flag("WHICH") == "parse":
+        check_before_connecting(adapter)
 
 
 def check_before_connecting(adapter: Any) -> None:

@@ -42,7 +42,9 @@ def declared_tables(target: str | None) -> tuple[list[DeclaredTable], str]:
     from dbt.cli.main import dbtRunner
 
     chosen = ["--target", target] if target else []
-    result = dbtRunner().invoke(["--log-level", "none", "parse", *chosen])
+    # not `parse`, which stops at a wrong setting; each of them is a check of its own
+    arguments = ["--log-level", "none", "--quiet", "list", "--resource-type", "source", *chosen]
+    result = dbtRunner().invoke(arguments)
     if not result.success:
         return [], " ".join(str(result.exception or "`dbt parse` failed").split())
     folder = project_folder() / os.environ.get("DBT_TARGET_PATH", "target")
