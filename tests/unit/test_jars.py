@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from dbt_afterimage.dbt_spark.jars import JARS, JarsError, fetched, submit_arguments
+from dbt_afterimage.dbt_spark import jars as jars_module
+from dbt_afterimage.dbt_spark.jars import (
+    JARS,
+    Coordinate,
+    JarsError,
+    avro_jars,
+    fetched,
+    submit_arguments,
+)
 
 IVY = """\
 #!{python}
@@ -62,6 +71,38 @@ def test_without_java_the_error_says_what_to_set(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JarsError, match=r"Java cannot be started.*Fix: set JAVA_HOME"):
         fetched([("org", "name", "1")])
+
+
+@pytest.mark.parametrize(
+    ("published", "expected"),
+    [(("4.1.3", "4.1.1", "4.1.0"), "4.1.3"), (("4.1.4", "4.1.1", "4.1.0", "4.0.9"), "4.1.1")],
+)
+def test_connectors_have_pysparks_version_or_the_nearest_earlier_patch(
+    monkeypatch: pytest.MonkeyPatch, published: tuple[str, ...], expected: str
+) -> None:
+    publish(monkeypatch, published, pyspark="4.1.3")
+    assert avro_jars() == [Path(f"/spark-avro_2.13-{expected}.jar")]
+
+
+def test_without_any_connector_the_error_names_pysparks_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish(monkeypatch, ("4.0.2", "4.1.4"), pyspark="4.1.3")
+    with pytest.raises(JarsError, match=r"no spark-avro_2.13 4.1.3"):
+        avro_jars()
+
+
+def publish(monkeypatch: pytest.MonkeyPatch, versions: Sequence[str], pyspark: str) -> None:
+    """Let Maven Central have Spark's connectors in these versions only."""
+
+    def from_maven(coordinates: Sequence[Coordinate]) -> list[Path]:
+        (coordinate,) = coordinates
+        if coordinate[2] not in versions:
+            raise JarsError(f"no {coordinate[1]} {coordinate[2]}")
+        return [Path(f"/{coordinate[1]}-{coordinate[2]}.jar")]
+
+    monkeypatch.setattr(jars_module, "fetched", from_maven)
+    monkeypatch.setattr(jars_module, "version", lambda package: pyspark)
 
 
 @pytest.mark.parametrize(

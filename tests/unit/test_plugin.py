@@ -14,11 +14,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark import impl
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark import patches as extension
-from dbt_afterimage.dbt_spark import python_submission
+from dbt_afterimage.dbt_spark import plugin, python_submission
 from dbt_afterimage.dbt_spark.catalog import readable_columns
 from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
@@ -85,6 +86,18 @@ def bare_project(tmp_path: Path) -> Path:
 
 
 # --- what importing costs
+
+
+@pytest.mark.parametrize(
+    ("dbt_core", "warnings"), [("1.11.16", 0), ("1.12.6", 0), ("1.13.0b1", 1), ("1.9.0", 0)]
+)
+def test_a_newer_dbt_than_the_tested_ones_gets_a_warning(
+    monkeypatch: pytest.MonkeyPatch, dbt_core: str, warnings: int
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(AdapterLogger, "warning", lambda self, text: said.append(text))
+    plugin._warn_if_untested(dbt_core)
+    assert [f"dbt-core {dbt_core} is newer" in text for text in said] == [True] * warnings
 
 
 def test_importing_the_package_imports_neither_spark_nor_dbt_nor_pydantic(tmp_path: Path) -> None:

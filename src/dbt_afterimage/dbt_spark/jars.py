@@ -11,10 +11,15 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
+from dbt.adapters.events.logging import AdapterLogger
+
 from dbt_afterimage.spark.ivy import alone
+
+logger = AdapterLogger("afterimage")
 
 JARS = "AFTERIMAGE_JARS"
 """Environment variable: jars for Spark besides those of the profile, joined by commas."""
@@ -34,19 +39,46 @@ def kafka_jars() -> list[Path]:
     The token provider, which serves delegation tokens only, is that of Spark 4.0.0: not every
     mirror of Maven Central has a later one.
     """
-    return fetched(
+    return _fetched_for_spark(
+        "spark-sql-kafka-0-10_2.13",
         [
-            ("org.apache.spark", "spark-sql-kafka-0-10_2.13", version("pyspark")),
             ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
             ("org.apache.kafka", "kafka-clients", "3.9.1"),
             ("org.apache.commons", "commons-pool2", "2.12.1"),
-        ]
+        ],
     )
 
 
 def avro_jars() -> list[Path]:
     """What Spark needs to read Avro."""
-    return fetched([("org.apache.spark", "spark-avro_2.13", version("pyspark"))])
+    return _fetched_for_spark("spark-avro_2.13")
+
+
+def connector_versions(pyspark: str) -> list[str]:
+    """Versions of Spark's own connectors that fit a PySpark, the best one first.
+
+    A mirror of Maven Central may have no connector of PySpark's own patch.
+
+    Args:
+        pyspark: the version of PySpark.
+    """
+    minor, _, patch = pyspark.rpartition(".")
+    if not patch.isdigit():
+        return [pyspark]
+    return [f"{minor}.{number}" for number in range(int(patch), -1, -1)]
+
+
+def _fetched_for_spark(name: str, others: Sequence[Coordinate] = ()) -> list[Path]:
+    own, *earlier = connector_versions(version("pyspark"))
+    try:
+        return fetched([("org.apache.spark", name, own), *others])
+    except JarsError:
+        for number in earlier:
+            with suppress(JarsError):
+                jars = fetched([("org.apache.spark", name, number), *others])
+                logger.warning(f"{name} {own} cannot be fetched; this run uses {number}.")
+                return jars
+        raise
 
 
 def give_to_spark(jars: Sequence[Path]) -> None:

@@ -6,6 +6,7 @@ In a project that uses the dbt package it also records each run.
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from dbt.plugins.manager import dbt_hook, dbtPlugin
@@ -13,6 +14,8 @@ from dbt.plugins.manager import dbt_hook, dbtPlugin
 if TYPE_CHECKING:
     from dbt.contracts.graph.manifest import Manifest
     from dbt.plugins.contracts import PluginArtifacts
+
+NEWEST_TESTED_DBT = (1, 12)
 
 
 class AfterimagePlugin(dbtPlugin):
@@ -30,6 +33,7 @@ class AfterimagePlugin(dbtPlugin):
         from dbt_afterimage.dbt_spark.patches import extend_spark_adapter
 
         extend_spark_adapter()
+        _warn_if_untested(version("dbt-core"))
 
     @dbt_hook  # type: ignore[untyped-decorator]
     def get_manifest_artifacts(self, manifest: Manifest) -> PluginArtifacts:
@@ -45,3 +49,15 @@ class AfterimagePlugin(dbtPlugin):
             if uses_the_package(manifest):
                 record_runs()
         return {}
+
+
+def _warn_if_untested(dbt_core: str) -> None:
+    minor = tuple(int(part) for part in dbt_core.split(".")[:2])
+    if minor > NEWEST_TESTED_DBT:
+        from dbt.adapters.events.logging import AdapterLogger
+
+        tested = ".".join(map(str, NEWEST_TESTED_DBT))
+        AdapterLogger("afterimage").warning(
+            f"dbt-core {dbt_core} is newer than the versions that dbt-afterimage is tested with, "
+            f"1.11 to {tested}. If a command fails, install dbt-core {tested}."
+        )
