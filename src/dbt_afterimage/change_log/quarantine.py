@@ -7,13 +7,23 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.change_log.contract import data_columns
 from dbt_afterimage.change_log.pairing import column_named
+from dbt_afterimage.internal_columns import PREFIX
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP, Progress, next_recorded_at
 
 _FEW = 100_000
 """Up to so many rejected records are sent to all tasks; more of them could fill the memory."""
+
+_SHOWN_RECORDS = 3
+
+_RAW = f"{PREFIX}raw"
+_STAGED = f"{PREFIX}staged"
+
+PURGED_NOTE = "purged from the raw table in the middle of a run; these are its columns in staging"
+"""First value of `raw_record`, under the name `purged`, where the raw text is gone."""
 
 
 class RejectedRecordsError(RuntimeError):
@@ -46,7 +56,8 @@ def new_rejects(
     """Rejected records that `<table>_changes_rejected` lacks, whole, as they came.
 
     Rejected records are few and are read again in every run; only for new ones all that the run
-    reads is read a second time, for the raw text that the pairing does not carry.
+    reads is read a second time, for the raw text that the pairing does not carry. A record that the
+    raw table has lost in between keeps the columns that staging had made of it, with `PURGED_NOTE`.
 
     Args:
         session: the live Spark session.
@@ -66,6 +77,8 @@ def new_rejects(
         after = found[0] if found else None
     if after is not None and after >= recorded_at:
         recorded_at = next_recorded_at(Progress(after))
+    data = [column_named(name) for name in data_columns(read.columns, optional)]
+    staged = F.to_json(F.struct(F.lit(PURGED_NOTE).alias("purged"), *data))
     new = rejected.select(
         "change_seq",
         "change_oper",
@@ -73,6 +86,7 @@ def new_rejects(
         "reject_reason",
         "record_hash",
         *optional,
+        staged.alias(_STAGED),
     ).distinct()
     if session.catalog.tableExists(context.rejected):
         known = session.table(context.rejected).select("record_hash").distinct()
@@ -83,11 +97,12 @@ def new_rejects(
     raw = read.select("record_hash", "raw_record").join(
         _sent_if_few(new.select("record_hash"), count), "record_hash", "left_semi"
     )
-    raw = raw.groupBy("record_hash").agg(F.min("raw_record").alias("raw_record"))
+    raw = raw.groupBy("record_hash").agg(F.struct(F.min("raw_record").alias("text")).alias(_RAW))
     if hashed_after is not None and session.catalog.tableExists(context.rejected):
         is_earlier = F.col("recorded_at") <= F.lit(hashed_after).cast("timestamp")
-        earlier = session.table(context.rejected).filter(is_earlier).select("raw_record")
-        raw = checkpoint(raw.join(earlier.distinct(), "raw_record", "left_anti"))
+        earlier = session.table(context.rejected).filter(is_earlier).select("raw_record").distinct()
+        is_same = F.col(f"{_RAW}.text") == F.col("raw_record")
+        raw = checkpoint(raw.join(earlier, is_same, "left_anti"))
         if raw.isEmpty():
             return None
         new = new.join(raw.select("record_hash"), "record_hash", "left_semi")
@@ -97,7 +112,10 @@ def new_rejects(
         "record_key",
         "reject_reason",
         "record_hash",
-        "raw_record",
+        # the text may be NULL: that of an erased record
+        F.when(F.col(_RAW).isNull(), F.col(_STAGED))
+        .otherwise(F.col(f"{_RAW}.text"))
+        .alias("raw_record"),
         F.lit(recorded_at).cast("timestamp").alias("recorded_at"),
         F.lit(None).cast("timestamp").alias("resolved_at"),
         *optional,
@@ -161,13 +179,23 @@ def record_key(key: list[str], of: str | None = None) -> Column:
 
 
 def describe_rejects(context: RunContext, rejects: DataFrame) -> str:
-    """What a run under `on_reject: fail` says: how many of which reason, and one of them."""
+    """What a run under `on_reject: fail` says: how many of which reason, and the first of them.
+
+    Of a record only its hash and its position: dbt writes the text to files that others may read.
+    """
     counts = rejects.groupBy("reject_reason").count().orderBy("reject_reason").collect()
     reasons = ", ".join(f"{row['reject_reason']} ({row['count']})" for row in counts)
-    example = rejects.select("raw_record").first()
+    first = rejects.orderBy("change_seq", "record_hash").select("record_hash", "change_seq")
+    records = first.limit(_SHOWN_RECORDS).collect()
+    hashes = ", ".join(str(row["record_hash"]) for row in records)
+    # a malformed one may hold anything
+    named = [str(row["change_seq"]) for row in records if (row["change_seq"] or "").isalnum()]
+    at = f" at the change_seq {', '.join(named)}" if named else ""
+    staging = f" from {context.upstream[0]}" if context.upstream else ""
     return (
         f"{context.model}: new records are rejected, and the table's `on_reject` is `fail`: "
-        f"{reasons}. One of them: {example['raw_record'] if example else None}. "
-        "Nothing was written. Fix: repair the records, or set `on_reject: quarantine` to store "
-        "them as rejected and continue."
+        f"{reasons}. Some record hashes: {hashes}{at}. "
+        "Nothing was written. Fix: repair the records, which afterimage spark-sql -e "
+        f"'select raw_record{staging} where record_hash in ({hashes})' prints; or set `on_reject: "
+        "quarantine` to store them as rejected and continue: `afterimage rejects` shows them."
     )

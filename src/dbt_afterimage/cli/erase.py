@@ -42,8 +42,8 @@ def erase(
 ) -> None:
     """Erase the data of keys from change log, rejected records, marts and their old states.
 
-    Let the source erase it first and run dbt build. Raw tables and backups are not reached. Later
-    runs do not bring the data back; later changes of the keys are kept.
+    Let the source erase it first and run dbt build. Raw tables, logs and backups are not reached.
+    Later runs do not bring the data back; later changes of the keys are kept.
     """
     names = column_names(columns, rows=rows)
     # the keys stay out of dbt, which writes the arguments of a macro to its log
@@ -110,6 +110,9 @@ def preview(plan: ErasurePlan) -> list[str]:
     ]
     lines.append("Old states and files of these tables are removed, too.")
     lines.append(f"Not reached: raw tables ({', '.join(tables.raw_tables)}), backups and copies")
+    lines.append(
+        "Not reached: logs and files in dbt's target folder, whose errors may quote values"
+    )
     if tables.downstream:
         lines.append(f"Not reached: {', '.join(tables.downstream)}; rebuild them")
     if tables.table_format == "delta":
