@@ -89,6 +89,22 @@ def conflicts_explained(table: str, other_cause: str = "") -> Iterator[None]:
 # A checkpoint's blocks are in the executors' memory and on their disks, and end with them.
 _LOST_EXECUTOR = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 
+# What the machine refused, in the words of Java and SQLite -> what to do
+_RESOURCES = {
+    r".*No space left on device.*": (
+        "A disk is full. Fix: free space, and run again. Spark's temporary files are in "
+        "`spark.local.dir` (by default /tmp), tables in the warehouse."
+    ),
+    r".*(?:SQLITE_BUSY|database is locked).*": (
+        "The catalog's SQLite file stayed locked: another process writes to it. Fix: wait until "
+        "that process has ended, and run again; if several processes often write at once, use "
+        "another catalog, such as Iceberg's of the types rest, hive or jdbc with PostgreSQL."
+    ),
+    r".*java\.lang\.OutOfMemoryError.*": (
+        "Java ran out of memory. Fix: set `spark.driver.memory` of the target in profiles.yml to "
+        "more (on a cluster, spark.executor.memory too), and run again."
+    ),
+}
 
 _NO_CATALOG_CLASS = re.compile(
     r"Cannot find catalog plugin class for catalog '?(\w+)'?: ((?:\w+\.)*\w+)"
@@ -106,7 +122,7 @@ def has_explanation(text: str) -> bool:
     return (
         is_conflict(text)
         or _LOST_EXECUTOR in text
-        or any(known.search(text) for known in (_NO_CATALOG_CLASS, _NO_VIEWS))
+        or any(re.search(known, text) for known in (_NO_CATALOG_CLASS, _NO_VIEWS, *_RESOURCES))
     )
 
 
@@ -137,6 +153,13 @@ def explained(text: str) -> str:
             "again. If executors are often lost, give them more memory: spark.executor.memory, "
             "spark.executor.memoryOverhead."
         )
+    for known, advice in _RESOURCES.items():
+        found = re.search(known, text)
+        if found:
+            return (
+                f"{advice} What was not committed is not written; nothing is lost or doubled. "
+                f"What Spark said: {found[0].strip(' :')}"
+            )
     if is_conflict(text):
         first = text.strip().splitlines()[0]
         return f"{ConcurrentRunError.of('This table')} What Spark said: {first}"

@@ -140,6 +140,33 @@ def test_a_server_that_is_not_there_is_named_at_once_and_without_its_token() -> 
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            "java.io.IOException: No space left on device",
+            r"A disk is full\. Fix: free space, .*spark\.local\.dir",
+        ),
+        (
+            "Caused by: org.sqlite.SQLiteException: [SQLITE_BUSY] The database file is locked "
+            "(database is locked)",
+            r"The catalog's SQLite file stayed locked: .*Fix: wait until that process has ended",
+        ),
+        (
+            ": java.lang.OutOfMemoryError: Java heap space",
+            r"Java ran out of memory\. Fix: set `spark\.driver\.memory` of the target",
+        ),
+    ],
+)
+def test_what_the_machine_refused_is_named_without_lines_of_java(said: str, expected: str) -> None:
+    spark = (
+        f"An error occurred while calling o74.sql.\n{said}\n" + "\tat org.apache.A.b(A:1)\n" * 40
+    )
+    text = explained(spark)
+    assert re.match(expected, text)
+    assert text.endswith(f"What Spark said: {said.strip(': ')}")
+
+
 def test_a_lost_executor_is_said_to_be_one() -> None:
     spark = "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_5_1 not found! Either ..."
     assert re.search(r"executor.*was lost.*Nothing of this batch.*Fix: run again", explained(spark))

@@ -48,10 +48,19 @@ class _Commands(typer.core.TyperGroup):
         except DbtFailedError as error:
             raise typer.Exit(FAILED) from error
         except Exception as error:
-            if not is_ours(error):
+            end_of_java = _why_java_ended(error)
+            if not (is_ours(error) or end_of_java):
                 raise
-            typer.echo(str(error), err=True)
+            typer.echo(end_of_java or str(error), err=True)
             raise typer.Exit(WRONG_USAGE if isinstance(error, UsageProblem) else FAILED) from error
+
+
+def _why_java_ended(error: Exception) -> str:
+    if "pyspark" not in sys.modules:
+        return ""
+    from dbt_afterimage.spark.session import why_java_ended
+
+    return why_java_ended(error)
 
 
 app = typer.Typer(

@@ -17,6 +17,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark.session import dbt_folder, live_session
 from dbt_afterimage.errors import explained, has_explanation, is_ours, without_plan
+from dbt_afterimage.spark.session import why_java_ended
 
 logger = AdapterLogger("afterimage")
 
@@ -51,6 +52,9 @@ class SessionPythonJobHelper(PythonJobHelper):
                 exec(compile(code, self._file, "exec"), namespace)
             # A thread that ends with SystemExit never reports back, and dbt would wait for ever.
             except (Exception, SystemExit) as error:
+                end_of_java = why_java_ended(error)
+                if end_of_java:
+                    raise DbtRuntimeError(end_of_java) from error
                 end = lines_on_top + self._raw_code.count("\n") + 1
                 description = _describe(error, self._name, self._file, end)
                 if not is_ours(error) and not has_explanation(str(error)):

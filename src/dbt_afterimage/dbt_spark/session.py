@@ -29,9 +29,9 @@ def start_sessions_quietly() -> None:
 
     def execute(self: Any, sql: str, *parameters: Any) -> None:
         session = live_session(self.server_side_parameters)
-        # each model runs a statement
-        free_unused_java_objects()
         try:
+            # each model runs a statement
+            free_unused_java_objects()
             if spark.is_remote(session):
                 # dbt-spark would request a classic session with Hive, and set the whole profile
                 self._df = session.sql(sql % parameters if parameters else sql)
@@ -41,8 +41,8 @@ def start_sessions_quietly() -> None:
             raise DbtRuntimeError(explained(str(error.msg))) from error
         except Exception as error:
             # what is no AnalysisException passes dbt-spark by, with all lines of the JVM
-            text = str(error)
-            if has_explanation(text) or spark.is_remote(session):
+            text = spark.why_java_ended(error) or str(error)
+            if text != str(error) or has_explanation(text) or spark.is_remote(session):
                 raise DbtRuntimeError(explained(text)) from error
             raise
 

@@ -15,11 +15,13 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.errors import AfterimageError
@@ -44,10 +46,16 @@ _TAIL_LINES = 15
 _launch = threading.Lock()
 _connected: list[SparkSession] = []
 """The Connect session of this process, if there is one."""
+_logs: list[Path] = []
+"""The log of the classic session that this process has launched, if it has."""
+_OUT_OF_MEMORY = 52
+"""Exit code of a driver of Spark after an OutOfMemoryError that nothing has caught."""
+_END_SECONDS = 5
+"""A JVM that closes its connections has ended within this time, or lives on."""
 
 
 class SparkStartError(AfterimageError):
-    """Spark does not start, or its server cannot be reached."""
+    """Spark does not start, has ended, or its server cannot be reached."""
 
 
 def server_address(parameters: Mapping[str, Any]) -> str | None:
@@ -68,9 +76,12 @@ def start(parameters: Mapping[str, Any], log: Path, arguments: str) -> SparkSess
         arguments: of spark-submit, for a classic session.
 
     Raises:
-        SparkStartError: Spark does not start, or the server does not answer.
+        SparkStartError: Spark does not start, its JVM has ended, or the server does not answer.
     """
     with _launch:  # dbt's threads request the session at the same time
+        end = why_java_ended()
+        if end:
+            raise SparkStartError(end)
         found = active()
         if found is None:
             address = server_address(parameters)
@@ -106,6 +117,41 @@ def current() -> SparkSession:
             "No Spark session has been started in this process. Fix: run the command through dbt."
         )
     return found
+
+
+def why_java_ended(error: BaseException | None = None) -> str:
+    """How the JVM that this process has launched ended, and what to do; "" if it has not.
+
+    Args:
+        error: what a call of Java raised, if something has failed.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return ""
+    is_lost = isinstance(error, (ConnectionError, Py4JError))
+    if is_lost and not isinstance(error, Py4JJavaError):
+        with suppress(TimeoutExpired):
+            process.wait(_END_SECONDS)
+    code = process.poll()
+    if code is None:
+        return ""
+    how = f"with exit code {code}"
+    if code == _OUT_OF_MEMORY:
+        how += ", after an OutOfMemoryError"
+    elif code < 0:
+        how = f"by the signal {signal.Signals(-code).name}"
+        how += ", which the operating system sends if memory runs out" if code == -9 else ""
+    shown = "".join(f"\nThe last lines of {log}:\n  {_last_lines(log)}" for log in _logs)
+    return (
+        f"Spark's JVM ended in the middle of the run, {how}. What was not committed is not "
+        f"written; nothing is lost or doubled.{shown}\n"
+        "Fix: run again. If Java ran out of memory, set `spark.driver.memory` of the target in "
+        "profiles.yml to more; if the operating system killed it, to less, or use a machine with "
+        "more memory."
+    )
 
 
 def is_remote(session: SparkSession) -> bool:
@@ -179,6 +225,7 @@ def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> 
             session = _new_classic(parameters, archive)
     except Exception as error:
         raise SparkStartError(_why(error, log, start)) from error
+    _logs[:] = [log]
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -274,12 +321,15 @@ def _stderr_to(path: Path) -> Iterator[None]:
 
 def _why(error: Exception, log: Path, start: int) -> str:
     """What the JVM printed since byte `start` of its log, and what to do."""
-    lines = log.read_bytes()[start:].decode(errors="replace").splitlines()[-_TAIL_LINES:]
-    shown = "\n  ".join(lines)
     return (
         f"Spark did not start: {error}\n"
-        f"The last lines of {log}:\n  {shown}\n"
+        f"The last lines of {log}:\n  {_last_lines(log, start)}\n"
         "Fix: set JAVA_HOME to the folder of a Java 17 or 21 (`afterimage doctor` checks it; in a "
         "clone, `make setup` finds or installs one). If Java is right: the first start downloads "
         "the jars of `spark.jars.packages` from Maven Central."
     )
+
+
+def _last_lines(log: Path, start: int = 0) -> str:
+    lines = log.read_bytes()[start:].decode(errors="replace").splitlines()[-_TAIL_LINES:]
+    return "\n  ".join(lines)

@@ -87,12 +87,14 @@ class ParsingMacroApi:
 @contextmanager
 def dbt_errors(*ours: type[Exception]) -> Iterator[None]:
     """Raises errors of ours and of Spark as `DbtRuntimeError`."""
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
+
+    from dbt_afterimage.spark.session import why_java_ended
 
     try:
         yield
     except ours as error:
         raise DbtRuntimeError(str(error)) from error
-    except (PySparkException, Py4JJavaError) as error:
-        raise DbtRuntimeError(explained(str(error))) from error
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        raise DbtRuntimeError(why_java_ended(error) or explained(str(error))) from error
