@@ -122,7 +122,8 @@ def has_explanation(text: str) -> bool:
     return (
         is_conflict(text)
         or _LOST_EXECUTOR in text
-        or any(re.search(known, text) for known in (_NO_CATALOG_CLASS, _NO_VIEWS, *_RESOURCES))
+        or any(known.search(text) for known in (_NO_CATALOG_CLASS, _NO_VIEWS))
+        or any(re.search(known, text) for known in _RESOURCES)
     )
 
 

@@ -23,7 +23,7 @@ log = Path("logs/spark.log")
 session = spark.start(settings, log, "pyspark-shell")
 assert spark.why_java_ended() == ""
 with log.open("a") as lines:
-    lines.write("java.lang.OutOfMemoryError: Java heap space\\n")
+    lines.write("java.lang.OutOfMemoryError: Java heap space\\n" + "\\tat A.b(A:1)\\n" * 20)
 os.kill(session.sparkContext._gateway.proc.pid, 9)
 
 def of_a_macro():

@@ -331,5 +331,7 @@ def _why(error: Exception, log: Path, start: int) -> str:
 
 
 def _last_lines(log: Path, start: int = 0) -> str:
-    lines = log.read_bytes()[start:].decode(errors="replace").splitlines()[-_TAIL_LINES:]
-    return "\n  ".join(lines)
+    """The last lines that say something: a stack trace of Java would take the room of its cause."""
+    lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
+    told = [line for line in lines if not line.strip().startswith(("at ", "... "))]
+    return "\n  ".join(told[-_TAIL_LINES:])
