@@ -1,5 +1,5 @@
 {#
-    Generic test of a change log: no raw record was lost on the way into it.
+    Generic test of a change log: no raw record was lost on the way into it, and none is in it twice.
 
     Every distinct record of the staging model is in the log, as a change or as the before image of one; or in
     `<log>_rejected`; or pending: an update or before image without its partner, which may still follow and which the
@@ -207,6 +207,20 @@ lost as (
         {%- endif %}
 ),
 
+repeated as (
+    select
+        'the log has this record ' || count(*)
+        || ' times; rebuild it with --vars \'{rebuild_changes: true}\'' as what_is_wrong,
+        change_seq,
+        change_oper,
+        record_hash,
+        cast(null as string) as load_id
+    from logged
+    where change_oper <> 'L'
+    group by change_seq, change_oper, record_hash
+    having count(*) > 1
+),
+
 loads as (
     select
         load_id,
@@ -282,6 +296,9 @@ wrong_loads as (
 
 select *
 from lost
+union all
+select *
+from repeated
 {%- if has_feed_loads and not is_known %}
 union all
 select *

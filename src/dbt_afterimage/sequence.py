@@ -49,7 +49,7 @@ class ChangeSequence(ABC):
 
     @classmethod
     def valid_pattern(cls) -> str:
-        """The same, without what has the form and is no position all the same."""
+        """Like `pattern`, but matches no text of that form that cannot be a change's position."""
         return cls.pattern()
 
     @classmethod
@@ -62,10 +62,13 @@ class ChangeSequence(ABC):
         """The position of a first full load: before every change."""
         return "0" * min(self.widths)
 
-    @property
-    def lowest(self) -> str:
-        """No change has a position before this one, whatever the width."""
-        return self.after(self.first)
+    def up_to_now(self, seq: str) -> str:
+        """``seq``, or the position of this moment if ``seq`` has a later time.
+
+        One source clock that is ahead must not end the look-back for all other records.
+        """
+        now = self.of_time(datetime.now(timezone.utc))
+        return seq if now is None else min(seq, now)
 
     def after(self, seq: str) -> str:
         """The smallest position greater than ``seq``."""
@@ -95,7 +98,7 @@ class ChangeSequence(ABC):
 
         The last position itself is read again: a load may have taken the one of the next change.
         """
-        return min(self.before_look_back(seq), self.before(seq))
+        return min(self.before_look_back(self.up_to_now(seq)), self.before(seq))
 
     def of_time(self, time: datetime) -> str | None:
         """The smallest position at ``time``; None if positions do not contain the time.
@@ -110,7 +113,8 @@ class ChangeSequence(ABC):
         if number < 0:
             return ""
         digits = str(number) if self.base == 10 else f"{number:X}"
-        return digits.zfill(len(seq))
+        # behind the greatest text of this width, the next one is longer
+        return digits.zfill(len(seq)) if len(digits) <= len(seq) else seq + "0"
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,15 @@ class ChangeFeedSequence(NumberedChangeSequence):
     base: ClassVar[Literal[10, 16]] = 16
     is_made_by_staging: ClassVar[bool] = True
 
+    @property
+    def first(self) -> str:
+        """Shorter than a part, so that it sorts before the position 0 of a table of any width."""
+        return "0"
+
+    def after(self, seq: str) -> str:
+        """The smallest text greater than ``seq``: before the next change, whatever the width."""
+        return seq + "0"
+
     def before_look_back(self, seq: str) -> str:
         """The newest position itself: a batch may end between the two rows of an update."""
         return self.before(seq)
@@ -201,12 +214,8 @@ class QlikChangeSequence(ChangeSequence):
         fourth = "0[48]|[2468][048]|[13579][26]"
         leap_day = f"([0-9]{{2}}({fourth})|({fourth}|00)00)0229"
         times = "([01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]"
-        return f"^([0-9]{{4}}({dates})|{leap_day}){times}[0-9]{{21}}$"
-
-    @property
-    def lowest(self) -> str:
-        """The year 1, the first one that a timestamp can have."""
-        return "0001"
+        # the calendar begins with the year 1
+        return f"^(?!0000)([0-9]{{4}}({dates})|{leap_day}){times}[0-9]{{21}}$"
 
     def before_look_back(self, seq: str) -> str:
         """`look_back` is a duration: the time in front of the counter goes back by it."""
@@ -222,6 +231,7 @@ class QlikChangeSequence(ChangeSequence):
     def before_look_back_sql(self, seq: str) -> str:
         """The same for an SQL expression."""
         time = f"try_to_timestamp(left({seq}, 14), 'yyyyMMddHHmmss')"
+        time = f"least({time}, current_timestamp())"
         earlier = f"date_format({time} - interval {self.look_back}, 'yyyyMMddHHmmss')"
         return f"coalesce({earlier} || substr({seq}, 15), '')"
 

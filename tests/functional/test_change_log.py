@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -712,6 +713,28 @@ def test_an_orphan_is_rejected_and_its_update_accepted_when_the_look_back_has_pa
 
 
 @pytest.mark.nightly
+def test_a_record_with_a_clock_that_is_ahead_ends_no_waiting(make_table: MakeTable) -> None:
+    now = datetime.now(timezone.utc)
+
+    def at(minutes: int) -> str:
+        return f"{now + timedelta(minutes=minutes):%Y%m%d%H%M%S}".ljust(35, "0")
+
+    table = make_table("a_clock_ahead")
+    table.land(f"- {at(-2)} U 1 Bob", f"- {at(23 * 60)} I 2 Ahead")
+    table.run()
+    assert [row.split()[1:] for row in table.changes()] == [["I", "2", "Ahead"]]
+    assert table.lost_rows() == []
+    # the other half, and a change that is older than the one that is ahead
+    table.land(f"- {at(-2)} B 1 Ann", f"- {at(-1)} I 3 Cid")
+    table.run()
+    assert sorted(row.split()[1:] for row in table.changes()) == [
+        ["I", "2", "Ahead"],
+        ["I", "3", "Cid"],
+        ["U", "1", "Bob", "<-", "1", "Ann"],
+    ]
+    assert table.rejects() == []
+
+
 def test_a_copy_of_a_rejected_record_ends_no_waiting(make_table: MakeTable) -> None:
     """Its position is no measure of how far the source has come, however often it is delivered."""
     table = make_table("copies")

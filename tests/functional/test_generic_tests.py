@@ -240,6 +240,7 @@ STAGED = [
     (seq(41), "I", None, 48, "m1"),
     (seq(42), "I", None, 49, "m2"),
     (seq(43), "I", None, 50, "m3"),
+    (seq(60), "I", None, 60),
 ]
 # the greatest counts, of this log
 PARTITIONS = [("things_changes", "m2"), ("things_changes", "m1"), ("others_changes", "m3")]
@@ -253,6 +254,9 @@ LOGGED = [
     (seq(2), "L", "unmarked", None, 103, None),
     (seq(10), "I", None, None, 1, None),
     (seq(20), "U", None, None, 2, 3),
+    # the same record twice
+    (seq(60), "I", None, None, 60, None),
+    (seq(60), "I", None, None, 60, None),
     (seq(LAST), "D", None, None, 4, None),
 ]
 # an insert, and of 20 updates one that has its before image
@@ -421,6 +425,7 @@ LOST_RECORDS = {
     (seq(41), "I", 48),
     (seq(42), "I", 49),
     (seq(43), "I", 50),
+    (seq(60), "I", 60),
 }
 
 

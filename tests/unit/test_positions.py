@@ -230,7 +230,7 @@ def test_positions_keep_the_width_that_their_table_has() -> None:
     assert where.before("0000") == ""
     assert where.first == "0000"
     # a first load comes before every change, whatever the width
-    assert where.first < where.lowest <= "0001"
+    assert where.first < "0001"
     assert where.first < "000001"
     assert [text for text in ("00FF", "0000FF", "00ff", "00FFF") if where.is_form_of(text)] == [
         "00FF",
@@ -238,9 +238,30 @@ def test_positions_keep_the_width_that_their_table_has() -> None:
     ]
 
 
-def test_no_time_of_qlik_lies_before_the_lowest_position() -> None:
+def test_the_position_of_a_first_load_is_that_of_no_change_of_qlik() -> None:
     where = QlikChangeSequence("15 minutes")
-    assert where.first < where.lowest < where.of_time(datetime.min)
+    assert where.first < where.of_time(datetime.min)
+    valid = re.compile(where.valid_pattern())
+    assert valid.fullmatch(where.of_time(datetime.min))
+    assert not valid.fullmatch(where.first)
+    assert not valid.fullmatch("0000" + seq("2026-03-02 08:00:00")[4:])
+
+
+def test_a_position_behind_the_greatest_one_sorts_behind_it() -> None:
+    assert HexPositions(0).after("FFFF") == "FFFF0" > "FFFF"
+    assert HexPositions(0).after("FFFE") == "FFFF"
+
+
+def test_a_clock_that_is_ahead_does_not_end_the_look_back() -> None:
+    where = QlikChangeSequence("15 minutes")
+    now = datetime.now(timezone.utc)
+    ahead = where.of_time(now + timedelta(hours=23))
+    for floor in (where.before_look_back(where.up_to_now(ahead)), where.not_read_again(ahead)):
+        assert where.of_time(now - timedelta(minutes=16)) < floor < where.of_time(now)
+    past = seq("2026-03-02 08:00:00")
+    assert where.up_to_now(past) == past
+    # numbers have no time
+    assert OpenEdgeChangeSequence(10).up_to_now("9" * 19) == "9" * 19
 
 
 def test_numbered_positions_do_not_contain_the_time() -> None:
@@ -253,8 +274,23 @@ def test_positions_of_a_feed_have_the_width_of_their_parts() -> None:
     assert where.is_form_of("00000000000000FF" * 12)
     assert not where.is_form_of("00000000000000ff")
     assert not where.is_form_of("00000000000000F")
-    # a first load comes before the first change of a table of several parts
-    assert where.first < "0" * 32
+
+
+@pytest.mark.parametrize("width", ChangeFeedSequence.widths)
+def test_loads_of_a_feed_lie_between_its_changes(width: int) -> None:
+    """Also where the first change has the position 0, and the last one the greatest."""
+    where = ChangeFeedSequence(look_back=0)
+    least, next_one, greatest = "0" * width, f"{1:0{width}X}", "F" * width
+    first = where.first
+    assert first < where.after(first) < where.after(where.after(first)) < least
+    assert least < where.after(least) < where.after(where.after(least)) < next_one
+    assert greatest < where.after(greatest)
+    assert [where.before(least), where.before(next_one)] == ["", least]
+    # the last change is read again, and what comes behind a load with it
+    for seq in (next_one, where.after(next_one), where.after(where.after(next_one))):
+        assert least <= where.not_read_again(seq) < next_one
+    for seq in (first, where.after(first), least):
+        assert where.not_read_again(seq) < least
 
 
 def test_soliddb_positions_are_addresses_as_hex_text() -> None:

@@ -168,7 +168,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     found = summarize(decided, sequence, held)
     if log is not None and not loads:
         check_gap(context, sequence, staged, log, done, reading.marks, found.first_seq)
-    horizon = sequence.before_look_back(greatest(found.seen_seq, done.change_seq) or sequence.first)
+    newest = greatest(found.seen_seq, done.change_seq) or sequence.first
+    horizon = sequence.before_look_back(sequence.up_to_now(newest))
     accepted, rejected = _split(decided, horizon)
     late = found.late(decided, horizon)
     counts = found.counts(late, before_images=settings["before_images"])

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.raw_version import Settled
-from dbt_afterimage.change_log.read import Reading
+from dbt_afterimage.change_log.read import Reading, is_position
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import ChangeSequence
 
@@ -65,8 +65,8 @@ def count_processed(
 
 
 def _is_processed(sequence: ChangeSequence, floor: str, before_arrival: str | None) -> Column:
-    seq, arrival = F.col("change_seq"), F.col("arrival")
-    processed = (seq >= sequence.lowest) & (seq <= floor)
+    arrival = F.col("arrival")
+    processed = (F.col("change_seq") <= floor) & is_position(sequence)
     return processed if before_arrival is None else processed & (arrival < before_arrival)
 
 

@@ -108,7 +108,7 @@ def read(
         else None
     )
     if new is not None:
-        is_read = (seq > floor) | seq.isNull() | (seq < sequence.lowest) | new.is_late
+        is_read = (seq > floor) | seq.isNull() | new.is_late
         if first is not None:
             is_read = is_read & (F.col("arrival") >= first)
         recorded = recorded.filter((seq > floor) | new.is_late)
@@ -171,8 +171,9 @@ def _first_arrival(
 def is_position(sequence: ChangeSequence) -> Column:
     """True for a change_seq that can be compared: neither NULL nor malformed."""
     seq = F.col("change_seq")
-    well_formed = seq.rlike(sequence.valid_pattern()) & (seq >= sequence.lowest)
-    return F.coalesce(well_formed, F.lit(False))
+    if sequence.is_made_by_staging:
+        return seq.isNotNull()
+    return F.coalesce(seq.rlike(sequence.valid_pattern()), F.lit(False))
 
 
 def _is_behind(floor: str, sequence: ChangeSequence, changes: DataFrame) -> Column:
@@ -185,11 +186,8 @@ def _is_behind(floor: str, sequence: ChangeSequence, changes: DataFrame) -> Colu
     seq = F.col("change_seq")
     if sequence.is_made_by_staging:
         return (seq > floor) | seq.isNull()
-    others = seq.isNull() | (seq < sequence.lowest)
     strange = (
-        changes.filter(
-            (seq >= sequence.lowest) & (seq <= floor) & ~seq.rlike(sequence.valid_pattern())
-        )
+        changes.filter((seq <= floor) & ~is_position(sequence))
         .select("change_seq")
         .distinct()
         .limit(_FEW + 1)
@@ -197,7 +195,7 @@ def _is_behind(floor: str, sequence: ChangeSequence, changes: DataFrame) -> Colu
     )
     if len(strange) > _FEW:
         return (seq > floor) | ~is_position(sequence)
-    return (seq > floor) | others | seq.isin([row[0] for row in strange])
+    return (seq > floor) | seq.isNull() | seq.isin([row[0] for row in strange])
 
 
 def _floor(

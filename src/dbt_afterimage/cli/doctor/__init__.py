@@ -9,9 +9,10 @@ from dataclasses import asdict
 
 import typer
 
+from dbt_afterimage.cli.doctor.change_logs import change_log_checks
 from dbt_afterimage.cli.doctor.check import Check, failed_by
 from dbt_afterimage.cli.doctor.machine import machine_checks, packages_check
-from dbt_afterimage.cli.doctor.project import declared_tables, project_checks
+from dbt_afterimage.cli.doctor.project import declared_tables, manifest_file, project_checks
 from dbt_afterimage.cli.doctor.raw_tables import raw_table_checks
 from dbt_afterimage.cli.doctor.spark_session import session_checks
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
@@ -65,6 +66,8 @@ def all_checks(target: str | None) -> Iterator[Check]:
     tables, problem = declared_tables(target)
     yield from project_checks(tables, problem)
     yield from raw_table_checks(session, tables)
+    if not problem:
+        yield from change_log_checks(session, manifest_file())
 
 
 def shown(check: Check) -> str:

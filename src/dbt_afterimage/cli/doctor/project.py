@@ -47,8 +47,12 @@ def declared_tables(target: str | None) -> tuple[list[DeclaredTable], str]:
     result = dbtRunner().invoke(arguments)
     if not result.success:
         return [], " ".join(str(result.exception or "`dbt parse` failed").split())
-    folder = project_folder() / os.environ.get("DBT_TARGET_PATH", "target")
-    return tables_of(folder / "manifest.json"), ""
+    return tables_of(manifest_file()), ""
+
+
+def manifest_file() -> Path:
+    """What dbt has written of the project that it parsed last."""
+    return project_folder() / os.environ.get("DBT_TARGET_PATH", "target") / "manifest.json"
 
 
 def tables_of(manifest: Path) -> list[DeclaredTable]:
