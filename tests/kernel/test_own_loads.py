@@ -22,11 +22,14 @@ SETTINGS = {
 COLUMNS = "change_seq string, change_oper string, load_id string, ends_load boolean, arrival string"
 
 
-def loads(spark: SparkSession, arrival: str | None, *rows: tuple[object, ...]) -> list[Load]:
+def loads(
+    spark: SparkSession, arrival: str | None, *rows: tuple[object, ...], reads_all: bool = False
+) -> list[Load]:
     """The new loads that a run finds which has read up to a mark of arrival."""
     staged = local_rows(spark, list(rows), COLUMNS)
     done = Progress(arrival=arrival)
-    return find_loads(SETTINGS, staged, None, positions(SETTINGS), done).new
+    where = positions(SETTINGS)
+    return find_loads(SETTINGS, staged, None, where, done, reads_all=reads_all).new
 
 
 def test_a_load_has_the_position_of_its_first_row_in_whatever_batches_its_rows_come(
@@ -44,3 +47,10 @@ def test_a_load_whose_rows_all_came_before_is_not_looked_for(spark: SparkSession
     old = ("1", "L", "old", True, "a1")
     assert loads(spark, "a2", old) == []
     assert loads(spark, "a2", old, ("5", "L", "new", True, "a2")) == [Load("new", "5")]
+
+
+def test_a_run_that_reads_all_finds_loads_of_older_marks(spark: SparkSession) -> None:
+    extracts = [("1", "L", "March 8", True, "a1"), ("2", "L", "March 9", True, "a2")]
+    assert loads(spark, "a2", *extracts) == [Load("March 9", "2")]
+    both = [Load("March 8", "1"), Load("March 9", "2")]
+    assert loads(spark, "a2", *extracts, reads_all=True) == both

@@ -180,6 +180,8 @@ def find_loads(
     log: DataFrame | None,
     sequence: ChangeSequence,
     done: Progress,
+    *,
+    reads_all: bool = False,
 ) -> Loads:
     """The full loads that are there.
 
@@ -189,6 +191,8 @@ def find_loads(
         log: the change log, None before its first run.
         sequence: the change sequence of the source system.
         done: what earlier runs have read.
+        reads_all: the run reads all changes, so it also finds loads whose marks of arrival are
+            less than the last one: an extract out of order.
 
     Raises:
         LoadPositionError: the declared position is more than a day ahead.
@@ -205,7 +209,10 @@ def find_loads(
     )
     recorded = {row["load_id"] for row in marked}
     if not base:
-        found_now = _own_loads(staged, is_fresh(done))
+        is_read = is_fresh(done)
+        if reads_all and done.arrival is not None:
+            is_read = is_read | ~F.col("load_id").isin(list(recorded))
+        found_now = _own_loads(staged, is_read)
         # the decoder of messages finds late rows itself
         tells_ends = "ends_load" in staged.columns
         new = [found for found in found_now if found.load.load_id not in recorded]

@@ -136,7 +136,9 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         keeps_unread=False,
     )
 
-    found_loads = find_loads(settings, staged, log, sequence, done)
+    found_loads = find_loads(
+        settings, staged, log, sequence, done, reads_all=reading.floor is None
+    )
     loads = found_loads.new
     if loads:
         of_loads = erased.removed_from_loads(rows_of(loads, staged))

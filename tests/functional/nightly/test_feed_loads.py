@@ -24,6 +24,7 @@ LANDED = (
     "headers array<struct<key: string, value: binary>>, landing_batch string"
 )
 PRICES = "id int, price int, load_date date"
+LIST = "id int, price int, load_date string"
 TYPES = {"id": "int", "name": "string", "note": "string", "score": "decimal(5,2)", "born": "date"}
 # 1.50, days since 1970-01-01 up to 2000-01-01
 SCORE, BORN = "AJY=", 10957
@@ -89,6 +90,12 @@ BATCHES: list[tuple[list[Event], list[tuple[int, int, str]]]] = [
         ],
     ),
 ]
+# dates as text that does not sort like the dates, and the last one out of order
+LISTS = [
+    "(1, 10, '2026-3-9'), (2, 20, '2026-3-9')",
+    "(1, 12, '2026-3-11'), (3, 30, '2026-3-11')",
+    "(1, 11, '2026-3-10'), (2, 20, '2026-3-10')",
+]
 
 
 @pytest.fixture(scope="module")
@@ -98,20 +105,25 @@ def feeds(
     tmp_path_factory: pytest.TempPathFactory,
     table_format: str,
 ) -> str:
-    """The schema of two chains after three runs, each of one batch."""
+    """The schema of three chains after three runs, each of one batch."""
     dbt = make_dbt_project(tmp_path_factory.mktemp("feed_loads"), schema="feed_loads")
     columns = [{"name": name, "data_type": kind} for name, kind in TYPES.items()]
     of_people = {"preset": "debezium", "filter": "topic = 'crm.people'"}
     write_project(
         dbt.path,
         RAW,
-        {"people": (of_people, columns), "prices": ({"preset": "snapshots"}, [])},
+        {
+            "people": (of_people, columns),
+            "prices": ({"preset": "snapshots"}, []),
+            "lists": ({"preset": "snapshots"}, []),
+        },
     )
     fields = "{{ field_changes(ref('prices_changes'), history=ref('prices_history')) }}\n"
     write_files(dbt.path, {"models/prices_field_changes.sql": fields})
     spark.sql(f"create schema if not exists {RAW}")
     spark.sql(f"create table {RAW}.people ({LANDED}) using {table_format}")
     spark.sql(f"create table {RAW}.prices ({PRICES}) using {table_format}")
+    spark.sql(f"create table {RAW}.lists ({LIST}) using {table_format}")
     offset = 0
     for number, (messages, prices) in enumerate(BATCHES):
         rows = []
@@ -123,6 +135,7 @@ def feeds(
         spark.createDataFrame(rows, LANDED).writeTo(f"{RAW}.people").append()
         values = ", ".join(f"({id_}, {price}, date '{day}')" for id_, price, day in prices)
         spark.sql(f"insert into {RAW}.prices values {values}")
+        spark.sql(f"insert into {RAW}.lists values {LISTS[number]}")
         dbt("build")
     return dbt.schema
 
@@ -176,6 +189,22 @@ def test_history_of_extracts(spark: SparkSession, feeds: str) -> None:
         (1, 11, "2026-03-02", False, "L", "U"),
         (2, 20, "2026-03-01", False, "L", "R"),
         (3, 30, "2026-03-02", False, "L", "R"),
+    ]
+
+
+def test_an_extract_that_comes_out_of_order_is_recorded_at_its_date(
+    spark: SparkSession, feeds: str
+) -> None:
+    found = spark.sql(
+        "select id, price, cast(date(valid_from) as string), cast(date(valid_to) as string), "
+        f"opened_by, closed_by from {feeds}.lists_history order by id, valid_from_seq"
+    ).collect()
+    assert [tuple(row) for row in found] == [
+        (1, 10, "2026-03-09", "2026-03-10", "L", "U"),
+        (1, 11, "2026-03-10", "2026-03-11", "L", "U"),
+        (1, 12, "2026-03-11", None, "L", None),
+        (2, 20, "2026-03-09", "2026-03-11", "L", "R"),
+        (3, 30, "2026-03-11", None, "L", None),
     ]
 
 
