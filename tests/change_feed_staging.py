@@ -6,7 +6,9 @@ from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from dbt_afterimage.dbt_spark.macro_api import tables
 from dbt_afterimage.settings import parse_settings
+from dbt_afterimage.spark.session import active
 from tests.macro_renderer import MacroRenderer
 from tests.openedge_staging import create_views
 
@@ -40,6 +42,11 @@ def staging_sql(
     return str(_renderer()("stage_change_feed", "shop", "feed"))
 
 
+def _type_of(value: str, relation: str) -> str:
+    column = _CASE["columns"].get(value)
+    return column or (tables.type_of(None, value, relation) if active() else "")
+
+
 @cache
 def _renderer() -> MacroRenderer:
     return MacroRenderer(
@@ -49,7 +56,10 @@ def _renderer() -> MacroRenderer:
         ],
         _settings=lambda source_name, name: _CASE["settings"],
         adapter=SimpleNamespace(
-            afterimage=SimpleNamespace(fields_of=lambda relation, struct, table: _CASE["fields"])
+            afterimage=SimpleNamespace(
+                fields_of=lambda relation, struct, table: _CASE["fields"],
+                type_of=_type_of,
+            )
         ),
     )
 

@@ -5,7 +5,8 @@
       boolean              true, false
       integer              its digits
       decimal              all digits of its scale, no exponent: 0.0000000001
-      float, double        the fewest digits that read back as the same number: 0.1, 1.0E-10, NaN, Infinity
+      float, double        the fewest digits that read back as the same number: 0.1, 1.0E-10, NaN, Infinity; of -0.0 that
+                           of 0.0, which equals it
       string               itself
       binary               hex digits
       date                 2026-03-02
@@ -21,6 +22,9 @@
     {%- set scale = modules.re.match('decimal\\(\\d+,(\\d+)\\)', kind) -%}
     {%- if kind == 'string' or kind.startswith(('varchar', 'char')) -%}
         {{ return(expression) }}
+    {%- elif kind in ('float', 'double') -%}
+        {#- -0.0 + 0.0 is 0.0 -#}
+        {{ return("cast(" ~ expression ~ " + " ~ kind ~ "(0) as string)") }}
     {%- elif kind == 'binary' -%}
         {{ return("hex(" ~ expression ~ ")") }}
     {%- elif kind == 'timestamp' -%}

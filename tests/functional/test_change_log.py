@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import pytest
+from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log import gaps, log_writer, processed_records, write
+from dbt_afterimage.change_log import gaps, log_writer, model, processed_records, write
 from dbt_afterimage.change_log import read as reading
 from dbt_afterimage.change_log.batch import ChangeBatch
 from dbt_afterimage.change_log.contract import STAGED_COLUMNS
@@ -81,6 +82,7 @@ class Table:
 
     def __init__(self, spark: SparkSession, table_format: str, name: str) -> None:
         self.records: list[str] = []
+        self.changed_at: str | None = None
         self._spark, self._format, self._name = spark, table_format, name
         self.log, self.rejected = f"{SCHEMA}.{name}_changes", f"{SCHEMA}.{name}_changes_rejected"
         self.progress = f"{SCHEMA}.{name}_progress"
@@ -126,7 +128,10 @@ class Table:
 
     def _staged(self) -> DataFrame:
         rows = [tuple(staged(text).values()) for text in self.records]
-        return local_rows(self._spark, rows, COLUMNS).coalesce(1)
+        staged_rows = local_rows(self._spark, rows, COLUMNS).coalesce(1)
+        if self.changed_at is None:
+            return staged_rows
+        return staged_rows.withColumn("changed_at", F.lit(self.changed_at).cast("timestamp"))
 
     def run(self, settings: dict[str, Any] | None = None, **variables: Any) -> None:
         self.write(self.batch(settings, **variables))
@@ -587,6 +592,23 @@ def test_a_run_does_not_warn_of_single_before_images_that_are_missing(
     plain.land("- 0900 U 1 Bea", "- 0950 D 3")
     plain.run({"before_images": False})
     assert warnings == []
+
+
+def test_a_first_batch_whose_times_all_lie_before_1980_gets_a_warning(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr(model, "logger", SimpleNamespace(warning=warnings.append))
+    for name, time in (("old", "1970-08-23 11:45:01"), ("recent", "2026-03-02 09:30:00")):
+        table = make_table(name)
+        table.changed_at = time
+        table.land("- 0930 I 1 Ann")
+        table.run()
+        table.land("- 0931 I 2 Bob")
+        table.run()
+    (warning,) = warnings
+    for part in ("old_changes", "raw.old", "1970-08-23", "`changed_at_unit`", "Fix: "):
+        assert part in warning
 
 
 # --- rejected records

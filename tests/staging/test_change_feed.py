@@ -16,6 +16,8 @@ import pytest
 
 from dbt_afterimage.settings.change_feed import SEQUENCE_WIDTHS
 from tests.change_feed_staging import settings_of, staged, staging_sql
+from tests.macro_renderer import CompilationError
+from tests.openedge_staging import create_views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,6 +84,55 @@ def test_a_sequence_sorts_like_its_values(
     assert places == sorted(set(places))
     assert {len(place) for place in places} == {SEQUENCE_WIDTHS[part]}
     assert {row[1:] for row in by_id[len(values) :]} == {(None, "malformed_change_seq")}
+
+
+@pytest.mark.parametrize("kind", ["int", "bigint", "double", "decimal(20,0)"])
+@pytest.mark.parametrize(
+    ("settings", "setting", "fix"),
+    [
+        ({"sequence": {"day": "timestamp"}}, "sequence", "`sequence: {day: number}`"),
+        ({"sequence": {"id": "number"}, "changed_at": "day"}, "changed_at", "`changed_at_unit`"),
+    ],
+    ids=["sequence", "changed_at"],
+)
+def test_a_number_is_no_time(kind: str, settings: dict[str, Any], setting: str, fix: str) -> None:
+    """20260301 would be a day of August 1970."""
+    given = {"key": ["id"], "operation": "op", "operations": {"i": "I"}, **settings}
+    columns = {"id": "int", "op": "string", "day": kind}
+    with pytest.raises(CompilationError) as error:
+        staging_sql(settings_of(None, given), columns)
+    parts = ["shop.feed", f"`{setting}`", "`day`", kind, "Allowed: ", "Fix: ", fix]
+    assert [part for part in parts if part not in str(error.value)] == []
+    # with a unit, or as what it is
+    given |= {"sequence": {"day": "number"}, "changed_at_unit": "seconds"}
+    assert staging_sql(settings_of(None, given), columns)
+
+
+def test_sql_that_gives_a_number_is_no_time(spark: SparkSession) -> None:
+    given = {"key": ["id"], "sequence": {"record.at": "timestamp"}, "operation": "record.op"}
+    given |= {"operations": {"c": "I"}, "after": "record.after", "json_text": "document"}
+    columns = {"document": "string", "day": "int"}
+    create_views(spark, {"feed": (columns, [])})
+    types = {"id": "int"}
+    for kind, is_refused in (("bigint", True), ("timestamp", False), ("string", False)):
+        fields = f"op string, after map<string, string>, at {kind}"
+        settings = settings_of(None, given | {"json_fields": fields}, types)
+        if is_refused:
+            with pytest.raises(
+                CompilationError, match=r"`record\.at` for a time, and it is a number"
+            ):
+                staging_sql(settings, columns)
+        else:
+            assert staging_sql(settings, columns)
+    rows = {
+        "key": ["id"],
+        "operation": "op",
+        "operations": {"i": "I"},
+        "sequence": {"id": "number"},
+    }
+    plain = settings_of(None, rows | {"changed_at": "day + 1"})
+    with pytest.raises(CompilationError, match=r"`day \+ 1` for a time"):
+        staging_sql(plain, {"id": "int", "op": "string", **columns})
 
 
 def unscaled(number: int) -> str:

@@ -75,6 +75,34 @@
 {% endmacro %}
 
 
+{# Stops if a setting takes a number for a time: Spark would read it as seconds since 1970. #}
+{% macro _check_feed_times(macro, table, relation, settings) %}
+    {%- set rows = "(select *, from_json(cast(null as string), " ~ afterimage._text(settings.json_fields) ~ ") as record from "
+        ~ relation ~ ")" if settings.json_text else relation -%}
+    {%- set times = [] -%}
+    {%- for value, type in settings.sequence.items() if type == 'timestamp' -%}
+        {%- do times.append(['sequence', value, "set `sequence: {" ~ value ~ ": number}`"]) -%}
+    {%- endfor -%}
+    {%- if settings.changed_at and settings.changed_at_unit == 'timestamp' -%}
+        {%- do times.append([
+            'changed_at', settings.changed_at,
+            "set `changed_at_unit` to seconds, milliseconds, microseconds or nanoseconds if it counts them since 1970",
+        ]) -%}
+    {%- endif -%}
+    {%- for setting, value, fix in times -%}
+        {%- set type = adapter.afterimage.type_of(value, rows) -%}
+        {%- if type in ('tinyint', 'smallint', 'int', 'bigint', 'float', 'double') or type.startswith('decimal') -%}
+            {{ exceptions.raise_compiler_error(
+                "`" ~ macro ~ "`: `" ~ setting ~ "` of table " ~ table ~ " takes `" ~ value ~ "` for a time, and it is a number ("
+                ~ type ~ "). Allowed: a timestamp, a date, or text that Spark casts to one. Fix: " ~ fix
+                ~ "; or name SQL that makes it a time, such as timestamp_seconds(" ~ value ~ ") or to_timestamp(cast(" ~ value
+                ~ " as string), 'yyyyMMdd')."
+            ) }}
+        {%- endif -%}
+    {%- endfor -%}
+{% endmacro %}
+
+
 {# The change_seq of a record; NULL where a part has no value or one that does not fit its type. #}
 {% macro _feed_change_seq(sequence) -%}
 concat(

@@ -12,6 +12,7 @@
         {{- return('select * from ' ~ relation) -}}
     {%- endif -%}
     {%- do afterimage._check_base(macro_name, table, base, settings) -%}
+    {%- do afterimage._check_feed_times(macro_name, table, relation, settings) -%}
     {%- set data = afterimage._feed_data(macro_name, table, relation, raw_columns, settings) -%}
     {%- set names = data | map(attribute='name') | list -%}
     {%- do afterimage._columns_of_setting(macro_name, table, 'incomplete_before', settings.incomplete_before, data) -%}

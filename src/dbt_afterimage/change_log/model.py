@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -66,6 +67,11 @@ from dbt_afterimage.storage.progress import (
     recover_progress,
     rows_after_progress,
 )
+
+logger = AdapterLogger("afterimage")
+
+_OLDEST_EXPECTED = "1980"
+"""A first batch without any later time gets a warning."""
 
 
 def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeBatch | None:
@@ -136,9 +142,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         keeps_unread=False,
     )
 
-    found_loads = find_loads(
-        settings, staged, log, sequence, done, reads_all=reading.floor is None
-    )
+    found_loads = find_loads(settings, staged, log, sequence, done, reads_all=reading.floor is None)
     loads = found_loads.new
     if loads:
         of_loads = erased.removed_from_loads(rows_of(loads, staged))
@@ -168,6 +172,14 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         beginning = f"timestamp '{context.beginning_of_time}'"
         held = profiled(accepted, key, data_columns_of_log(log.columns, settings), beginning)
     found = summarize(decided, sequence, held)
+    if log is None and found.newest is not None and found.newest < _OLDEST_EXPECTED:
+        logger.warning(
+            f"{context.model}: all times of the first batch lie before {_OLDEST_EXPECTED}; the "
+            f"newest is {found.newest}. A number that was taken for a time, or one in another "
+            "unit, looks like that. Fix: if these times are wrong, correct the settings of "
+            f"{settings['source_table']}, such as `changed_at` and `changed_at_unit` of a change "
+            "feed, and run once with --vars '{rebuild_changes: true}'."
+        )
     if log is not None and not loads:
         check_gap(context, sequence, staged, log, done, reading.marks, found.first_seq)
     newest = greatest(found.seen_seq, done.change_seq) or sequence.first

@@ -53,6 +53,7 @@ class Summary:
         seen_seq: greatest position that no rejected record has.
         accepted_seq: greatest position that was accepted.
         accepted_at: greatest time that was accepted, ISO text in UTC.
+        newest: greatest time that was accepted, of loads too, ISO text in UTC.
         arrival: greatest mark of arrival, except of records whose time lies in the future.
         open_arrival: least mark of arrival of the records that a later run may decide otherwise.
         open_unmarked: how many of these have no mark.
@@ -67,6 +68,7 @@ class Summary:
     seen_seq: str | None
     accepted_seq: str | None
     accepted_at: str | None
+    newest: str | None
     arrival: str | None
     open_arrival: str | None
     open_unmarked: int
@@ -142,6 +144,9 @@ def summarize(
         F.date_format(F.max(F.when(is_accepted, F.col("changed_at"))), ISO_TIMESTAMP).alias(
             "accepted_at"
         ),
+        F.date_format(F.max(F.when(outcome == ACCEPTED, F.col("changed_at"))), ISO_TIMESTAMP).alias(
+            "newest"
+        ),
         # the mark may be that very time, and would hide all that lands before it
         F.max(F.when(~is_in_future, F.col("arrival"))).alias("arrival"),
         F.min(F.when(is_open, F.col("arrival"))).alias("open_arrival"),
@@ -162,6 +167,7 @@ def summarize(
         seen_seq=found["seen_seq"],
         accepted_seq=found["accepted_seq"],
         accepted_at=found["accepted_at"],
+        newest=found["newest"],
         arrival=found["arrival"],
         open_arrival=found["open_arrival"],
         open_unmarked=found["open_unmarked"],

@@ -174,6 +174,10 @@ def test_a_data_column_with_a_name_of_the_contract(name: str) -> None:
     check(error, [f"`{name}`", "view", "renames"])
 
 
+def test_data_columns_that_differ_in_case_only() -> None:
+    check(error_of({**HEADERS, "Name": "string", "name": "string"}), ["`Name`", "`name`", "case"])
+
+
 def test_a_base_that_no_setting_knows() -> None:
     error = error_of({**HEADERS, **DATA}, base="invoices")
     check(error, ["`base='invoices'`", "have no `base`", "kind: frozen", "live", "meta.afterimage"])

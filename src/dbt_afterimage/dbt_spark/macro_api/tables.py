@@ -114,6 +114,24 @@ def fields_of(adapter: Any, relation: Any, struct: str, table: str) -> list[dict
 
 
 @macro_method(while_parsing="")
+def type_of(adapter: Any, expression: str, relation: Any) -> str:
+    """The type of an SQL expression over a relation; "" if it is no SQL over its columns.
+
+    Args:
+        adapter: dbt's adapter.
+        expression: the expression.
+        relation: a table or view, or a query in parentheses.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        found = current().sql(f"select {expression} as value from {relation}").schema
+    except AnalysisException:
+        return ""
+    return str(found["value"].dataType.simpleString())
+
+
+@macro_method(while_parsing="")
 def describe_missing(adapter: Any, relation: Any) -> str:
     """The message that a relation does not exist: where it was expected, and similar names there.
 
