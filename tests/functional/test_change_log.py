@@ -515,6 +515,24 @@ def test_a_change_at_the_position_that_a_load_took_is_read(make_table: MakeTable
 
 
 @pytest.mark.nightly
+def test_loads_of_a_feed_lie_between_its_changes_also_at_0(
+    make_table: MakeTable, spark: SparkSession
+) -> None:
+    feed = {"system": "change_feed", "sequence": {"place": "number"}, "operation": "op"}
+    feed |= {"operations": {"U": "U"}, "before": "none"}
+    table = make_table("feed_loads")
+    table.land("- first L 1 Ann", f"- {0:016X} U 1 Bob")
+    table.run({**feed, "base": {"kind": "frozen", "load_id": "first"}})
+    table.land("- second L 1 Cleo")
+    table.run({**feed, "base": {"kind": "frozen", "load_id": "second"}})
+    table.land(f"- {1:016X} U 1 Dora")
+    for _ in range(2):
+        table.run({**feed, "base": {"kind": "frozen", "load_id": "second"}})
+    rows = spark.table(table.log).filter("load_rows is null").orderBy("change_seq").collect()
+    assert [row["name"] for row in rows] == ["Ann", "Bob", "Cleo", "Dora"]
+    assert len({row["change_seq"] for row in rows}) == 4
+
+
 def test_an_empty_load_has_the_time_that_is_declared(make_table: MakeTable) -> None:
     table = make_table("emptied")
     table.land("- first L 1 Ann")
