@@ -231,7 +231,8 @@ class QlikChangeSequence(ChangeSequence):
     def before_look_back_sql(self, seq: str) -> str:
         """The same for an SQL expression."""
         time = f"try_to_timestamp(left({seq}, 14), 'yyyyMMddHHmmss')"
-        time = f"least({time}, current_timestamp())"
+        # not `least`, which leaves out NULL
+        time = f"if({time} > current_timestamp(), current_timestamp(), {time})"
         earlier = f"date_format({time} - interval {self.look_back}, 'yyyyMMddHHmmss')"
         return f"coalesce({earlier} || substr({seq}, 15), '')"
 

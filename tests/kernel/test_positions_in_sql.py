@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pytest
 
 from dbt_afterimage.change_log.read import is_position, read
-from dbt_afterimage.sequence import ChangeFeedSequence
+from dbt_afterimage.sequence import ChangeFeedSequence, QlikChangeSequence
 from dbt_afterimage.settings import positions
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import Progress
@@ -29,7 +30,7 @@ TIMES = [f"20260302{time}".ljust(35, "0") for time in ("0800", "0944", "0945", "
         ("change_feed", 0, [first + second for first in HEX[:4] for second in HEX]),
         ("change_feed", 0, EDGES),
         ("openedge", 100, [*DIGITS, f"{2**63 - 1:019d}"]),
-        ("qlik_change_table", "15 minutes", TIMES),
+        ("qlik_change_table", "15 minutes", ["0" * 35, *TIMES]),
     ],
     ids=["feed", "feed_of_two_parts", "feed_at_its_edges", "openedge", "qlik"],
 )
@@ -92,3 +93,12 @@ def test_a_feed_that_begins_at_0_is_not_read_again(spark: SparkSession, width: i
     assert [row[0] for row in reading.changes.collect()] == [*places[2:], None]
     assert reading.recorded is not None
     assert [row[0] for row in reading.recorded.collect()] == [places[2]]
+
+
+def test_the_look_back_in_sql_follows_no_clock_that_is_ahead(spark: SparkSession) -> None:
+    sequence = QlikChangeSequence("15 minutes")
+    now = datetime.now(timezone.utc)
+    ahead = sequence.of_time(now + timedelta(hours=23))
+    text = f"'{ahead}'"
+    ((floor,),) = spark.sql(f"select {sequence.before_look_back_sql(text)}").collect()
+    assert sequence.of_time(now - timedelta(minutes=16)) < floor < sequence.of_time(now)
