@@ -21,14 +21,13 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from afterimage_demo.ports import free_ports
 from benchmarks.many_tables import QUIET_SCHEMA, write_tables
 from benchmarks.measuring import common_options, timed, write_result
 from benchmarks.project import RAW_SCHEMA
 from benchmarks.session import Bench, running_bench
 from benchmarks.workload import Workload, append_batch, create_raw_tables
 from dbt_afterimage.spark import class_archive
-from tests.functional.standalone import HOST, afterimage_server
+from tests.functional.standalone import afterimage_server, free_address
 
 CHANGED, EMPTY = "all tables changed", "nothing new"
 FIRST_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=400m"
@@ -72,7 +71,7 @@ def measure(bench: Bench, workload: Workload, repeats: int) -> dict[str, list[fl
             append_batch(bench.session, workload, schema, batch)
         batch += 1
 
-    address = f"sc://{HOST}:{free_ports(1)[0]}"
+    address = free_address()
     kinds = kinds_of_runs(bench.folder / "archives", address)
     run(bench, {})
     land()

@@ -114,6 +114,7 @@ def main() -> None:
     options = parser.parse_args()
     session = (
         SparkSession.builder.master("local[2]")
+        .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dbt_afterimage.dbt_spark.jars import avro_jars
+from dbt_afterimage.spark.launch import private_settings
 from tests.spark_settings import INTERPRETED, ONE_TASK, java_compiler
 from tests.streams.selection import has_many_streams
 
@@ -27,7 +28,7 @@ def spark(
     plans = {} if pytestconfig.getoption("--compiled") else INTERPRETED
     tasks = ONE_TASK if has_few_rows else {"spark.sql.shuffle.partitions": "4"}
     builder = SparkSession.builder.master("local[2]")
-    for name, value in (plans | tasks).items():
+    for name, value in (plans | tasks | private_settings({})).items():
         builder = builder.config(name, value)
     session = (
         builder.config("spark.sql.session.timeZone", "UTC")

@@ -40,7 +40,7 @@ def spark_reader(schema: str, table: str) -> Callable[[], tuple[object, ...]]:
     """A Spark that shares nothing with the one that builds but the files."""
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master("local[1]")
+    builder = SparkSession.builder.master("local[1]").config("spark.driver.host", "127.0.0.1")
     for name, value in json.loads(os.environ["READER_SPARK_CONF"]).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

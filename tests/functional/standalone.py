@@ -12,8 +12,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 
 import pyspark
+
+from afterimage_demo.ports import free_ports
 
 HOST = "127.0.0.1"
 
@@ -108,6 +111,11 @@ def standalone_cluster(folder: Path, workers: int, memory: str = "1g") -> Iterat
         yield cluster
 
 
+def free_address() -> str:
+    """An address for `afterimage_server`, with a token."""
+    return f"sc://localhost:{free_ports(1)[0]}/;token={token_hex(16)}"
+
+
 @contextmanager
 def afterimage_server(
     target: str, folder: Path, address: str, variables: Mapping[str, str], *options: str
@@ -117,11 +125,11 @@ def afterimage_server(
     Args:
         target: of the profile.
         folder: the project's.
-        address: of the server, as its clients have it.
+        address: of the server with its token, as its clients have it.
         variables: of its environment, besides those of this process.
         options: of the command.
     """
-    port = address.rpartition(":")[2]
+    port, token = re.findall(r":(\d+)/;token=(\w+)", address)[0]
     command = [sys.executable, "-m", "dbt_afterimage.cli", "server", "--target", target]
     log = folder / "server.log"
     with log.open("w") as output:
@@ -130,7 +138,7 @@ def afterimage_server(
             stdout=output,
             stderr=output,
             cwd=folder,
-            env=without_jars_of_tests(**variables),
+            env=without_jars_of_tests(**variables, SPARK_CONNECT_AUTHENTICATE_TOKEN=token),
             start_new_session=True,
         )
     try:

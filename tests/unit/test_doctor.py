@@ -26,7 +26,11 @@ from dbt_afterimage.cli.doctor.machine import (
 )
 from dbt_afterimage.cli.doctor.project import project_checks, tables_of
 from dbt_afterimage.cli.doctor.raw_tables import clock_findings, key_findings, mask_findings
-from dbt_afterimage.cli.doctor.spark_session import catalog_check, time_zone_check
+from dbt_afterimage.cli.doctor.spark_session import (
+    address_check,
+    catalog_check,
+    time_zone_check,
+)
 from dbt_afterimage.errors import AfterimageError
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=timezone.utc)
@@ -223,3 +227,19 @@ def test_what_the_terminal_shows() -> None:
         "failed   time zone: it is CET\n         Fix: set UTC",
     ]
     assert summary(checks) == "2 checks: 1 ok, 0 warnings, 1 failed"
+
+
+@pytest.mark.parametrize(
+    ("master", "host", "state"),
+    [
+        ("local[2]", "127.0.0.1", "ok"),
+        ("local[2]", "192.0.2.2", "warning"),
+        ("local[*]", "spark.example.com", "warning"),
+        ("spark://host:7077", "192.0.2.2", "ok"),
+    ],
+)
+def test_spark_on_one_machine_that_others_reach_is_a_warning(
+    master: str, host: str, state: str
+) -> None:
+    check = address_check(master, host)
+    assert (check.state, bool(check.fix)) == (state, state != "ok")

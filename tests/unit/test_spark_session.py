@@ -11,7 +11,13 @@ from typing import Any, cast
 
 import pytest
 
-from dbt_afterimage.dbt_spark.server import Listen, server_settings, shown_command
+from dbt_afterimage.dbt_spark.server import (
+    Listen,
+    ServerError,
+    client_line,
+    server_settings,
+    shown_command,
+)
 from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained, explained
 from dbt_afterimage.spark import connect
 from dbt_afterimage.spark.connect import ConnectError
@@ -167,6 +173,16 @@ def test_what_the_machine_refused_is_named_without_lines_of_java(said: str, expe
     assert text.endswith(f"What Spark said: {said.strip(': ')}")
 
 
+def test_an_address_to_which_pyspark_would_not_send_a_token_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(ConnectError, match=f"Fix: write sc://localhost:{port} in") as caught:
+            connect.check_reachable(f"sc://127.0.0.1:{port}/;token=secret")
+        assert "secret" not in str(caught.value)
+        for good in (f"localhost:{port}/;token=s", f"127.0.0.1:{port}/;use_ssl=true;token=s"):
+            connect.check_reachable(f"sc://{good}")
+
+
 def test_a_lost_executor_is_said_to_be_one() -> None:
     spark = "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_5_1 not found! Either ..."
     assert re.search(r"executor.*was lost.*Nothing of this batch.*Fix: run again", explained(spark))
@@ -222,3 +238,55 @@ def test_a_server_has_the_settings_of_the_target_and_listens_where_it_is_told() 
     words = shown_command(settings, listen).split()
     assert "spark.connect.grpc.binding.port=15003" in words
     assert "hive.server2.thrift.port=10001" in words
+
+
+TOKEN = "spark.connect.authenticate.token"
+
+
+@pytest.fixture
+def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(connect.TOKEN_VARIABLE, raising=False)
+
+
+@pytest.mark.usefixtures("no_token")
+def test_each_start_of_a_server_makes_a_token_and_prints_it() -> None:
+    first, second = (server_settings(CATALOG, Listen()) for _ in range(2))
+    assert first[TOKEN] != second[TOKEN]
+    assert len(first[TOKEN]) > 40
+    line = f"export SPARK_REMOTE='sc://localhost:15002/;token={first[TOKEN]}'"
+    assert client_line(first, Listen()) == line
+
+
+def test_a_token_of_the_environment_is_used_and_not_printed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(connect.TOKEN_VARIABLE, "mine")
+    settings = server_settings(CATALOG, Listen())
+    assert settings[TOKEN] == "mine"
+    assert client_line(settings, Listen()) == "export SPARK_REMOTE='sc://localhost:15002/'"
+    assert server_settings({TOKEN: "of the target"}, Listen())[TOKEN] == "of the target"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "10.1.2.3", "spark.example.com", "::"])
+def test_a_server_for_other_machines_needs_a_proxy_with_tls(host: str) -> None:
+    with pytest.raises(ServerError, match=rf"--host is {host}; allowed: 127.*Fix: .*--behind-tls"):
+        server_settings(CATALOG, Listen(host))
+    behind = Listen(host, is_behind_tls=True)
+    settings = server_settings(CATALOG, behind)
+    assert settings["spark.connect.grpc.binding.address"] == host
+    assert ";use_ssl=true" in client_line(settings, behind)
+
+
+def test_a_thrift_server_for_other_machines_needs_a_login() -> None:
+    listen = Listen("0.0.0.0", thrift_port=10000, is_behind_tls=True)
+    login = "spark.hadoop.hive.server2.authentication"
+    for given in ({}, {login: "none"}, {login: "NOSASL"}):
+        with pytest.raises(ServerError, match=r"authentication` of the target is NO.*Fix: set"):
+            server_settings({**CATALOG, **given}, listen)
+    assert server_settings({**CATALOG, login: "LDAP"}, listen)[login] == "LDAP"
+
+
+def test_a_server_on_one_machine_keeps_its_driver_to_itself() -> None:
+    settings = server_settings({**CATALOG, "spark.master": "local[2]"}, Listen())
+    assert settings["spark.driver.host"] == "127.0.0.1"
+    assert "spark.driver.host" not in server_settings({"spark.master": "yarn"}, Listen())

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dbt_afterimage.cli.frame import TargetOption, command
 from dbt_afterimage.cli.session import load_profile
+from dbt_afterimage.spark.ivy import fetch_packages
+from dbt_afterimage.spark.launch import launch_arguments, private_settings, program
 
 
 @command(
@@ -30,34 +31,26 @@ def spark_sql(
     The schema is created if it is missing. The shell can write to every table: do not change tables
     while a dbt run writes to them.
     """
-    import pyspark
-
     credentials = load_profile(target).credentials
     settings = {
         # a session of dbt-spark has Hive's catalog unless the profile says otherwise
         "spark.sql.catalogImplementation": "hive",
-        **{name: str(value) for name, value in credentials.server_side_parameters.items()},
+        **credentials.server_side_parameters,
         "spark.log.level": "ERROR",
     }
-    program = Path(pyspark.__file__).parent / "bin" / "spark-sql"
     # --database searches spark_catalog only, whatever the default catalog is
-    catalog = settings.get("spark.sql.defaultCatalog", "spark_catalog")
-    with tempfile.TemporaryDirectory(prefix="afterimage_sql_") as name:
-        # In a file of a folder that only this user can read: other users see command lines.
-        folder = Path(name)
-        lines = [
-            "{}={}\n".format(setting, value.replace("\\", "\\\\"))
-            for setting, value in settings.items()
-        ]
-        (folder / "spark.conf").write_text("".join(lines), encoding="utf-8")
-        schema = f"{catalog}.{credentials.schema}"
+    schema = f"{settings.get('spark.sql.defaultCatalog', 'spark_catalog')}.{credentials.schema}"
+    fetch_packages(settings)
+    with (
+        launch_arguments({**private_settings(settings), **settings}) as arguments,
+        tempfile.NamedTemporaryFile("w", prefix="afterimage_", suffix=".sql") as use,
+    ):
         # before the first run there is no schema, and raw tables are landed before that
-        (folder / "use.sql").write_text(
-            f"create schema if not exists {schema};\nuse {schema};\n", encoding="utf-8"
-        )
-        arguments = ["--properties-file", str(folder / "spark.conf"), "-i", str(folder / "use.sql")]
+        use.write(f"create schema if not exists {schema};\nuse {schema};\n")
+        use.flush()
+        arguments += ["-i", use.name]
         if execute is not None:
             arguments += ["-e", execute]
         environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
-        done = subprocess.run([str(program), *arguments], env=environment, check=False)
+        done = subprocess.run([program("spark-sql"), *arguments], env=environment, check=False)
     raise typer.Exit(done.returncode)

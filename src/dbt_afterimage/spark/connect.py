@@ -6,6 +6,7 @@ settings silently, so they are compared with those of the server before anything
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Iterable, Mapping
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DEFAULT_PORT = 15002
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+"""Environment variable that gives PySpark's server and clients the token."""
 _SECONDS = 10
 
 NEEDED: Mapping[str, str] = {
@@ -82,10 +86,10 @@ def shown(address: str) -> str:
 
 
 def check_reachable(address: str) -> None:
-    """Stop where no server listens: PySpark would try for minutes.
+    """Stop where no server listens, or where PySpark would try in vain for minutes.
 
     Raises:
-        ConnectError: the address cannot be read, or nothing listens there.
+        ConnectError: the address cannot be read, nothing listens there, or PySpark expects TLS.
     """
     try:
         parts = urlsplit(address)
@@ -106,6 +110,12 @@ def check_reachable(address: str) -> None:
             "(`afterimage server`), or correct `spark.remote` in profiles.yml, or the environment "
             "variable SPARK_REMOTE."
         ) from error
+    has_token = ";token=" in address or TOKEN_VARIABLE in os.environ
+    if has_token and host in LOOPBACK and host != "localhost" and ";use_ssl=true" not in address:
+        raise ConnectError(
+            f"{shown(address)}: PySpark sends a token without TLS to `localhost` only. Fix: write "
+            f"sc://localhost:{port} in `spark.remote` of profiles.yml or in SPARK_REMOTE."
+        )
 
 
 def prepare(session: SparkSession, parameters: Mapping[str, Any], address: str) -> None:

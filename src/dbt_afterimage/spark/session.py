@@ -15,11 +15,12 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import shlex
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any
@@ -28,11 +29,14 @@ from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.spark.class_archive import ClassArchive, class_archive
 from dbt_afterimage.spark.connect import (
     LAUNCH_SETTINGS,
+    TOKEN_VARIABLE,
     ConnectError,
     check_reachable,
     prepare,
+    shown,
 )
-from dbt_afterimage.spark.ivy import alone_to_launch
+from dbt_afterimage.spark.ivy import fetch_packages
+from dbt_afterimage.spark.launch import launch_arguments, private_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -204,6 +208,14 @@ def _connect(address: str, parameters: Mapping[str, Any]) -> SparkSession:
     except ConnectError:
         session.stop()
         raise
+    except Exception as error:
+        if "UNAUTHENTICATED" not in str(error):
+            raise
+        raise SparkStartError(
+            f"The Spark Connect server {shown(address)} refuses this client: it has no token, or "
+            "another one. Fix: set SPARK_REMOTE as `afterimage server` prints it, or the "
+            f"environment variable {TOKEN_VARIABLE} to the server's token."
+        ) from error
     _connected.append(session)
     return session
 
@@ -213,65 +225,77 @@ def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> 
 
     # the log also has the lines of earlier runs
     start = log.stat().st_size if log.exists() else 0
-    # a JVM that runs already has been launched without it
+    archive = None
+    # a JVM that runs already has its jars, and no archive
     has_jvm = _is_launched() or SparkContext._gateway is not None
-    archive = None if has_jvm else class_archive(parameters)
+    if not has_jvm:
+        if "--properties-file" in arguments:
+            raise SparkStartError(
+                f"{_ARGUMENTS} has `--properties-file`, by which the settings of the profile reach "
+                "Spark. Fix: move the settings of that file to spark-defaults.conf in the folder "
+                "that SPARK_CONF_DIR names."
+            )
+        fetch_packages(parameters)
     try:
-        with (
-            nullcontext() if has_jvm else alone_to_launch(parameters),
-            _stderr_to(log),
-            environment_variable(_ARGUMENTS, arguments),
-        ):
-            session = _new_classic(parameters, archive)
+        with _stderr_to(log):
+            if not has_jvm:
+                archive = _launch_jvm(parameters, arguments)
+            session = _new_classic(parameters)
     except Exception as error:
         raise SparkStartError(_why(error, log, start)) from error
     _logs[:] = [log]
+    if archive is not None:
+        gateway: Any = session.sparkContext._gateway
+        atexit.register(archive.write, gateway.proc)
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-def _new_classic(parameters: Mapping[str, Any], archive: ClassArchive | None) -> SparkSession:
-    """A session; its JVM uses an archive of classes, or writes it in the end, if it can."""
+def _launch_jvm(parameters: Mapping[str, Any], arguments: str) -> ClassArchive | None:
+    """Launch a JVM; returns the archive of classes that it is to write when it ends, if any."""
     from pyspark import SparkContext
+
+    settings = {name: value for name, value in parameters.items() if name != "spark.jars"}
+    archive = class_archive(parameters)
+    with (
+        launch_arguments(settings) as given,
+        environment_variable(_ARGUMENTS, f"{shlex.join(given)} {arguments}"),
+    ):
+        if archive is not None:
+            options = f"{os.environ.get(_JAVA_OPTIONS, '')} {archive.java_options}".strip()
+            try:
+                with environment_variable(_JAVA_OPTIONS, options):
+                    SparkContext._ensure_initialized()
+            except Exception:
+                # Java does not start with an archive and an agent, such as that of a profiler
+                archive = None
+        SparkContext._ensure_initialized()
+    return None if archive is None or archive.is_complete else archive
+
+
+def _new_classic(parameters: Mapping[str, Any]) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
+    SparkContext._ensure_initialized()
+    launched = dict(SparkConf().getAll())
+    # spark-submit has read master and memory already, and what a session sets now would win
+    fixed = {name for name in launched if _is_launched() and name.startswith(LAUNCH_SETTINGS)}
+    # spark-submit was given `spark.jars`, and has added those of `spark.jars.packages`
+    given = {
+        name: value
+        for name, value in parameters.items()
+        if name != "spark.jars" and name not in fixed
+    }
     builder = SparkSession.builder.enableHiveSupport()
-    launched = _launched_with() if _is_launched() else set()
-    for name, value in parameters.items():
-        if name != "spark.jars" and name not in launched:
-            builder = builder.config(name, value)
-    if archive is None:
-        return builder.getOrCreate()
-    options = f"{os.environ.get(_JAVA_OPTIONS, '')} {archive.java_options}".strip()
-    try:
-        with environment_variable(_JAVA_OPTIONS, options):
-            session = builder.getOrCreate()
-    except Exception:
-        if SparkContext._gateway is not None:
-            raise
-        # Java does not start with an archive and an agent, such as that of a profiler
-        return builder.getOrCreate()
-    if not archive.is_complete:
-        gateway: Any = session.sparkContext._gateway
-        atexit.register(archive.write, gateway.proc)
-    return session
+    for name, value in {**private_settings({**launched, **given}), **given}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 def _is_launched() -> bool:
     """Whether spark-submit has launched this driver, with its JVM."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
-def _launched_with() -> set[str]:
-    """Names of settings by which spark-submit has launched this driver.
-
-    It has read master and memory already, and what a session sets now would win.
-    """
-    from pyspark import SparkConf, SparkContext
-
-    SparkContext._ensure_initialized()
-    given = dict(SparkConf().getAll())
-    return {name for name in given if name.startswith(LAUNCH_SETTINGS)}
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from tests.functional.properties.stream_project import write_stream_project
 from tests.functional.standalone import (
     HOST,
     afterimage_server,
+    free_address,
     parameters_of_cluster,
     standalone_cluster,
     without_jars_of_tests,
@@ -80,7 +81,7 @@ def own_profiles(profiles: Path, warehouse: Path, master: str, tmp_path: Path) -
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.sql.shuffle.partitions": "2",
     }
-    remote = {"spark.remote": f"sc://{HOST}:{free_ports(1)[0]}"}
+    remote = {"spark.remote": free_address()}
     connect = {**outputs["iceberg"], "server_side_parameters": remote}
     profile["afterimage"] = {
         "target": "cluster",

@@ -13,11 +13,10 @@ import pyspark
 import pytest
 
 from afterimage_demo.broker import Broker, send
-from afterimage_demo.ports import free_ports
 from dbt_afterimage.ingest.kafka.request import PACKAGE
 from tests.functional.lake import Lake
 from tests.functional.messages_project import write_project
-from tests.functional.standalone import HOST, afterimage_server, without_jars_of_tests
+from tests.functional.standalone import afterimage_server, free_address, without_jars_of_tests
 from tests.qlik_messages import change
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def client(profiles: Path, warehouse: Path, tmp_path: Path) -> Any:
         "DBT_PROFILES_DIR": str(tmp_path),
         "DBT_TARGET": "iceberg",
     }
-    remote = f"sc://{HOST}:{free_ports(1)[0]}"
+    remote = free_address()
     environment = without_jars_of_tests(
         **given, SPARK_REMOTE=remote, JAVA_HOME=str(tmp_path), PATH="/none"
     )

@@ -1,4 +1,4 @@
-"""Checks of the Spark session: time zone, catalog, rights in the target's schema."""
+"""Checks of the Spark session: address, time zone, catalog, rights in the target's schema."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from dbt_afterimage.cli.doctor.check import Check, failed_by
+from dbt_afterimage.spark.connect import LOOPBACK
+from dbt_afterimage.spark.launch import HOST, is_on_one_machine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,12 +17,14 @@ _UTC = ("UTC", "Etc/UTC", "Z", "+00:00")
 
 
 def session_checks(session: SparkSession, schema: str) -> Iterator[Check]:
-    """Time zone, catalog, tables, views and branches.
+    """Address, time zone, catalog, tables, views and branches.
 
     Args:
         session: the project's session.
         schema: the target's schema.
     """
+    master = str(session.conf.get("spark.master", ""))
+    yield address_check(master, str(session.conf.get(HOST, "")))
     yield time_zone_check(str(session.conf.get("spark.sql.session.timeZone")))
     catalog = str(session.conf.get("spark.sql.defaultCatalog", "spark_catalog"))
     implementation = str(session.conf.get(f"spark.sql.catalog.{catalog}", ""))
@@ -40,6 +44,24 @@ def time_zone_check(zone: str) -> Check:
         "failed",
         f"the session's time zone is {zone}; allowed: UTC",
         "set `spark.sql.session.timeZone: UTC` in the profile's server_side_parameters",
+    )
+
+
+def address_check(master: str, host: str) -> Check:
+    """Whether Spark on one machine listens on that machine only.
+
+    Args:
+        master: the application's.
+        host: on which its driver listens.
+    """
+    if not is_on_one_machine({"spark.master": master}) or host in LOOPBACK:
+        return Check("address", "ok", f"{master}, the driver listens on {host}")
+    return Check(
+        "address",
+        "warning",
+        f"Spark ({master}) listens on {host}, without a login, although it needs no other machine",
+        f"remove `{HOST}` from the profile, spark-defaults.conf and the arguments of spark-submit, "
+        "or set it to 127.0.0.1",
     )
 
 
