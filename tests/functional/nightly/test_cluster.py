@@ -147,7 +147,9 @@ def query_by_thrift(port: int, statement: str) -> list[tuple[Any, ...]]:
 def run_notebook(remote: str, table: str, variables: Mapping[str, str]) -> dict[str, int]:
     """The cell of docs/querying.md that queries a server, in a process: versions by `opened_by`."""
     cell = python_of("docs/querying.md", "## In a notebook")[-1]
-    cell = cell.replace("sc://localhost:15002", remote).replace("afterimage.orders_history", table)
+    for shown, own in (("sc://localhost:15002/;token=...", remote), ("afterimage.orders", table)):
+        assert shown in cell
+        cell = cell.replace(shown, own)
     result = "\nprint(opened.set_index('opened_by')['count'].to_json())\n"
     done = subprocess.run(
         [sys.executable, "-c", cell + result],
@@ -196,7 +198,7 @@ def test_a_history_begun_here_goes_on_over_connect_and_on_the_cluster(
         # as a BI tool does, at the Thrift server of the same application
         found = query_by_thrift(thrift, f"select count(*) from {SHAPE}_history")
         assert found == [(history.count(),)]
-        opened = run_notebook(remote_of(own_profiles), f"anywhere.{SHAPE}_history", no_java)
+        opened = run_notebook(remote_of(own_profiles), f"anywhere.{SHAPE}", no_java)
         assert opened == dict(map(tuple, history.groupBy("opened_by").count().collect()))
     assert run_elsewhere(folder, own_profiles, "cluster", "3,4") == master
     check_marts(spark, table)
