@@ -125,7 +125,7 @@ def test_the_hashes_of_all_jars_that_the_targets_name_are_known() -> None:
 def test_a_process_that_waits_says_so_and_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ivy, "_WAITING_SECONDS", 0.5)
+    monkeypatch.setattr(ivy, "_PATIENCE_SECONDS", 0.5)
     with (
         alone(tmp_path),
         pytest.raises(IvyError, match=r"Another process has held .*afterimage\.lock.*Fix: end"),

@@ -20,7 +20,7 @@ from dbt_afterimage.spark.launch import launch_arguments, program
 
 _FOLDER = ".ivy2.5.2"
 """Spark's folder for jars in the home that Java sees, unless `spark.jars.ivy` names another."""
-_WAITING_SECONDS = 600
+_PATIENCE_SECONDS = 600
 _PAUSE_SECONDS = 0.2
 
 
@@ -116,9 +116,9 @@ def _wait_for(lock: int, path: Path) -> None:
         try:
             return flock(lock, LOCK_EX | LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() - began > _WAITING_SECONDS:
+            if time.monotonic() - began > _PATIENCE_SECONDS:
                 raise IvyError(
-                    f"Another process has held {path} for {_WAITING_SECONDS} seconds, which it "
+                    f"Another process has held {path} for {_PATIENCE_SECONDS} seconds, which it "
                     "does while it fetches Spark's jars. Fix: end the process that `fuser` or "
                     "`lsof` names for this file, and run again."
                 ) from None
