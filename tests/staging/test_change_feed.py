@@ -162,6 +162,11 @@ ENCODED = [
     ("microseconds", "timestamp", "2026-03-02T07:30:00.123456Z", "2026-03-02 07:30:00.123456"),
     ("time_microseconds", "string", 27_000_123_456, "07:30:00.123456"),
     ("time_milliseconds", "string", 27_000_123, "07:30:00.123000"),
+    # midnight at the end of a day (PostgreSQL), and durations in a column of times (MySQL)
+    ("time_microseconds", "string", 86_400_000_000, "24:00:00.000000"),
+    ("time_microseconds", "string", -3_600_000_001, "-01:00:00.000001"),
+    ("time_milliseconds", "string", 3_020_399_000, "838:59:59.000000"),
+    ("time_microseconds", "string", None, None),
     ("base64", "binary", b64encode(b"\x00\xffA").decode(), "00FF41"),
     ("base64", "binary", "", ""),
     ("base64", "binary", "no base64!", "!"),
@@ -335,3 +340,270 @@ def test_before_images_in_columns_with_a_prefix(spark: SparkSession) -> None:
         ("0000000000000001", "U", 1, "b", None, "n", None),
         ("0000000000000002", "D", 1, "b", None, "n", None),
     ]
+
+
+PLACEHOLDER = "__debezium_unavailable_value"
+UNAVAILABLE = {
+    # what Debezium's PostgreSQL connector sends for an unchanged TOAST value, by type of column
+    "text": PLACEHOLDER,
+    "bytes": b64encode(PLACEHOLDER.encode()).decode(),
+    "bytes_in_hex": PLACEHOLDER.encode().hex(),
+    "texts": [PLACEHOLDER],
+    "numbers": [*PLACEHOLDER.encode()],
+    "byte_arrays": [b64encode(PLACEHOLDER.encode()).decode()],
+    "uuids": ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"],
+    "hstore": {PLACEHOLDER: PLACEHOLDER},
+}
+
+
+def document(
+    op: str, after: Any, before: Any = None, lsn: int = 1, headers: Any = None
+) -> tuple[Any, ...]:
+    """A message of Debezium as the table of messages has it."""
+    source = {"lsn": lsn, "ts_ms": 1772452800000, "txId": 1, "snapshot": "false"}
+    message = {"op": op, "before": before, "after": after, "source": source}
+    return (json.dumps(message).encode(), headers, "one")
+
+
+MESSAGES = {
+    "value": "binary",
+    "headers": "array<struct<key: string, value: string>>",
+    "landing_batch": "string",
+}
+
+
+def test_a_placeholder_in_any_spelling_is_an_unknown_value(spark: SparkSession) -> None:
+    types = {"id": "int", "other": "string", **dict.fromkeys(UNAVAILABLE, "string")}
+    settings = settings_of("debezium", {"key": ["id"], "before_images": False}, types)
+    # declared as what it is; none of these texts is a date or a number
+    types["bytes"] = "binary"
+    typed = settings_of("debezium", {"key": ["id"], "before_images": False}, types)
+    rows = [document("u", {"id": 1, "other": "[95,95]", **UNAVAILABLE})]
+    wanted = ["change_oper", "known_columns", "reject_reason", *UNAVAILABLE]
+    for each in (settings, typed):
+        [found] = staged(spark, each, MESSAGES, rows, wanted)
+        assert tuple(found) == ("U", ["id", "other"], None, *[None] * len(UNAVAILABLE))
+
+
+def test_a_placeholder_in_flat_columns_of_any_type_is_an_unknown_value(
+    spark: SparkSession,
+) -> None:
+    data = PLACEHOLDER.encode()
+    values = {
+        **{
+            f"{name}_as_text": (
+                "string",
+                value if isinstance(value, str) else json.dumps(value, separators=(",", ":")),
+            )
+            for name, value in UNAVAILABLE.items()
+        },
+        "bytes": ("binary", data),
+        "texts": ("array<string>", [PLACEHOLDER]),
+        "uuids": ("array<string>", UNAVAILABLE["uuids"]),
+        "ints": ("array<int>", [*data]),
+        "bigints": ("array<bigint>", [*data]),
+        "byte_arrays": ("array<binary>", [data]),
+    }
+    kinds = {name: kind for name, (kind, _) in values.items()}
+    columns = {"id": "int", "other": "array<int>", **kinds}
+    columns |= {"__op": "string", "__lsn": "bigint", "__source_ts_ms": "bigint"}
+    columns |= {"__txId": "bigint", "__deleted": "string"}
+    rows = [
+        (1, [95], *[value for _, value in values.values()], "u", 1, 1772452800000, 1, "false"),
+        (1, None, *[None] * len(values), "u", 2, 1772452800000, 1, "false"),
+    ]
+    settings = settings_of("debezium_flat", {"key": ["id"]})
+    wanted = ["change_seq", "known_columns", "reject_reason", *values]
+    first, second = sorted(staged(spark, settings, columns, rows, wanted))
+    assert tuple(first)[1:] == (["id", "other"], None, *[None] * len(values))
+    assert tuple(second)[1:] == (None, None, *[None] * len(values))
+
+
+def test_of_a_before_image_that_the_source_does_not_store_the_key_alone_is_known(
+    spark: SparkSession,
+) -> None:
+    """Debezium fills columns that are NOT NULL with '' and 0 under REPLICA IDENTITY DEFAULT."""
+    types = {"id": "int", "title": "string", "body": "string", "size": "int"}
+    settings = settings_of("debezium", {"key": ["id"], "before_images": False}, types)
+    filled = {"id": 2, "title": "", "body": "", "size": 0}
+    rows = [
+        document("d", None, filled, 5, [("__debezium.newkey", '{"id":60}')]),
+        document(
+            "c",
+            {"id": 60, "title": "Doc", "body": PLACEHOLDER, "size": 12},
+            None,
+            5,
+            [("__debezium.oldkey", '{"id":2}')],
+        ),
+        document("d", None, {"id": 7, "title": "", "body": "", "size": 0}, 6),
+    ]
+    wanted = ["change_seq", "change_oper", "known_columns", *types]
+    found = sorted(staged(spark, settings, MESSAGES, rows, wanted))
+    assert [tuple(row)[1:] for row in found] == [
+        ("B", ["id"], 2, None, None, None),
+        ("U", ["id", "title", "size"], 60, "Doc", None, 12),
+        ("D", None, 7, None, None, None),
+    ]
+
+
+DOCUMENTS = {
+    "key": ["id"],
+    "sequence": {"place": "number"},
+    "operation": "record.type",
+    "operations": {"insert": "I", "update": "U", "delete": "D"},
+    "json_text": "document",
+    "json_fields": "type string, data map<string, string>, old map<string, string>",
+    "after": "record.data",
+    "before": "record.old",
+}
+
+
+def staged_documents(
+    spark: SparkSession,
+    documents: list[dict[str, Any]],
+    types: dict[str, str],
+    **settings: Any,
+) -> list[tuple[Any, ...]]:
+    rows = [(place, json.dumps(each)) for place, each in enumerate(documents)]
+    wanted = ["change_seq", "change_oper", "known_columns", "reject_reason", *types]
+    given = settings_of(None, {**DOCUMENTS, **settings}, types)
+    columns = {"place": "bigint", "document": "string"}
+    return [tuple(row)[1:] for row in sorted(staged(spark, given, columns, rows, wanted))]
+
+
+def test_a_before_image_with_the_changed_columns_alone_has_the_key_of_the_row(
+    spark: SparkSession,
+) -> None:
+    """Maxwell's `old`, Canal's `old`."""
+    documents = [
+        {"type": "update", "data": {"id": 1, "a": "new", "b": "x"}, "old": {"a": "was"}},
+        {"type": "update", "data": {"id": 2, "a": "new", "b": "x"}, "old": {"id": 1}},
+    ]
+    types = {"id": "int", "a": "string", "b": "string"}
+    assert staged_documents(spark, documents, types) == [
+        ("B", ["id", "a"], None, 1, "was", None),
+        ("U", None, None, 1, "new", "x"),
+        ("B", ["id"], None, 1, None, None),
+        ("U", None, None, 2, "new", "x"),
+    ]
+
+
+def test_before_images_with_a_prefix_have_the_key_of_the_row(spark: SparkSession) -> None:
+    settings = {
+        "key": ["id", "line"],
+        "sequence": {"place": "number"},
+        "operation": "op",
+        "operations": {"u": "U"},
+        "before": "old_*",
+        "ignore_columns": ["place"],
+    }
+    columns = {
+        "place": "bigint", "op": "string", "id": "int", "line": "int", "name": "string",
+        "old_id": "int", "old_name": "string",
+    }  # fmt: skip
+    rows = [(1, "u", 2, 5, "b", None, "a")]
+    wanted = ["change_oper", "known_columns", "reject_reason", "id", "line", "name"]
+    found = staged(spark, settings_of(None, settings), columns, rows, wanted)
+    assert sorted(map(tuple, found)) == [
+        ("B", None, None, 2, 5, "a"),
+        ("U", None, None, 2, 5, "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("absent", "known", "known_before"),
+    [("unknown", ["id", "city"], ["id", "street2"]), (None, None, ["id", "street2"])],
+    ids=["unknown", "null"],
+)
+def test_a_column_that_a_document_lacks_is_unknown_or_null(
+    spark: SparkSession, absent: Any, known: Any, known_before: Any
+) -> None:
+    documents = [
+        {"type": "insert", "data": {"id": 1, "street2": "Floor 2", "city": "Oslo"}},
+        {
+            "type": "update",
+            "data": {"id": 1, "city": "Oslo"},
+            # a before image leaves out what did not change
+            "old": {"street2": "Floor 2"},
+        },
+    ]
+    types = {"id": "int", "street2": "string", "city": "string"}
+    assert staged_documents(spark, documents, types, absent=absent) == [
+        ("I", None, None, 1, "Floor 2", "Oslo"),
+        ("B", known_before, None, 1, "Floor 2", None),
+        ("U", known, None, 1, None, "Oslo"),
+    ]
+
+
+def test_columns_of_documents_ignore_case(spark: SparkSession) -> None:
+    documents = [
+        {"type": "insert", "data": {"ID": 1, "name": "Ann", "other": 1, "OTHER": 2}},
+        {"type": "update", "data": {"Id": 1, "NAME": "Bo"}, "old": {"name": "Ann"}},
+    ]
+    types = {"id": "int", "Name": "string"}
+    assert staged_documents(spark, documents, types) == [
+        ("I", None, None, 1, "Ann"),
+        ("B", None, None, 1, "Ann"),
+        ("U", None, None, 1, "Bo"),
+    ]
+
+
+def test_a_document_with_a_column_in_two_spellings_stops_the_run(spark: SparkSession) -> None:
+    documents = [{"type": "insert", "data": {"id": 1, "name": "Ann", "NAME": "Bo"}}]
+    with pytest.raises(Exception, match=r"Source table shop\.feed: .*NAME, name.*Fix: "):
+        staged_documents(spark, documents, {"id": "int", "Name": "string"})
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_a_null_in_a_column_that_an_update_does_not_list_is_unknown(
+    spark: SparkSession, sparse: bool
+) -> None:
+    settings = {
+        "key": ["id"],
+        "sequence": {"place": "number"},
+        "operation": "op",
+        "operations": {"i": "I", "u": "U"},
+        "changed_columns": "changed",
+        "ignore_columns": ["place"],
+        **({} if sparse else {"sparse_updates": False}),
+    }
+    columns = {
+        "place": "bigint", "op": "string", "changed": "array<string>",
+        "id": "int", "a": "string", "b": "string",
+    }  # fmt: skip
+    rows = [
+        (1, "i", None, 1, "x", None),
+        # the name in another case; the source cleared `a`
+        (2, "u", ["A"], 1, None, None),
+        (3, "u", ["b"], 1, "kept", "y"),
+        (4, "u", None, 1, None, "y"),
+    ]
+    wanted = ["change_seq", "known_columns", "declared_changed_columns", "a", "b"]
+    found = sorted(staged(spark, settings_of(None, settings), columns, rows, wanted))
+    assert [tuple(row)[1:] for row in found] == [
+        (None, None, "x", None),
+        (["id", "a"] if sparse else None, ["a"], None, None),
+        (None, ["b"], "kept", "y"),
+        # it does not say what changed
+        (None, None, None, "y"),
+    ]
+    assert settings_of(None, settings)["forward_filled_columns"] == (None if sparse else [])
+
+
+def test_a_null_in_a_column_whose_bit_is_clear_is_unknown(spark: SparkSession) -> None:
+    settings = {
+        "key": ["id"],
+        "sequence": {"place": "number"},
+        "operation": "op",
+        "operations": {"u": "U"},
+        "changed_mask": "mask",
+        "ignore_columns": ["place"],
+    }
+    columns = {
+        "place": "bigint", "op": "string", "mask": "binary",
+        "id": "int", "a": "string", "b": "string",
+    }  # fmt: skip
+    rows = [(1, "u", b"\x02", 1, None, None)]
+    wanted = ["change_oper", "known_columns", "declared_changed_columns", "reject_reason"]
+    [found] = staged(spark, settings_of(None, settings), columns, rows, wanted)
+    assert tuple(found) == ("U", ["id", "a"], ["a"], None)

@@ -443,6 +443,8 @@ def test_times_of_day_in_avro_are_those_of_json(spark: SparkSession, tmp_path: P
         {"id": 1, "opens": 10 * hour * 1000, "closes": 22 * hour},
         {"id": 2, "opens": 0, "closes": 23 * hour + 250},
         {"id": 3, "opens": None, "closes": None},
+        # midnight at the end of a day, and durations
+        {"id": 4, "opens": 24 * hour * 1000, "closes": -hour},
     ]
     messages = [in_form("registry", change("INSERT", row["id"], row), schema, "7") for row in rows]
     settings = {"schemas_from": "registry", **folder_of({"7": schema}, tmp_path)}
@@ -451,7 +453,23 @@ def test_times_of_day_in_avro_are_those_of_json(spark: SparkSession, tmp_path: P
         ("I", "10:00:00", "22:00:00"),
         ("I", "00:00:00", "23:00:00.25"),
         ("I", None, None),
+        ("I", "24:00:00", "-01:00:00"),
     ]
+
+
+def test_columns_of_messages_ignore_case(spark: SparkSession) -> None:
+    after, before = {"ID": 1, "name": "Ann"}, {"ID": 1, "name": "Bo"}
+    messages = [change("INSERT", 1, before), change("UPDATE", 2, after, before)]
+    columns = {"id": "int", "Name": "string"}
+    found = staged(spark, messages, columns=columns)
+    assert [(row["change_oper"], row["known_columns"], row["Name"]) for row in found] == [
+        ("I", None, "Bo"),
+        ("B", None, "Bo"),
+        ("U", None, "Ann"),
+    ]
+    twice = [change("INSERT", 1, {"id": 1, "name": "Ann", "NAME": "Bo"})]
+    with pytest.raises(Exception, match=r"Source table erp\.people: .*NAME, name.*Fix: "):
+        staged(spark, twice, columns=columns)
 
 
 KEYED = metadata("1", {"id": 1, "region": 2, "a": 3}, key=["region", "id"])

@@ -738,6 +738,8 @@ def test_columns_of_a_preset_may_be_named_by_their_beginning() -> None:
             FEED + "json_text: value",
             "`json_text` is 'value' without `json_fields` and `after`. Fix: set `json_fields` to",
         ),
+        (FEED + "absent: null", "`absent` is 'null' and there is no `json_text`; only a JSON"),
+        (FEED + "absent: none", "`absent` is 'none'. Allowed: unknown, null. Fix: correct it, or"),
         (
             FEED + "after: data\nbefore: 'old_*'",
             "`after` is 'data' and `before` is the prefix 'old_*'; before images in columns with",

@@ -145,7 +145,7 @@ end
     What a raw record says of its change, as columns that begin with `_`: its place, its operation (`_letter`), its time, its
     transaction, its load, and what it says of changed columns. `_has_time`: the record has a time, readable or not.
 #}
-{% macro _feed_event(settings, mask_parts) -%}
+{% macro _feed_event(settings, data, mask_parts) -%}
 {{ afterimage._feed_change_seq(settings.sequence) }} as _change_seq,
 {%- for value in settings.sequence %}
 {{ 'and ' if not loop.first }}({{ value }}) is not null
@@ -163,7 +163,7 @@ cast({{ settings.arrival or 'null' }} as string) as _arrival,
 {%- if settings.changed_mask %}
 {{ settings.changed_mask }} as _changed_mask
 {%- else %}
-cast({{ settings.changed_columns or 'null' }} as array<string>) as _changed_columns
+{{ afterimage._feed_changed_columns(settings, data | map(attribute='name') | list) }} as _changed_columns
 {%- endif %}
 {%- for name, expression in mask_parts.items() %},
 {{ expression }} as {{ name }}
@@ -171,44 +171,117 @@ cast({{ settings.changed_columns or 'null' }} as array<string>) as _changed_colu
 {%- endmacro %}
 
 
+{# What the setting `changed_columns` lists, in the spelling of the data columns. #}
+{% macro _feed_changed_columns(settings, names) %}
+    {%- if not settings.changed_columns -%}
+        {{ return('cast(null as array<string>)') }}
+    {%- endif -%}
+    {{ return(
+        "transform(cast(" ~ settings.changed_columns ~ " as array<string>), name -> " ~ afterimage._declared_name('name', names) ~ ")"
+    ) }}
+{% endmacro %}
+
+
 {# Names that _feed_event and the CTEs of stage_change_feed give: no data column can have one. #}
 {% macro _feed_helpers() %}
     {{ return([
         '_change_seq', '_is_placed', '_letter', '_changed_at', '_has_time', '_transaction_id', '_transaction_event', '_load_id',
         '_is_load_end', '_arrival', '_changed_mask', '_changed_columns', '_after', '_before', '_image', '_change_oper',
-        '_raw_record', '_record_text', '_is_malformed',
+        '_raw_record', '_record_text', '_is_malformed', '_unavailable',
     ]) }}
 {% endmacro %}
 
 
-{# Data columns that a record may leave out, as _known_columns takes them: {name, condition}. #}
+{#
+    Data columns that a record may leave out, as _known_columns takes them: {name, condition}. Unknown are
+    - in an update and its before image, a NULL in a column that the record does not list as changed (`sparse_updates`),
+    - a field that a document lacks; with `absent: null` only in a before image, where writers leave out what did not change,
+    - a value for which there is a placeholder,
+    - in a before image, what the feed has none of. A feed without before images has the key alone in the image of a deleted
+      row and of a changed key: other columns may have defaults there.
+#}
 {% macro _feed_unknown(data, settings) %}
+    {%- set lists_changes = settings.sparse_updates and (settings.changed_columns or settings.changed_mask) -%}
+    {%- set keys = settings.key | map('lower') | list -%}
     {%- set unknown = [] -%}
     {%- for column in data -%}
-        {%- set raw = "element_at(_image, " ~ afterimage._text(column.name) ~ ")" if column.is_in_map
-            else afterimage._quoted(column.raw_name) -%}
+        {%- set name = afterimage._text(column.name) -%}
+        {%- set is_key = column.name | lower in keys -%}
+        {%- set raw = "element_at(_image, " ~ name ~ ")" if column.is_in_map else afterimage._quoted(column.raw_name) -%}
         {%- set conditions = [] -%}
-        {%- if column.is_in_map -%}
-            {%- do conditions.append("not map_contains_key(_image, " ~ afterimage._text(column.name) ~ ")") -%}
+        {%- if column.is_in_map and not is_key -%}
+            {%- set is_absent = "not map_contains_key(_image, " ~ name ~ ")" -%}
+            {%- do conditions.append("(_change_oper = 'B' and " ~ is_absent ~ ")" if settings.absent == 'null' else is_absent) -%}
         {%- endif -%}
-        {%- if settings.unavailable_value is not none and column.is_text -%}
-            {%- set placeholder = afterimage._text(settings.unavailable_value) -%}
-            {%- set placeholders = placeholder ~ ", base64(" ~ placeholder ~ ")" if column.encoding == 'base64' else placeholder -%}
-            {%- do conditions.append('coalesce(' ~ raw ~ ' in (' ~ placeholders ~ '), false)') -%}
+        {%- if settings.unavailable_value is not none -%}
+            {%- do conditions.append("array_contains(_unavailable, " ~ name ~ ")") -%}
         {%- endif -%}
-        {%- if not column.has_before -%}
+        {%- if is_key -%}
+        {%- elif not column.has_before -%}
             {%- do conditions.append("_change_oper = 'B'") -%}
-        {#- the image of a changed key has the key alone where the feed has no other before images #}
-        {%- elif column.name | lower in settings.incomplete_before | map('lower')
-            or (
-                settings.is_before_in_record and not settings.before_images
-                and column.name | lower not in settings.key | map('lower')
-            ) -%}
+        {%- elif settings.is_before_in_record and not settings.before_images -%}
+            {%- do conditions.append("(_change_oper = 'B' or _change_oper = 'D' and _before is not null)") -%}
+        {%- elif column.name | lower in settings.incomplete_before | map('lower') -%}
             {%- do conditions.append("(_change_oper = 'B' and " ~ raw ~ " is null)") -%}
+        {%- endif -%}
+        {%- if lists_changes and not is_key -%}
+            {%- do conditions.append(
+                "(_change_oper in ('U', 'B') and " ~ raw ~ " is null and not array_contains(_changed_columns, " ~ name ~ "))"
+            ) -%}
         {%- endif -%}
         {%- if conditions -%}
             {%- do unknown.append({'name': column.name, 'condition': conditions | join(' or ')}) -%}
         {%- endif -%}
     {%- endfor -%}
     {{ return(unknown) }}
+{% endmacro %}
+
+
+{#
+    Names of the data columns in whose place a record has a spelling of `unavailable_value`: array<string>. A column of its own,
+    so that the spellings stand in the statement once for each type and not once for each column.
+
+    Arguments:
+      data   data columns whose values are not in a map
+      image  SQL before their names: the struct that holds them, or nothing
+#}
+{% macro _unavailable(data, settings, image='') %}
+    {%- set columns = {} -%}
+    {%- for column in data -%}
+        {%- set spellings = afterimage._unavailable_spellings(column.raw_type, settings) -%}
+        {%- if spellings -%}
+            {%- do columns.setdefault(spellings, []).append(
+                afterimage._text(column.name) ~ ", " ~ image ~ afterimage._quoted(column.raw_name)
+            ) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set found = [] -%}
+    {%- for spellings, pairs in columns.items() -%}
+        {%- do found.append(afterimage._keys_of_unavailable("map(" ~ pairs | join(', ') ~ ")", spellings)) -%}
+    {%- endfor -%}
+    {{ return("concat(" ~ found | join(', ') ~ ")" if found else "cast(array() as array<string>)") }}
+{% endmacro %}
+
+
+{# The keys of a map whose value is one of these spellings. #}
+{% macro _keys_of_unavailable(values, spellings) %}
+    {{ return("map_keys(map_filter(" ~ values ~ ", (name, value) -> coalesce(value in (" ~ spellings ~ "), false)))") }}
+{% endmacro %}
+
+
+{# The spellings of `unavailable_value` in columns of a type, as SQL joined by commas; none if the type has none. #}
+{% macro _unavailable_spellings(type, settings) %}
+    {%- set texts = adapter.afterimage.unavailable_spellings(settings.unavailable_value) -%}
+    {%- set spellings = [] -%}
+    {%- for text in texts -%}
+        {%- if type == 'string' -%}
+            {%- do spellings.append(afterimage._text(text)) -%}
+        {%- elif type.startswith('array<') and text.startswith('[') -%}
+            {%- do spellings.append("from_json(" ~ afterimage._text(text) ~ ", " ~ afterimage._text(type) ~ ")") -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if type == 'binary' -%}
+        {%- do spellings.append("cast(" ~ afterimage._text(settings.unavailable_value) ~ " as binary)") -%}
+    {%- endif -%}
+    {{ return(spellings | join(', ')) }}
 {% endmacro %}

@@ -20,8 +20,8 @@
     {%- elif encoding in times -%}
         {{ return("coalesce(cast(" ~ times[encoding] ~ " as string), " ~ value ~ ")") }}
     {%- elif encoding in ('time_milliseconds', 'time_microseconds') -%}
-        {%- set time = times[encoding | replace('time_', '')] -%}
-        {{ return("coalesce(date_format(" ~ time ~ ", 'HH:mm:ss.SSSSSS'), " ~ value ~ ")") }}
+        {%- set factor = 1000 if encoding == 'time_milliseconds' else 1 -%}
+        {{ return("coalesce(" ~ afterimage._time_of_day("try_multiply(" ~ number ~ ", " ~ factor ~ "L)") ~ ", " ~ value ~ ")") }}
     {%- elif encoding == 'base64' -%}
         {#- as hex digits, which _cast_column reads #}
         {{ return(afterimage._or_unreadable("hex(try_to_binary(" ~ value ~ ", 'base64'))", value)) }}
@@ -34,6 +34,19 @@
         {{ return(afterimage._or_unreadable("concat(" ~ unscaled ~ ", 'E', -" ~ scale ~ ")", value)) }}
     {%- endif -%}
     {{ return(value) }}
+{% endmacro %}
+
+
+{#
+    Microseconds since midnight as text, NULL for NULL. A column of times of day may also hold 24:00, or a duration that is
+    longer or negative (MySQL): hours then go on, after a minus sign. `avro_form.py` writes times of day in the same way.
+#}
+{% macro _time_of_day(microseconds) %}
+    {{- return(
+        "if(" ~ microseconds ~ " is null, null, format_string('%s%02d:%02d:%02d.%06d', if(" ~ microseconds ~ " < 0, '-', '')"
+        ~ ", abs(" ~ microseconds ~ " div 3600000000), abs(" ~ microseconds ~ " div 60000000 % 60)"
+        ~ ", abs(" ~ microseconds ~ " div 1000000 % 60), abs(" ~ microseconds ~ " % 1000000)))"
+    ) -}}
 {% endmacro %}
 
 

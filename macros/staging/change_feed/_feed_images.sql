@@ -37,12 +37,13 @@
 
 
 {#
-    CTEs from the raw table to `source`: a row per image, its data columns by name, and those of _feed_event.
+    CTEs from the raw table to `images`: a row per image, its data columns by name, and those of _feed_event. A key column
+    that a before image lacks did not change, so it is that of the after image.
 
     Arguments:
       has_images_before  a record of an update gives two rows, the image after (U) and the one before (B)
 #}
-{% macro _feed_image_rows(relation, raw_columns, settings, data, mask_parts, has_images_before) -%}
+{% macro _feed_image_rows(table, relation, raw_columns, settings, data, mask_parts, has_images_before) -%}
 records as (
     select
         *
@@ -60,7 +61,7 @@ records as (
 
 events as (
     select
-        {{ afterimage._feed_event(settings, mask_parts) | indent(8) }},
+        {{ afterimage._feed_event(settings, data, mask_parts) | indent(8) }},
         {{ afterimage._raw_record(raw_columns, is_binary_text=settings.json_text is not none) | indent(8) }} as _raw_record,
         {%- if settings.json_text %}
         {{ settings.json_text }} as _record_text,
@@ -69,11 +70,11 @@ events as (
         cast(null as string) as _record_text,
         false as _is_malformed,
         {%- endif %}
-        {{ afterimage._feed_images(raw_columns, settings, data) | indent(8) }}
+        {{ afterimage._feed_images(table, raw_columns, settings, data) | indent(8) }}
     from records
 ),
 
-images as (
+split as (
     select
         *,
         {%- if has_images_before %}
@@ -96,20 +97,38 @@ chosen as (
         {%- else %}
         _after as _image
         {%- endif %}
-    from images
+    from split
 ),
 
-source as (
+images as (
     select
         *
+        {%- if settings.unavailable_value is not none %},
+        {%- if settings.json_text %}
+        {{ afterimage._keys_of_unavailable('_image', afterimage._unavailable_spellings('string', settings)) }} as _unavailable
+        {%- else %}
+        {{ afterimage._unavailable(data, settings, '_image.') }} as _unavailable
+        {%- endif %}
+        {%- endif %}
         {%- for column in data %},
-        {%- set text = "element_at(_image, " ~ afterimage._text(column.name) ~ ")" %}
-        {{ afterimage._decoded_text(text, column) if column.is_in_map
-            else "_image." ~ afterimage._quoted(column.raw_name) }} as {{ afterimage._quoted(column.raw_name) }}
+        {%- set value = afterimage._image_value('_image', column) %}
+        {%- if settings.is_before_in_record and column.name | lower in settings.key | map('lower') %}
+        {%- set value = "coalesce(" ~ value ~ ", if(_change_oper = 'B', " ~ afterimage._image_value('_after', column) ~ ", null))" %}
+        {%- endif %}
+        {{ afterimage._decoded_text(value, column) if column.is_in_map else value }} as {{ afterimage._quoted(column.raw_name) }}
         {%- endfor %}
     from chosen
 )
 {%- endmacro %}
+
+
+{# SQL: what an image, a map of texts or a struct, has for a column. #}
+{% macro _image_value(image, column) %}
+    {%- if column.is_in_map -%}
+        {{ return("element_at(" ~ image ~ ", " ~ afterimage._text(column.name) ~ ")") }}
+    {%- endif -%}
+    {{ return(image ~ "." ~ afterimage._quoted(column.raw_name)) }}
+{% endmacro %}
 
 
 {# A JSON document, or the one in its field `json_payload`, as a struct; `_malformed` is the text of what is no document. #}
@@ -136,8 +155,11 @@ coalesce(
 
 
 {# `_after` and `_before`, the two images of a record. #}
-{% macro _feed_images(raw_columns, settings, data) -%}
-{%- if settings.after is not none -%}
+{% macro _feed_images(table, raw_columns, settings, data) -%}
+{%- set names = data | map(attribute='name') | list -%}
+{%- if settings.json_text -%}
+{{ afterimage._image_by_name(table, settings.after, names) }} as _after
+{%- elif settings.after is not none -%}
 {{ settings.after }} as _after
 {%- else -%}
 struct(
@@ -164,6 +186,9 @@ if(
     ),
     null
 ) as _before
+{%- elif settings.is_before_in_record and settings.json_text -%}
+,
+{{ afterimage._image_by_name(table, settings.before, names) }} as _before
 {%- elif settings.is_before_in_record -%}
 ,
 {{ settings.before }} as _before

@@ -36,25 +36,41 @@
 with
 
 {% if has_images -%}
-{{ afterimage._feed_image_rows(relation, raw_columns, settings, data, parts, settings.before_images and settings.is_before_in_record) }},
+{{ afterimage._feed_image_rows(table, relation, raw_columns, settings, data, parts, settings.before_images and settings.is_before_in_record) }},
 {%- else -%}
 events as (
     select
         *,
-        {{ afterimage._feed_event(settings, parts) | indent(8) }}
+        {{ afterimage._feed_event(settings, data, parts) | indent(8) }}
     from {{ relation }}
     {%- if settings.filter %}
     where {{ settings.filter }}
     {%- endif %}
 ),
 
-source as (
+images as (
     select
         *,
+        {%- if settings.unavailable_value is not none %}
+        {{ afterimage._unavailable(data, settings) }} as _unavailable,
+        {%- endif %}
         _letter as _change_oper
     from events
 ),
 {%- endif %}
+
+source as (
+    select
+        *
+        {%- if mask %},
+        if(
+            _change_oper in ('U', 'B'),
+            {{ afterimage.change_mask_columns(mask='_changed_mask', has_parts=true, **mask) | indent(12) }},
+            null
+        ) as _changed_columns
+        {%- endif %}
+    from images
+),
 
 decoded as (
     select
@@ -69,19 +85,7 @@ decoded as (
         _changed_at as source_timestamp,
         _transaction_id as transaction_id,
         _transaction_event as transaction_event,
-        {%- if mask %}
-        if(
-            _change_oper = 'U',
-            {{ afterimage.change_mask_columns(mask='_changed_mask', has_parts=true, **mask) | indent(12) }},
-            null
-        ) as declared_changed_columns,
-        {%- else %}
-        if(
-            _change_oper = 'U',
-            _changed_columns,
-            null
-        ) as declared_changed_columns,
-        {%- endif %}
+        if(_change_oper = 'U', _changed_columns, null) as declared_changed_columns,
         {%- if unknown %}
         {{ afterimage._known_columns("_change_oper in ('I', 'U', 'B', 'L')", data, unknown) | indent(8) }} as known_columns,
         {%- else %}

@@ -84,8 +84,15 @@ images as (
                 and not coalesce(exists(map_values(_after), value -> value is not null), false)
                 then coalesce(_before, _after)
             else _after
-        end as _image
+        end as _sent_image
     from records
+),
+
+named as (
+    select
+        *,
+        {{ afterimage._image_by_name(table, '_sent_image', data | map(attribute='message_name') | list) | indent(8) }} as _image
+    from images
 ),
 
 source as (
@@ -105,7 +112,7 @@ source as (
         {%- for column in data %},
         element_at(_image, {{ afterimage._text(column.message_name) }}) as {{ afterimage._quoted(column.name) }}
         {%- endfor %}
-    from images
+    from named
 ),
 
 known as (

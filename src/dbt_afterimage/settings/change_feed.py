@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import md5
 from importlib.resources import files
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import yaml
 from pydantic import Field, computed_field, field_validator, model_validator
@@ -34,6 +38,25 @@ ENCODINGS = {
     "scaled_base64": ("decimal",),
 }
 """How a JSON document writes a value, and the types that a column of this encoding can have."""
+
+
+def unavailable_spellings(value: str) -> list[str]:
+    """The texts that Debezium writes for its placeholder, by the type of the column.
+
+    Source: Debezium's `UnchangedToastedPlaceholder` of the PostgreSQL connector, and the binary
+    handling modes of its page. Arrays hold the placeholder as text, as the numbers of its bytes,
+    as bytes, or as the UUID that Java makes of its bytes.
+
+    Args:
+        value: the placeholder, `unavailable.value.placeholder`.
+    """
+    data = value.encode()
+    as_base64, as_hex = b64encode(data).decode(), data.hex()
+    uuid = str(UUID(bytes=md5(data, usedforsecurity=False).digest(), version=3))
+    arrays = [[text] for text in (value, as_base64, as_hex, uuid)]
+    documents = [*arrays, list(data), {value: value}]
+    texts = [json.dumps(each, separators=(",", ":"), ensure_ascii=False) for each in documents]
+    return [value, as_base64, as_hex, as_hex.upper(), *texts]
 
 
 class ChangeFeedSettings(TableSettings):
@@ -68,10 +91,12 @@ class ChangeFeedSettings(TableSettings):
     transaction_event: str | None = None
     changed_columns: str | None = None
     changed_mask: str | None = None
+    sparse_updates: bool = True
     mask_byte_order: Literal["msb_first", "lsb_first"] = "msb_first"
     mask_first_data_bit: Annotated[int, Field(ge=0, strict=True)] = 0
     mask_columns: list[str] = Field(default_factory=list)
     unavailable_value: str | None = None
+    absent: Literal["unknown", "null"] = "unknown"
     encodings: dict[str, str] = Field(default_factory=dict)
     type_encodings: dict[str, str] = Field(default_factory=dict)
     load_id: str | None = None
@@ -93,6 +118,12 @@ class ChangeFeedSettings(TableSettings):
                 "says whether the feed has before images. Fix: leave `before_images` out"
             )
         return {**settings, "before_images": stored}
+
+    @field_validator("absent", mode="before")
+    @classmethod
+    def _null_as_text(cls, value: Any) -> Any:
+        # YAML reads null as no value
+        return "null" if value is None else value
 
     @field_validator("sequence")
     @classmethod
@@ -160,6 +191,11 @@ class ChangeFeedSettings(TableSettings):
                 "`json_fields` to the fields of a document and `after` to the one with the data "
                 "columns, such as `json_fields: 'op string, after map<string, string>'` and "
                 "`after: record.after`"
+            )
+        if self.absent == "null" and not self.json_text:
+            raise ValueError(
+                "`absent` is 'null' and there is no `json_text`; only a JSON document can lack a "
+                "column. Fix: take `absent` out"
             )
         if self.after is not None and self.before.endswith("*"):
             raise ValueError(
@@ -242,7 +278,12 @@ class ChangeFeedSettings(TableSettings):
 
     def forward_filled_columns(self) -> list[str] | None:
         """Any if a record may leave out values, else those that a before image may leave out."""
-        is_any = self.unavailable_value is not None or self.json_text is not None
+        lists_changes = self.changed_columns is not None or self.changed_mask is not None
+        is_any = (
+            self.unavailable_value is not None
+            or self.json_text is not None
+            or (lists_changes and self.sparse_updates)
+        )
         return None if is_any else self.incomplete_before
 
 

@@ -11,6 +11,7 @@ from dbt_afterimage.dbt_spark.macro_api.registry import macro_method
 from dbt_afterimage.settings import SettingsError, parse_settings, positions, renaming, timestamps
 from dbt_afterimage.settings import moment_kind as kind_of_moment
 from dbt_afterimage.settings.change_feed import ENCODINGS
+from dbt_afterimage.settings.change_feed import unavailable_spellings as spellings_of
 
 
 @macro_method(while_parsing=True)
@@ -63,6 +64,17 @@ def types_of_encoding(adapter: Any, encoding: str) -> list[str]:
         encoding: how a change feed's JSON documents write a value.
     """
     return list(ENCODINGS[encoding])
+
+
+@macro_method(while_parsing=[])
+def unavailable_spellings(adapter: Any, value: str) -> list[str]:
+    """The texts of `unavailable_value` in columns of all types.
+
+    Args:
+        adapter: dbt's adapter.
+        value: the setting.
+    """
+    return spellings_of(value)
 
 
 @macro_method()

@@ -226,10 +226,23 @@ def _texts(record: Column, kind: DataType, times: Mapping[str, int]) -> Column:
 
 
 def _time_of_day(value: Column, microseconds: int) -> Column:
-    """`10:00:00`, or with a fraction `10:00:00.25`."""
-    moment = F.timestamp_micros(value.cast("bigint") * microseconds)
-    text = F.date_format(moment, "HH:mm:ss.SSSSSS")
-    return F.regexp_replace(text, r"\.?0+$", "")
+    """`10:00:00`, or with a fraction `10:00:00.25`; a duration beyond a day is `24:00:00`."""
+    # as the macro `_time_of_day`
+    units = F.try_multiply(value.cast("bigint"), F.lit(microseconds).cast("bigint"))
+
+    def whole(count: int) -> Column:
+        return F.call_function("div", units, F.lit(count).cast("bigint"))
+
+    text = F.format_string(
+        "%s%02d:%02d:%02d.%06d",
+        F.when(units < 0, "-").otherwise(""),
+        F.abs(whole(3_600_000_000)),
+        F.abs(whole(60_000_000) % 60),
+        F.abs(whole(1_000_000) % 60),
+        F.abs(units % 1_000_000),
+    )
+    decoded = F.regexp_replace(text, r"\.?0+$", "")
+    return F.when(units.isNotNull(), decoded).otherwise(value.cast("string"))
 
 
 def _text(value: Column, kind: DataType) -> Column:
