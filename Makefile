@@ -152,8 +152,9 @@ docs: setup ## build the dbt docs of your warehouse: target/static_index.html
 	@echo "Open target/static_index.html in a browser."
 
 # hatchling sets times and permissions of all files itself, so one commit gives the same files everywhere.
-dist: $(SETUP_DONE) ## build the wheel and the sdist into dist/, reproducibly
+dist: $(SETUP_DONE) ## build the wheel and the sdist into dist/, reproducibly, with the locks of an image
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(WITH_ENV) python -m hatchling build --directory dist
+	@cp requirements-build.txt requirements-connect.txt dist
 	@cd dist && sha256sum *.whl *.tar.gz
 
 lock: $(SETUP_DONE) ## recreate requirements*.txt from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)

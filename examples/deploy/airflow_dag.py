@@ -1,7 +1,8 @@
 """An Airflow DAG: one dbt build an hour on a warm Spark Connect server.
 
 The worker needs no Java, but `pip install 'dbt-afterimage[connect]'` and the project's folder, in
-which `dbt deps` has run.
+which `dbt deps` has run. The server (`afterimage server`) is behind a proxy with TLS; its token is
+the password of Airflow's connection `spark_connect`, which Airflow masks in logs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ with DAG(
     BashOperator(
         task_id="build",
         bash_command="dbt build --project-dir /opt/project --profiles-dir /opt/project",
-        env={"SPARK_REMOTE": "sc://spark.example.com:15002"},
+        env={
+            "SPARK_REMOTE": "sc://spark.example.com:443/;use_ssl=true",
+            "SPARK_CONNECT_AUTHENTICATE_TOKEN": "{{ conn.spark_connect.password }}",
+        },
         append_env=True,
     )

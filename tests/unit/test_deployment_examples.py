@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from dbt_afterimage.cli.init.files import PACKAGE_VARIABLE
+from dbt_afterimage.spark.connect import TOKEN_VARIABLE
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "deploy"
@@ -60,8 +61,8 @@ def test_the_manifest_runs_the_program_and_target_that_the_image_has() -> None:
     program = given["mainApplicationFile"].removeprefix("local:///opt/project/")
     assert (EXAMPLES / program).is_file()
     assert "WORKDIR /opt/project" in example("Dockerfile")
-    folder, target_name = "/opt/project", "cluster_rest"
-    options = ["--project-dir", folder, "--profiles-dir", folder, "--target", target_name]
+    options = ["--project-dir", "/opt/project", "--profiles-dir", "/etc/dbt"]
+    options += ["--target", "cluster_rest"]
     assert given["arguments"] == ["build", *options]
 
 
@@ -74,6 +75,45 @@ def test_the_image_sets_the_variable_that_packages_yml_reads() -> None:
     assert f'{PACKAGE_VARIABLE}="$(afterimage package-path)" dbt deps' in image
     # the link of the machine where the project was made leads nowhere in the image
     assert "dbt_packages" in example(".dockerignore").split()
+
+
+def test_the_profile_is_no_part_of_the_image() -> None:
+    """It may hold secrets, which everyone who pulls the image could read."""
+    assert "profiles.yml" in example(".dockerignore").split()
+    assert "DBT_PROFILES_DIR=/etc/dbt" in example("Dockerfile")
+    (secret,) = manifest()["driver"]["secrets"]
+    assert secret["path"] == "/etc/dbt"
+    assert f"create secret generic {secret['name']} " in example("spark_application.yml")
+
+
+def test_pip_installs_nothing_in_the_image_without_a_hash() -> None:
+    commands = [line for line in example("Dockerfile").splitlines() if "-m pip install" in line]
+    *locked, own = commands
+    assert all("--no-deps" in line for line in commands)
+    assert [("--require-hashes" in line) for line in commands] == [True] * len(locked) + [False]
+    assert "dbt_afterimage-*.whl" in own
+    make = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for name in re.findall(r"-r (\S+)", "\n".join(locked)):
+        assert re.search(rf"cp .*\b{name}\b.* dist", make)
+
+
+def test_the_dag_sends_a_token_and_only_by_tls() -> None:
+    dag = example("airflow_dag.py")
+    assert re.search(r'"SPARK_REMOTE": "sc://[^"]*;use_ssl=true"', dag)
+    assert f'"{TOKEN_VARIABLE}": "{{{{ conn.' in dag
+
+
+def test_actions_are_named_by_commit() -> None:
+    """A tag can be moved to other code."""
+    files = [
+        *(ROOT / ".github" / "workflows").glob("*.yml"),
+        ROOT / "src/dbt_afterimage/cli/init/templates/ci.yml.jinja",
+    ]
+    used = [
+        line for file in files for line in file.read_text("utf-8").splitlines() if "uses:" in line
+    ]
+    assert used
+    assert [line for line in used if not re.search(r"@[0-9a-f]{40}  # v\d+\.", line)] == []
 
 
 def test_the_program_ends_with_the_result_of_dbt(tmp_path: Path) -> None:

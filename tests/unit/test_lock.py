@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import requires
 from itertools import chain
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
-LOCKS = ["requirements.txt", "requirements-build.txt"]
+LOCKS = ["requirements.txt", "requirements-connect.txt", "requirements-build.txt"]
 
 
 def locked(name: str) -> list[tuple[Requirement, int]]:
@@ -33,6 +34,21 @@ def test_every_entry_has_one_version_and_hashes(name: str) -> None:
 def test_lock_holds_no_address_and_no_path(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     assert not re.search(r"://|--(extra-)?index|--find-links|--trusted-host|/tmp/|/home/", text)
+
+
+def test_a_client_has_all_packages_that_pyspark_needs_for_connect() -> None:
+    def of_extra(distribution: str) -> set[str]:
+        wanted = map(Requirement, requires(distribution) or [])
+        return {
+            each.name
+            for each in wanted
+            if each.marker and each.marker.evaluate({"extra": "connect"})
+        }
+
+    locked_names = {requirement.name for requirement, _ in locked("requirements-connect.txt")}
+    needed = of_extra("pyspark")
+    assert needed
+    assert needed <= locked_names
 
 
 def test_lock_satisfies_what_the_package_declares() -> None:
