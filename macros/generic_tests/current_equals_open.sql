@@ -14,6 +14,12 @@
     {%- do afterimage._check_relation_argument('current_equals_open', 'history', history) -%}
     {%- do afterimage._check_whole_table('current_equals_open', model) -%}
     {%- set columns = afterimage._raw_columns(model) | map(attribute='name') | list -%}
+    {%- if not columns -%}
+        {{ exceptions.raise_compiler_error(
+            "`current_equals_open` on " ~ afterimage._tested_node().name ~ ": table " ~ model ~ " does not exist."
+            ~ " Fix: dbt run --select " ~ afterimage._tested_node().name
+        ) }}
+    {%- endif -%}
     {%- set keeps_deleted = afterimage._tested_settings().keep_deleted -%}
     {%- set state = 'last' if keeps_deleted else 'open' -%}
 with

@@ -7,12 +7,14 @@ the columns of the contract that must come of them.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from dbt_afterimage.settings.change_feed import SEQUENCE_WIDTHS
 from tests.change_feed_staging import settings_of, staged, staging_sql
@@ -607,3 +609,124 @@ def test_a_null_in_a_column_whose_bit_is_clear_is_unknown(spark: SparkSession) -
     wanted = ["change_oper", "known_columns", "declared_changed_columns", "reject_reason"]
     [found] = staged(spark, settings_of(None, settings), columns, rows, wanted)
     assert tuple(found) == ("U", ["id", "a"], ["a"], None)
+
+
+def documented(name: str) -> dict[str, Any]:
+    """The settings of a block in docs/feeds/debezium.md."""
+    page = (Path(__file__).parents[2] / "docs/feeds/debezium.md").read_text(encoding="utf-8")
+    [block] = re.findall(rf"```yaml\n# {name}\n(.*?)```", page, re.DOTALL)
+    settings: dict[str, Any] = yaml.safe_load(block)["afterimage"]
+    return {**settings, "key": ["id"]}
+
+
+def staged_messages(
+    spark: SparkSession, settings: dict[str, Any], types: dict[str, str], *messages: Any
+) -> list[tuple[Any, ...]]:
+    rows = [
+        (json.dumps(message).encode(), [(header,)] if header else None, "one")
+        for message, header in messages
+    ]
+    columns = {**MESSAGES, "headers": "array<struct<key: string>>"}
+    wanted = ["change_seq", "change_oper", "transaction_event", "load_id", "ends_load"]
+    wanted += ["reject_reason", *types]
+    found = staged(spark, settings_of(None, settings, types), columns, rows, wanted)
+    return sorted(map(tuple, found))
+
+
+def test_the_documented_settings_for_mysql(spark: SparkSession) -> None:
+    """Values as in MySQL's page of Debezium; the name of the file is that of Amazon RDS."""
+    place = {"ts_ms": 1772452800000, "gtid": None, "row": 0}
+    types = {"id": "int", "made": "timestamp_ntz", "seen": "timestamp", "price": "decimal(10,2)"}
+    row = {"id": 1, "made": 1772436600000, "seen": "2026-03-02T07:30:00Z", "price": unscaled(250)}
+    loaded = {**place, "file": "mysql-bin-changelog.999999", "pos": 154, "snapshot": "last"}
+    changed = {**place, "file": "mysql-bin-changelog.1000000", "pos": 4, "snapshot": "false"}
+    found = staged_messages(
+        spark,
+        documented("MySQL"),
+        types,
+        ({"op": "r", "before": None, "after": row, "source": loaded}, None),
+        ({"op": "u", "before": row, "after": {**row, "price": None}, "source": changed}, None),
+    )
+    made = datetime(2026, 3, 2, 7, 30)
+    load_id = "mysql-bin-changelog.999999:154"
+    of_load, of_change = (f"{number:016X}" for number in (999999, 1000000))
+    assert [(*line[:6], line[6], line[7], str(line[9])) for line in found] == [
+        (f"{of_load}{154:016X}{0:016X}", "L", None, load_id, True, None, 1, made, "2.50"),
+        (f"{of_change}{4:016X}{0:016X}", "B", None, None, None, None, 1, made, "2.50"),
+        (f"{of_change}{4:016X}{0:016X}", "U", None, None, None, None, 1, made, "None"),
+    ]
+
+
+def test_the_documented_settings_for_sql_server(spark: SparkSession) -> None:
+    """A changed key: the delete and the create have different serial numbers."""
+    commit = {"commit_lsn": "00000027:00000758:0005", "ts_ms": 1772452800000}
+    change = {**commit, "change_lsn": "00000027:00000758:0003", "snapshot": "false"}
+    first, second = ({**change, "event_serial_no": number} for number in ("1", "2"))
+    load = {**commit, "change_lsn": None, "snapshot": "last", "event_serial_no": None}
+    found = staged_messages(
+        spark,
+        documented("SQL Server"),
+        {"id": "int"},
+        ({"op": "r", "before": None, "after": {"id": 9}, "source": load}, None),
+        ({"op": "d", "before": {"id": 1}, "after": None, "source": first}, "__debezium.newkey"),
+        ({"op": "c", "before": None, "after": {"id": 2}, "source": second}, "__debezium.oldkey"),
+    )
+    place = "00000027000007580005" + "0" * 12 + "00000027000007580003" + "0" * 12
+    at_load = "00000027000007580005" + "0" * 12 + "F" * 20 + "0" * 12
+    assert found == [
+        (place, "B", 1, None, None, None, 1),
+        (place, "U", 2, None, None, None, 2),
+        (at_load, "L", None, commit["commit_lsn"], True, None, 9),
+    ]
+
+
+def test_a_tombstone_with_its_schema_is_no_change(spark: SparkSession) -> None:
+    settings = settings_of("debezium", {"key": ["id"]}, {"id": "int"})
+    rows = [
+        (b'{"schema":null,"payload":null}', None, "one"),
+        (b'{"schema":null,"payload":{"id":1}}', None, "one"),
+        (b'{"id":1}', None, "one"),
+    ]
+    found = staged(spark, settings, MESSAGES, rows, ["change_oper", "reject_reason"])
+    assert sorted(map(tuple, found), key=str) == [
+        ("N", None),
+        (None, "null_change_seq"),
+        (None, "null_change_seq"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("preset", "lacking", "setting"),
+    [
+        ("debezium_flat", "__lsn", "sequence"),
+        ("debezium_flat", "__txId", "transaction_id"),
+        ("sql_server_cdc", "__$command_id", "sequence"),
+    ],
+)
+def test_a_column_of_a_preset_that_the_table_lacks_is_named(
+    preset: str, lacking: str, setting: str
+) -> None:
+    path = Path(__file__).parents[1] / "data" / "feeds" / f"{preset}.json"
+    kinds = json.loads(path.read_text(encoding="utf-8"))["columns"]
+    columns = {name: "string" for name in kinds if name != lacking}
+    with pytest.raises(CompilationError) as error:
+        staging_sql(settings_of(preset, {"key": ["id"]}), columns)
+    message = str(error.value)
+    assert f"`{setting}` of the preset {preset} reads the column `{lacking}`" in message
+    assert "shop.feed" in message and "Fix: " in message
+
+
+def test_before_images_of_aws_dms(spark: SparkSession) -> None:
+    settings = settings_of("aws_dms", {"key": ["id"], "before": "BI_*"})
+    columns = {
+        "Op": "string", "commit_timestamp": "string", "change_seq": "string",
+        "id": "int", "name": "string", "BI_id": "int", "BI_name": "string",
+    }  # fmt: skip
+    at, seq = "2017-06-05 08:00:00.000000", "20170605080000000000000000000000001"
+    rows = [("U", at, seq, 1, "b", 1, "a"), ("I", at, seq[:-1] + "2", 2, "c", None, None)]
+    wanted = ["change_oper", "known_columns", "reject_reason", "id", "name"]
+    assert sorted(map(tuple, staged(spark, settings, columns, rows, wanted))) == [
+        ("B", None, None, 1, "a"),
+        ("I", None, None, 2, "c"),
+        ("U", None, None, 1, "b"),
+    ]

@@ -55,6 +55,36 @@
 
 
 {#
+    Stops where a setting, such as one of a preset, names a column that the raw table lacks. Spark would name neither the setting
+    nor the preset. Only plain names and names in backticks are certain to be columns.
+#}
+{% macro _check_feed_columns(macro, table, raw_columns, settings) %}
+    {%- set names = raw_columns | map(attribute='name') | map('lower') | list -%}
+    {%- set read = [] -%}
+    {%- for part in settings.sequence -%}
+        {%- do read.append(('sequence', part)) -%}
+    {%- endfor -%}
+    {%- for setting in [
+        'operation', 'changed_at', 'transaction_id', 'transaction_event', 'changed_columns', 'changed_mask', 'load_id', 'arrival',
+        'json_text',
+    ] if settings[setting] -%}
+        {%- do read.append((setting, settings[setting])) -%}
+    {%- endfor -%}
+    {%- for setting, sql in read -%}
+        {%- set columns = modules.re.findall('^[A-Za-z_][A-Za-z0-9_]*$', sql) + modules.re.findall('`([^`]+)`', sql) -%}
+        {%- for column in columns if column | lower not in names -%}
+            {{ exceptions.raise_compiler_error(
+                "`" ~ macro ~ "`: `" ~ setting ~ "`" ~ (" of the preset " ~ settings.preset if settings.preset else "")
+                ~ " reads the column `" ~ column ~ "`, which table " ~ table ~ " lacks. Its columns: "
+                ~ raw_columns | map(attribute='name') | join(', ') ~ ". Fix: land the column, or set `" ~ setting
+                ~ "` in the table's `meta.afterimage`."
+            ) }}
+        {%- endfor -%}
+    {%- endfor -%}
+{% endmacro %}
+
+
+{#
     A part of the sequence as hex text of fixed width that sorts like its value; NULL where the value does not fit its type.
     SEQUENCE_WIDTHS (settings/change_feed.py) has the widths.
 #}
@@ -143,7 +173,7 @@ end
 
 {#
     What a raw record says of its change, as columns that begin with `_`: its place, its operation (`_letter`), its time, its
-    transaction, its load, and what it says of changed columns. `_has_time`: the record has a time, readable or not.
+    transaction, its load, and what it says of changed columns. `_has_time`, `_has_operation`: it has one, readable or not.
 #}
 {% macro _feed_event(settings, data, mask_parts) -%}
 {{ afterimage._feed_change_seq(settings.sequence) }} as _change_seq,
@@ -153,6 +183,7 @@ end
 {{ afterimage._feed_operation(settings) }} as _letter,
 {{ afterimage._feed_changed_at(settings) }} as _changed_at,
 ({{ settings.changed_at or 'null' }}) is not null as _has_time,
+({{ settings.operation }}) is not null as _has_operation,
 cast({{ settings.transaction_id or 'null' }} as string) as _transaction_id,
 try_cast({{ settings.transaction_event or 'null' }} as bigint) as _transaction_event,
 cast({{ settings.load_id or 'null' }} as string) as _load_id,
@@ -187,7 +218,7 @@ cast({{ settings.arrival or 'null' }} as string) as _arrival,
     {{ return([
         '_change_seq', '_is_placed', '_letter', '_changed_at', '_has_time', '_transaction_id', '_transaction_event', '_load_id',
         '_is_load_end', '_arrival', '_changed_mask', '_changed_columns', '_after', '_before', '_image', '_change_oper',
-        '_raw_record', '_record_text', '_is_malformed', '_unavailable',
+        '_raw_record', '_record_text', '_is_malformed', '_unavailable', '_has_operation',
     ]) }}
 {% endmacro %}
 

@@ -13,6 +13,9 @@
     {%- endif -%}
     {%- do afterimage._check_base(macro_name, table, base, settings) -%}
     {%- do afterimage._check_feed_times(macro_name, table, relation, settings) -%}
+    {%- if raw_columns != settings.declared_columns -%}
+        {%- do afterimage._check_feed_columns(macro_name, table, raw_columns, settings) -%}
+    {%- endif -%}
     {%- set data = afterimage._feed_data(macro_name, table, relation, raw_columns, settings) -%}
     {%- set names = data | map(attribute='name') | list -%}
     {%- do afterimage._columns_of_setting(macro_name, table, 'incomplete_before', settings.incomplete_before, data) -%}
@@ -113,6 +116,10 @@ decoded as (
                 when not _is_placed then 'null_change_seq'
                 when _change_seq is null then 'malformed_change_seq'
                 when {{ afterimage._is_in_future() }} then 'future_change_seq'
+                {%- if not settings.load_id and not settings.missing_operation %}
+                -- as the rows of a full load of AWS DMS
+                when not _has_operation then 'unknown_operation (none: set base for a full load)'
+                {%- endif %}
                 when _change_oper is null then 'unknown_operation'
                 {%- if settings.load_id %}
                 when _change_oper = 'L' and _load_id is null then 'null_load_id'

@@ -61,7 +61,9 @@
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ table ~ " has no column `" ~ spelling[name] ~ "`. Its columns: "
             ~ raw_columns | map(attribute='name') | join(', ') ~ ". Fix: extract the column; its name may have underscores"
-            ~ " for hyphens."
+            ~ " for hyphens." ~ (
+                " If updates have the values of all fields, set `sparse_updates: false` instead." if name == 'field_map' else ""
+            )
         ) }}
     {%- endfor -%}
 {% endmacro %}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -108,7 +109,10 @@ class ChangeFeedSettings(TableSettings):
     @classmethod
     def _with_preset(cls, given: Any) -> Any:
         name = given.get("preset")
-        settings = {**(_preset(name) if name is not None else {}), **given}
+        of_preset = _preset(name) if name is not None else {}
+        settings = {**of_preset, **given}
+        if isinstance(given.get("json_fields"), str):
+            _check_fields(given["json_fields"], name, of_preset, given)
         before = settings.get("before", "none")
         stored = given.get("before_images", before != "none")
         may_lack = before not in ("none", "rows") and stored is False
@@ -324,6 +328,26 @@ def presets() -> dict[str, Preset]:
                 recognition = Recognition(**{**known, "columns": tuple(known["columns"])})
             found[file.name.removesuffix(".yml")] = Preset(settings, recognition)
     return found
+
+
+def _check_fields(
+    json_fields: str, name: Any, of_preset: dict[str, Any], given: dict[str, Any]
+) -> None:
+    """Stop where a setting of the preset reads a field that the table's own `json_fields` lack."""
+    words = set(re.findall(r"\w+", json_fields))
+    for setting, value in of_preset.items():
+        if setting in given or setting == "json_fields":
+            continue
+        for path in re.findall(
+            r"\brecord\.([\w.]+)", " ".join([*value] if setting == "sequence" else [str(value)])
+        ):
+            for field in path.split("."):
+                if field not in words:
+                    raise ValueError(
+                        f"`json_fields` lacks the field `{field}`, and `{setting}` of the preset "
+                        f"{name} reads record.{path}. Fix: add the field to `json_fields`, or set "
+                        f"`{setting}` on the table"
+                    )
 
 
 def _preset(name: Any) -> dict[str, Any]:

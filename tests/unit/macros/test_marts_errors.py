@@ -113,3 +113,16 @@ def test_change_activity_of_something_that_is_no_list(tables: Any) -> None:
         "Fix: write change_activity(['orders', 'invoices'",
     ]
     assert [part for part in parts if part not in message] == []
+
+
+def test_current_equals_open_of_a_table_that_was_never_built() -> None:
+    render = MacroRenderer(
+        _raw_columns=lambda relation: [],
+        _tested_node=lambda: SimpleNamespace(name="orders_current"),
+    )
+    tables = [SimpleNamespace(identifier=name) for name in ("orders_current", "orders_history")]
+    with pytest.raises(CompilationError) as caught:
+        render("test_current_equals_open", *tables)
+    message = str(caught.value)
+    assert "`current_equals_open` on orders_current: " in message
+    assert message.endswith("does not exist. Fix: dbt run --select orders_current")

@@ -50,7 +50,11 @@ def without(name: str, column: str) -> dict[str, dict[str, str]]:
         ({}, without("changes", "_Operation"), ["`_Operation`", "underscores"]),
         ({}, without("changes", "_Change-Sequence"), ["`_Change-Sequence`"]),
         ({"extract": "abl"}, without("changes", "_Fragment"), ["`_Fragment`"]),
-        ({}, without("tracking", "_Change-FieldMap"), ["`_Change-FieldMap`"]),
+        (
+            {},
+            without("tracking", "_Change-FieldMap"),
+            ["`_Change-FieldMap`", "`sparse_updates: false`"],
+        ),
         ({}, without("tracking", "_Time-Stamp"), ["`_Time-Stamp`"]),
         (
             {"partition_column": "p"},
