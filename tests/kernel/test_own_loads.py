@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from dbt_afterimage.change_log import full_load
 from dbt_afterimage.change_log.full_load import Load, find_loads
 from dbt_afterimage.settings import positions
 from dbt_afterimage.storage.local_relation import local_rows
@@ -30,6 +33,25 @@ def loads(
     done = Progress(arrival=arrival)
     where = positions(SETTINGS)
     return find_loads(SETTINGS, staged, None, where, done, reads_all=reads_all).new
+
+
+def test_a_load_whose_last_row_is_not_marked_is_warned_of_in_each_run(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr(full_load.logger, "warning", warnings.append)
+    first, change = ("1", "L", "full", False, "a1"), ("2", "U", None, None, "a2")
+    staged = local_rows(spark, [first, change, ("3", "U", None, None, "a3")], COLUMNS)
+    waits_from = None
+    for arrival in (None, "a2", "a3"):
+        done = Progress(arrival=arrival)
+        where = positions(SETTINGS)
+        found = find_loads(SETTINGS, staged, None, where, done, waits_from=waits_from)
+        waits_from = found.waits_from
+        assert (found.new, found.is_waiting, waits_from) == ([], True, "a1")
+    assert len(warnings) == 3
+    parts = ["shop.carts: 1 rows of the full load full wait", "Fix: ", '`load_end: "true"`']
+    assert [part for part in [*parts, "rebuild_changes: true"] if part not in warnings[2]] == []
 
 
 def test_a_load_has_the_position_of_its_first_row_in_whatever_batches_its_rows_come(

@@ -739,8 +739,8 @@ def test_columns_of_a_preset_may_be_named_by_their_beginning() -> None:
             "`json_text` is 'value' without `json_fields` and `after`. Fix: set `json_fields` to",
         ),
         (
-            "preset: debezium\njson_fields: 'before map<string, string>, after map<string, string>, "
-            "op string, source struct<file: string, pos: bigint>'",
+            "preset: debezium\njson_fields: 'before map<string, string>, "
+            "after map<string, string>, op string, source struct<file: string, pos: bigint>'",
             "`json_fields` lacks the field `sequence`, and `sequence` of the preset debezium reads "
             "record.source.sequence. Fix: add the field to `json_fields`, or set `sequence` on the",
         ),

@@ -23,7 +23,7 @@ from dbt_afterimage.internal_columns import PREFIX
 from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings import has_own_loads
 from dbt_afterimage.storage.local_relation import local_rows
-from dbt_afterimage.storage.progress import Progress, greatest
+from dbt_afterimage.storage.progress import Progress, greatest, least
 
 logger = AdapterLogger("afterimage")
 
@@ -60,10 +60,14 @@ class Loads:
     Attributes:
         new: those that are not in the log yet, in their order.
         again: those that are, and have rows among what the run reads.
+        is_waiting: there are others, whose last row has not come.
+        waits_from: least mark of arrival of these, None if they have none.
     """
 
     new: list[Load]
     again: list[Load]
+    is_waiting: bool = False
+    waits_from: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,13 @@ class _FoundLoad:
         load: the load.
         is_whole: its last row is there; a later run reads all of its rows.
         rows: how many of them this run reads.
+        arrival: least mark of arrival of these rows, None if they have none.
     """
 
     load: Load
     is_whole: bool
     rows: int
+    arrival: str | None
 
 
 def rows_of(loads: Sequence[Load], rows: DataFrame) -> DataFrame:
@@ -182,6 +188,7 @@ def find_loads(
     done: Progress,
     *,
     reads_all: bool = False,
+    waits_from: str | None = None,
 ) -> Loads:
     """The full loads that are there.
 
@@ -193,6 +200,7 @@ def find_loads(
         done: what earlier runs have read.
         reads_all: the run reads all changes, so it also finds loads whose marks of arrival are
             less than the last one: an extract out of order.
+        waits_from: the mark of arrival from which earlier runs have left loads that wait.
 
     Raises:
         LoadPositionError: the declared position is more than a day ahead.
@@ -212,6 +220,9 @@ def find_loads(
         is_read = is_fresh(done)
         if reads_all and done.arrival is not None:
             is_read = is_read | ~F.col("load_id").isin(list(recorded))
+        elif waits_from is not None:
+            is_left = (F.col("arrival") >= waits_from) & ~F.col("load_id").isin(list(recorded))
+            is_read = is_read | is_left
         found_now = _own_loads(staged, is_read)
         # the decoder of messages finds late rows itself
         tells_ends = "ends_load" in staged.columns
@@ -219,15 +230,20 @@ def find_loads(
         if new and tells_ends and done.arrival is not None:
             # their first rows, whose position is theirs, may have come before their last ones
             new = _own_loads(staged, F.col("load_id").isin([each.load.load_id for each in new]))
-        for found in new:
-            if not found.is_whole:
-                logger.info(
-                    f"{settings['source_table']}: {found.rows:,} rows of the full load "
-                    f"{found.load.load_id} wait for its last row."
-                )
+        waiting = [found for found in new if not found.is_whole]
+        for found in waiting:
+            logger.warning(
+                f"{settings['source_table']}: {found.rows:,} rows of the full load "
+                f"{found.load.load_id} wait for its last row, for which `load_end` is true. None "
+                "of them is in the change log. Fix: if the load has all its rows, set `load_end: "
+                "\"true\"` on the source table and run once with --vars '{rebuild_changes: true}'; "
+                "else land the rest."
+            )
         return Loads(
             [found.load for found in new if found.is_whole],
             [found.load for found in found_now if found.load.load_id in recorded and tells_ends],
+            is_waiting=bool(waiting),
+            waits_from=least(*[found.arrival for found in waiting]),
         )
     if base["load_id"] in recorded:
         return Loads([], [])
@@ -327,10 +343,15 @@ def _own_loads(staged: DataFrame, condition: Column) -> list[_FoundLoad]:
     rows = staged.filter(is_row & condition)
     is_whole = F.bool_or("ends_load") if "ends_load" in staged.columns else F.lit(True)
     found = rows.groupBy("load_id").agg(
-        F.min("change_seq").alias("position"), is_whole.alias("is_whole"), F.count(F.lit(1))
+        F.min("change_seq").alias("position"),
+        is_whole.alias("is_whole"),
+        F.count(F.lit(1)).alias("rows"),
+        F.min("arrival").alias("arrival"),
     )
     loads = [
-        _FoundLoad(Load(row["load_id"], row["position"]), row["is_whole"], row["count(1)"])
+        _FoundLoad(
+            Load(row["load_id"], row["position"]), row["is_whole"], row["rows"], row["arrival"]
+        )
         for row in found.collect()
     ]
     return sorted(loads, key=lambda found: (found.load.position, found.load.load_id))

@@ -142,7 +142,15 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         keeps_unread=False,
     )
 
-    found_loads = find_loads(settings, staged, log, sequence, done, reads_all=reading.floor is None)
+    found_loads = find_loads(
+        settings,
+        staged,
+        log,
+        sequence,
+        done,
+        reads_all=reading.floor is None,
+        waits_from=seen.next_arrival,
+    )
     loads = found_loads.new
     if loads:
         of_loads = erased.removed_from_loads(rows_of(loads, staged))
@@ -221,7 +229,11 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     if settings["has_halves"] and version.tables is not None and not is_unmarked:
         waiting, is_unmarked = pending_halves(sequence, staged, reading, change_seq)
     if not is_unmarked:
-        version = replace(version, next_arrival=least(found.open_arrival, waiting, arrival))
+        first_open = least(found.open_arrival, waiting, found_loads.waits_from, arrival)
+        version = replace(version, next_arrival=first_open)
+    if found_loads.is_waiting:
+        # each run is to warn of it, also where nothing has landed
+        version = replace(version, digest=None)
     is_version_recorded = version.digest is None and (version.tables, version.settled) == (
         seen.tables,
         seen.settled,
