@@ -42,13 +42,13 @@ def test_a_load_whose_last_row_is_not_marked_is_warned_of_in_each_run(
     monkeypatch.setattr(full_load.logger, "warning", warnings.append)
     first, change = ("1", "L", "full", False, "a1"), ("2", "U", None, None, "a2")
     staged = local_rows(spark, [first, change, ("3", "U", None, None, "a3")], COLUMNS)
-    waits_from = None
+    pending_from = None
     for arrival in (None, "a2", "a3"):
         done = Progress(arrival=arrival)
         where = positions(SETTINGS)
-        found = find_loads(SETTINGS, staged, None, where, done, waits_from=waits_from)
-        waits_from = found.waits_from
-        assert (found.new, found.is_waiting, waits_from) == ([], True, "a1")
+        found = find_loads(SETTINGS, staged, None, where, done, pending_from=pending_from)
+        pending_from = found.pending_from
+        assert (found.new, found.is_pending, pending_from) == ([], True, "a1")
     assert len(warnings) == 3
     parts = ["shop.carts: 1 rows of the full load full wait", "Fix: ", '`load_end: "true"`']
     assert [part for part in [*parts, "rebuild_changes: true"] if part not in warnings[2]] == []

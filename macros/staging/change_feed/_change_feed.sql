@@ -43,6 +43,13 @@
         }) -%}
         {%- do data.append(column) -%}
     {%- endfor -%}
+    {%- set names = (data + raw_columns) | map(attribute='name') | map('lower') | list -%}
+    {%- for column in settings.declared_columns if column.name | lower not in names -%}
+        {%- do exceptions.warn(
+            "Source table " ~ table ~ ": the declared column " ~ column.name ~ " is not in the table. Fix: correct the name in"
+            ~ " `columns`, or remove it."
+        ) -%}
+    {%- endfor -%}
     {%- if not data -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ table ~ " has columns of the feed only. Its columns: "

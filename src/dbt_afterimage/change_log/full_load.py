@@ -60,14 +60,14 @@ class Loads:
     Attributes:
         new: those that are not in the log yet, in their order.
         again: those that are, and have rows among what the run reads.
-        is_waiting: there are others, whose last row has not come.
-        waits_from: least mark of arrival of these, None if they have none.
+        is_pending: there are others, whose last row has not come.
+        pending_from: least mark of arrival of these, None if they have none.
     """
 
     new: list[Load]
     again: list[Load]
-    is_waiting: bool = False
-    waits_from: str | None = None
+    is_pending: bool = False
+    pending_from: str | None = None
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def find_loads(
     done: Progress,
     *,
     reads_all: bool = False,
-    waits_from: str | None = None,
+    pending_from: str | None = None,
 ) -> Loads:
     """The full loads that are there.
 
@@ -200,7 +200,7 @@ def find_loads(
         done: what earlier runs have read.
         reads_all: the run reads all changes, so it also finds loads whose marks of arrival are
             less than the last one: an extract out of order.
-        waits_from: the mark of arrival from which earlier runs have left loads that wait.
+        pending_from: the mark of arrival from which earlier runs have left loads that wait.
 
     Raises:
         LoadPositionError: the declared position is more than a day ahead.
@@ -220,8 +220,8 @@ def find_loads(
         is_read = is_fresh(done)
         if reads_all and done.arrival is not None:
             is_read = is_read | ~F.col("load_id").isin(list(recorded))
-        elif waits_from is not None:
-            is_left = (F.col("arrival") >= waits_from) & ~F.col("load_id").isin(list(recorded))
+        elif pending_from is not None:
+            is_left = (F.col("arrival") >= pending_from) & ~F.col("load_id").isin(list(recorded))
             is_read = is_read | is_left
         found_now = _own_loads(staged, is_read)
         # the decoder of messages finds late rows itself
@@ -242,8 +242,8 @@ def find_loads(
         return Loads(
             [found.load for found in new if found.is_whole],
             [found.load for found in found_now if found.load.load_id in recorded and tells_ends],
-            is_waiting=bool(waiting),
-            waits_from=least(*[found.arrival for found in waiting]),
+            is_pending=bool(waiting),
+            pending_from=least(*[found.arrival for found in waiting]),
         )
     if base["load_id"] in recorded:
         return Loads([], [])

@@ -51,7 +51,7 @@ from dbt_afterimage.change_log.quarantine import (
 from dbt_afterimage.change_log.raw_version import RawVersion, is_recorded, raw_version
 from dbt_afterimage.change_log.read import pending_halves, read
 from dbt_afterimage.change_log.rebuild import check_rebuild
-from dbt_afterimage.change_log.summary import summarize
+from dbt_afterimage.change_log.summary import columns_in_no_record, summarize
 from dbt_afterimage.log_rows.profile import profiled
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import positions
@@ -149,7 +149,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         sequence,
         done,
         reads_all=reading.floor is None,
-        waits_from=seen.next_arrival,
+        pending_from=seen.next_arrival,
     )
     loads = found_loads.new
     if loads:
@@ -188,6 +188,8 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
             f"{settings['source_table']}, such as `changed_at` and `changed_at_unit` of a change "
             "feed, and run once with --vars '{rebuild_changes: true}'."
         )
+    if log is None:
+        _warn_of_columns_in_no_record(context, decided, data)
     if log is not None and not loads:
         check_gap(context, sequence, staged, log, done, reading.marks, found.first_seq)
     newest = greatest(found.seen_seq, done.change_seq) or sequence.first
@@ -229,9 +231,9 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     if settings["has_halves"] and version.tables is not None and not is_unmarked:
         waiting, is_unmarked = pending_halves(sequence, staged, reading, change_seq)
     if not is_unmarked:
-        first_open = least(found.open_arrival, waiting, found_loads.waits_from, arrival)
+        first_open = least(found.open_arrival, waiting, found_loads.pending_from, arrival)
         version = replace(version, next_arrival=first_open)
-    if found_loads.is_waiting:
+    if found_loads.is_pending:
         # each run is to warn of it, also where nothing has landed
         version = replace(version, digest=None)
     is_version_recorded = version.digest is None and (version.tables, version.settled) == (
@@ -259,6 +261,25 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         profile=None if late.updates else found.profile,
         kept=decided,
     )
+
+
+def _warn_of_columns_in_no_record(context: RunContext, decided: DataFrame, data: list[str]) -> None:
+    """Where records name their columns: a declared name that none of the first batch has."""
+    settings = context.settings
+    if not settings.get("json_text") and settings["system"] != "qlik_messages":
+        return
+    declared = {column["name"].lower() for column in settings["declared_columns"]}
+    names = [name for name in data if name.lower() in declared]
+    missing = columns_in_no_record(
+        decided, names, counts_nulls=settings.get("absent", "unknown") == "unknown"
+    )
+    if missing:
+        logger.warning(
+            f"{context.model}: no record of the first batch has the declared columns "
+            f"{', '.join(missing)} of {settings['source_table']}. Fix: if the records have them "
+            "under other names, correct `columns`, and run once with --vars "
+            "'{rebuild_changes: true}'."
+        )
 
 
 def _split(decided: DataFrame, horizon: str) -> tuple[DataFrame, DataFrame]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -14,6 +14,7 @@ from dbt_afterimage.change_log.pairing import (
     DUPLICATE,
     PENDING,
     REJECTED,
+    column_named,
     is_pending_too_long,
 )
 from dbt_afterimage.change_log.read import is_position
@@ -113,6 +114,30 @@ class Summary:
             updates=self.updates + late.updates,
             without_before_image=without + late.updates,
         )
+
+
+def columns_in_no_record(
+    decided: DataFrame, columns: Sequence[str], *, counts_nulls: bool
+) -> list[str]:
+    """Columns that none of the accepted images of a batch has; none without images.
+
+    Args:
+        decided: records with their `outcome`.
+        columns: data columns.
+        counts_nulls: a NULL counts as a value.
+    """
+    is_image = (F.col("outcome") == ACCEPTED) & F.col("change_oper").isin("I", "U", "L")
+    is_there = {
+        name: F.coalesce(F.array_contains("known_columns", name), F.lit(True))
+        & (F.lit(counts_nulls) | column_named(name).isNotNull())
+        for name in columns
+    }
+    found = (
+        decided.filter(is_image)
+        .agg(*[F.bool_or(condition).alias(name) for name, condition in is_there.items()])
+        .collect()[0]
+    )
+    return [name for name, is_in_some in zip(columns, found, strict=True) if is_in_some is False]
 
 
 def summarize(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dbt_afterimage.settings import parse_settings
+from tests.change_feed_staging import settings_of, staging_sql
 from tests.macro_renderer import MacroRenderer
 
 HAND_WRITTEN = {
@@ -36,3 +37,11 @@ def test_columns_of_a_feed(given: dict[str, Any], own: list[str], data: list[str
     render = MacroRenderer()
     found = {name: render("_is_feed_column", name, settings) for name in [*own, *data]}
     assert found == {**dict.fromkeys(own, True), **dict.fromkeys(data, False)}
+
+
+def test_a_declared_column_that_the_table_lacks_is_warned_of() -> None:
+    settings = settings_of("debezium_flat", {"key": ["id"]}, {"ID": "int", "nmae": "string"})
+    kinds = ["id", "name", "__op", "__lsn", "__source_ts_ms", "__txId"]
+    with pytest.warns(UserWarning, match=r"shop\.feed: the declared column nmae .* Fix: ") as found:
+        staging_sql(settings, dict.fromkeys(kinds, "string"))
+    assert len(found) == 1
