@@ -1,5 +1,8 @@
 """One stream of changes as OpenEdge, Qlik change tables and messages, SQL Server CDC and Debezium.
 
+And as feeds without a preset: documents that leave out NULLs and what did not change, flat rows
+with what changed.
+
 It gives the same versions: the same rows, values and order, the same ones open. What may differ is
 listed in docs/openedge.md, and here: positions and times; and without before images (level 2) an
 update that changes a key cannot be distinguished from one of the row that has the new key.
@@ -200,6 +203,62 @@ def as_envelopes(log: list[LogRow], has_headers: bool = True) -> dict[str, Any]:
             rows.append((json.dumps(message).encode(), headers, "one"))
     kinds = {"value": "binary", "headers": "array<struct<key: string>>", "landing_batch": "string"}
     return {"feed": (kinds, rows)}
+
+
+DOCUMENTS = {
+    "sequence": {"place": "number"},
+    "operation": "record.type",
+    "operations": {"I": "I", "U": "U", "D": "D"},
+    "json_text": "document",
+    "json_fields": "type string, xid string, data map<string, string>, old map<string, string>",
+    "after": "record.data",
+    "before": "record.old",
+    "transaction_id": "record.xid",
+    "absent": None,
+}
+SPARSE = {
+    "sequence": {"place": "number"},
+    "operation": "op",
+    "operations": {"I": "I", "U": "U", "D": "D"},
+    "changed_columns": "changed",
+    "ignore_columns": ["place"],
+}
+
+
+def as_documents(log: list[LogRow]) -> dict[str, Any]:
+    """As Maxwell writes them: no NULLs, in `old` the changed columns alone; names in any case."""
+    rows = []
+    for row in log:
+        assert row.data is not None
+        message: dict[str, Any] = {"type": row.change_oper, "xid": row.transaction_id}
+        if row.change_oper == "U":
+            assert row.before is not None
+            message["old"] = {name: row.before[name] for name in changed_columns(row)}
+        message["data"] = {
+            name.upper(): value for name, value in row.data.items() if value is not None
+        }
+        rows.append((int(row.change_seq), json.dumps(message)))
+    return {"feed": ({"place": "bigint", "document": "string"}, rows)}
+
+
+def as_sparse_rows(log: list[LogRow]) -> dict[str, Any]:
+    """Flat rows; an update has NULL in a column that it does not list."""
+    kinds = {"place": "bigint", "op": "string", "changed": "array<string>", **TYPES}
+    rows = []
+    for row in log:
+        assert row.data is not None
+        changed = changed_columns(row) if row.change_oper == "U" else COLUMNS
+        values = [row.data[name] if name in (*KEY, *changed) else None for name in COLUMNS]
+        rows.append((int(row.change_seq), row.change_oper, changed, *values))
+    return {"feed": (kinds, rows)}
+
+
+def versions_of_own_feed(
+    spark: SparkSession, given: dict[str, Any], extracts: dict[str, Any]
+) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    columns = create_views(spark, extracts)["feed"]
+    settings = settings_of_feed(None, {"key": KEY, **given}, TYPES if "after" in given else None)
+    return _versions(spark, staging_sql_of_feed(settings, columns), settings["before_images"])
 
 
 def key_changes_as_deletes_and_inserts(log: list[LogRow]) -> list[LogRow]:
@@ -479,6 +538,21 @@ def test_key_changes_are_the_same_with_before_images(
     assert versions(spark, as_openedge(log, 3), before_images=True) == wanted
     assert versions(spark, as_qlik(log), before_images=True) == wanted
     assert versions_of_feed(spark, "debezium", as_envelopes(log)) == wanted
+
+
+def test_documents_that_leave_out_nulls_and_what_did_not_change_are_the_same(
+    spark: SparkSession, with_key_changes: list[LogRow]
+) -> None:
+    log = with_key_changes
+    assert any(None in row.data.values() for row in log if row.data is not None)
+    assert versions_of_own_feed(spark, DOCUMENTS, as_documents(log)) == expected(log)
+
+
+def test_rows_that_leave_out_what_did_not_change_are_the_same(
+    spark: SparkSession, without_key_changes: list[LogRow]
+) -> None:
+    log = without_key_changes
+    assert versions_of_own_feed(spark, SPARSE, as_sparse_rows(log)) == expected(log)
 
 
 @pytest.mark.nightly

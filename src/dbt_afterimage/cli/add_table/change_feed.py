@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -178,7 +179,6 @@ def _described(column: Column, data: list[str], preset: str) -> SourceColumn:
 
 
 def _is_lacking(part: str, table: RawTable) -> bool:
-    """Whether a part of the sequence is a column that some version of the format does not have."""
-    name = part.strip("`").lower()
-    is_column = part.startswith("`") or part.isidentifier()
-    return is_column and name not in {column.lower() for column in table.names()}
+    """Whether a part of the sequence reads a column that some version of the format has not."""
+    read = [part] if part.isidentifier() else re.findall(r"`([^`]+)`", part)
+    return not {name.lower() for name in read} <= {column.lower() for column in table.names()}
