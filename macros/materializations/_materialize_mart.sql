@@ -2,7 +2,8 @@
     What the materializations of history, current state, field changes and change activity share: a table maintained from
     change logs.
 
-    First run, --full-refresh, and when the input was rebuilt: `create or replace table` with all rows.
+    First run, --full-refresh, when the input was rebuilt, and when the table contradicts its progress (restored to an earlier
+    version, for example): `create or replace table` with all rows.
     Otherwise the macro of the mart's kind plans a batch of the new rows, if any; then the progress row is written. If a run
     is killed in between, the next run applies the batch again, which changes nothing. A batch has one of these three, or
     none if only its progress is to be recorded:
@@ -28,14 +29,18 @@
     {#- change activity records in its own rows what it has counted -#}
     {%- set progress = none if is_first or mart == 'change_activity' else afterimage._progress_by(target_relation, inputs) -%}
     {%- set applied_before = progress[afterimage._progress_name(target_relation)].recorded_at if progress else none -%}
-    {%- if progress and (
+    {%- set source = afterimage._source_of_batches(mart, inputs) -%}
+    {%- set is_contradicted = progress is not none and adapter.afterimage.contradicts_progress(
+        target_relation, progress[afterimage._progress_name(target_relation)], source, progress[afterimage._progress_name(source)].recorded_at
+    ) -%}
+    {%- if progress and not is_contradicted and (
         afterimage._has_applied_all(mart, inputs, target_relation, progress) or afterimage._is_empty_still(mart, inputs, target_relation, progress)
     ) -%}
         {%- do afterimage._check_mart(target_relation, mart, inputs) -%}
         {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
-    {%- elif is_first or afterimage._must_rebuild(mart, inputs, target_relation, progress) -%}
+    {%- elif is_first or is_contradicted or afterimage._must_rebuild(mart, inputs, target_relation, progress) -%}
         {%- set whole = afterimage._whole_mart(mart, inputs) -%}
-        {%- if mart == 'history' -%}
+        {%- if mart == 'history' or is_contradicted -%}
             {%- do afterimage._reset_progress_from(target_relation) -%}
         {%- endif -%}
         {#- one commit on both formats: readers see the old rows or the new ones -#}
@@ -88,10 +93,16 @@
     progress, such as a view, is queried.
 #}
 {% macro _has_applied_all(mart, inputs, target_relation, progress) %}
-    {%- set input = inputs[1] if mart == 'field_changes' and inputs | length > 1 else inputs[0] -%}
+    {%- set input = afterimage._source_of_batches(mart, inputs) -%}
     {%- set applied = progress[afterimage._progress_name(target_relation)].recorded_at -%}
     {%- set published = progress[afterimage._progress_name(input)].recorded_at -%}
     {{ return(applied is not none and published is not none and applied >= published) }}
+{% endmacro %}
+
+
+{# The input whose batches a mart applies: of field changes between versions, the history. #}
+{% macro _source_of_batches(mart, inputs) %}
+    {{ return(inputs[1] if mart == 'field_changes' and inputs | length > 1 else inputs[0]) }}
 {% endmacro %}
 
 

@@ -37,6 +37,7 @@
 {# Creates the progress table on the first run. Later runs commit nothing, unless it has many small files. #}
 {% macro _create_progress() %}
     {%- set batch = "string comment 'JSON: the batch before it; what the batch of a change log holds; which columns a history may not know'" -%}
+    {%- set table_version = "string comment 'version of the table after the publication: an Iceberg snapshot id or a Delta version number'" -%}
     {%- do run_query("create schema if not exists " ~ target.schema) -%}
     {%- set statement -%}
         create table if not exists {{ afterimage._progress_relation() }} (
@@ -47,13 +48,15 @@
             path string comment 'how it did so: incremental, replay or rebuild; NULL for change logs',
             arrival string comment 'greatest mark of arrival that a change log has read; NULL where there are none',
             raw_version string comment 'of a change log: JSON with the versions of the raw tables that it has read; of a landing: topic ids',
-            batch {{ batch }}
+            batch {{ batch }},
+            table_version {{ table_version }}
         )
         {{ adapter.afterimage.table_options() }}
         comment 'One row per publication of a model: what it had applied by then'
     {%- endset -%}
     {%- do run_query(statement) -%}
     {%- do adapter.afterimage.add_progress_column(afterimage._progress_relation(), 'batch', batch) -%}
+    {%- do adapter.afterimage.add_progress_column(afterimage._progress_relation(), 'table_version', table_version) -%}
     {#- each model of a run adds a file, and each run reads them all -#}
     {%- do adapter.afterimage.maintain_progress(afterimage._progress_relation()) -%}
 {% endmacro %}
@@ -85,7 +88,9 @@
     after  the batch that the table had applied before; none for a new table
 #}
 {% macro _write_progress(relation, progress, after) %}
-    {%- do adapter.afterimage.write_progress(afterimage._progress_relation(), afterimage._progress_name(relation), progress, after) -%}
+    {%- do adapter.afterimage.write_progress(
+        afterimage._progress_relation(), relation, afterimage._progress_name(relation), progress, after
+    ) -%}
 {% endmacro %}
 
 

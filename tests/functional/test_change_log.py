@@ -47,7 +47,7 @@ SCHEMA = "change_log"
 COLUMNS = f"{STAGED_SCHEMA}, id string, name string"
 PROGRESS = (
     "model string, recorded_at timestamp, change_seq string, changed_at timestamp, path string, "
-    "arrival string, raw_version string"
+    "arrival string, raw_version string, table_version string"
 )
 
 

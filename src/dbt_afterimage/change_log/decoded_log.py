@@ -21,6 +21,7 @@ from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import unpersist
 from dbt_afterimage.storage.concurrency import check_unchanged
+from dbt_afterimage.storage.contradictions import check_log
 from dbt_afterimage.storage.progress import (
     Progress,
     next_recorded_at,
@@ -95,9 +96,14 @@ def start_log(
         position: of a row of the log; None where positions do not show how far the log was read.
         columns: the columns of this version, with their types: a table of an earlier version gains
             those that are new.
+
+    Raises:
+        ContradictionError: the table is not the one that its progress describes.
     """
     stored, progress = None, Progress()
     if session.catalog.tableExists(context.log):
+        if not context.rebuild_changes:
+            check_log(session, context)
         present = session.table(context.log).columns
         added = {quoted(name): kind for name, kind in columns.items() if name not in present}
         alter_table(session, context.log, Alterations(added=added), context.file_format)

@@ -7,7 +7,7 @@ what it has already recorded.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 
@@ -15,6 +15,7 @@ from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.create import table_writer
+from dbt_afterimage.storage.formats import format_named
 from dbt_afterimage.storage.progress import (
     Progress,
     reset_progress_after,
@@ -103,6 +104,8 @@ def write_log(
         # after a rebuild, marts look at the log
         is_batch = wrote and not is_rebuild
         description = batch_json(spark_text(batch.after), profile) if is_batch else None
+        version = format_named(context.file_format).version(session, log)
+        progress = replace(progress, table_version=version)
         write_progress(session, context.progress, context.model, progress, batch=description)
     if others_wrote:
         raise ConcurrentRunError.while_replaced(log)

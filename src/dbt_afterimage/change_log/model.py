@@ -57,6 +57,7 @@ from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import positions
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import checkpoint
+from dbt_afterimage.storage.contradictions import check_log
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import (
     Progress,
@@ -91,16 +92,20 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         GapError: the raw table was purged before it was read, and `on_gap` is `fail`.
         RebuildError: `rebuild_changes` is set, and the raw tables lack what the log holds.
         LoadPositionError: `base.position` is in the future.
+        ContradictionError: the log is not the one that its progress describes.
         SchemaContractError: the log cannot take what staging yields.
     """
     context = RunContext(**dbt.config.get("afterimage"))
     settings = context.settings
     key = settings["key"]
     sequence = positions(settings)
+    has_log = session.catalog.tableExists(context.log)
+    is_rebuild = has_log and context.rebuild_changes
+    if has_log and not is_rebuild:
+        check_log(session, context)
     hashed_after = evolve_log_schema(session, context, staged)
     version = raw_version(session, context, staged)
-    log = session.table(context.log) if session.catalog.tableExists(context.log) else None
-    is_rebuild = log is not None and context.rebuild_changes
+    log = session.table(context.log) if has_log else None
     if (
         log is not None
         and not is_rebuild

@@ -73,8 +73,11 @@ class RawVersion:
 
     @classmethod
     def from_text(cls, text: str | None) -> RawVersion:
-        """What `to_text` gave; nothing where there is none."""
-        given = json.loads(text) if text and text.startswith("{") else {}
+        """What `to_text` gave; nothing where there is none, or a part of it."""
+        try:
+            given = json.loads(text) if text and text.startswith("{") else {}
+        except ValueError:  # in a rebuild, which does not need it; `check_log` stops other runs
+            given = {}
         settled = given.get("settled")
         return cls(
             given.get("tables"),

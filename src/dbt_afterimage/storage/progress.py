@@ -16,11 +16,10 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import is_conflict
 from dbt_afterimage.spark.literals import text
-from dbt_afterimage.storage.progress_cache import drop_cached_progress
+from dbt_afterimage.storage.progress_cache import LAST, drop_cached_progress, progress_rows
 
 _one_delete = Lock()
 _TRIES = 10
-_LAST = ("recorded_at", "change_seq", "changed_at", "arrival", "raw_version")
 
 ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
@@ -30,6 +29,7 @@ class Progress:
     """What a model had applied at its last publication; times are ISO text in UTC.
 
     `raw_version` is that of a change log: which versions of the raw tables it had read.
+    `table_version` is that of the table itself; None where it is not known.
     """
 
     recorded_at: str | None = None
@@ -37,14 +37,14 @@ class Progress:
     changed_at: str | None = None
     arrival: str | None = None
     raw_version: str | None = None
+    table_version: str | None = None
 
 
 def read_progress(session: SparkSession, table: str, model: str) -> Progress:
     """The last publication of ``model``; all None when it has none."""
-    # The row as a whole, not the greatest of each column: a rebuilt log may end at another place.
-    last = F.max(F.struct(*_LAST)).alias("last")
+    last = F.max(F.struct(*LAST, "arrival")).alias("last")
     row = (
-        session.table(table)
+        progress_rows(session, table)
         .filter(F.col("model") == model)
         .agg(last)
         .select(
@@ -53,6 +53,7 @@ def read_progress(session: SparkSession, table: str, model: str) -> Progress:
             F.date_format("last.changed_at", ISO_TIMESTAMP),
             "last.arrival",
             "last.raw_version",
+            "last.table_version",
         )
         .first()
     )
@@ -87,8 +88,9 @@ def write_progress(
         "arrival": progress.arrival,
         "raw_version": progress.raw_version,
         "batch": batch,
+        "table_version": progress.table_version,
     }
-    # a table of an earlier version has no `batch` before the first `dbt run`
+    # a table of an earlier version gains columns only in the first `dbt run`
     schema = [field for field in session.table(table).schema if field.name in strings]
     session.range(1).select(
         *(F.lit(strings[field.name]).cast(field.dataType).alias(field.name) for field in schema)
@@ -215,6 +217,7 @@ def recover_progress(
         greatest(found[2], progress.changed_at),
         progress.arrival,
         progress.raw_version,
+        progress.table_version,
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from threading import Lock
+from typing import Any
 
 from dbt_common.invocation import get_invocation_id
 from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +31,7 @@ class Publication:
         path: how the batch was applied; None for logs.
         batch: see `batch_json`.
         raw_version: what a log has read, as `change_log.raw_version` names it.
+        table_version: the version of the table after the publication; None where it is not known.
     """
 
     recorded_at: str | None = None
@@ -38,6 +40,7 @@ class Publication:
     path: str | None = None
     batch: str | None = None
     raw_version: str | None = None
+    table_version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class ProgressSince:
             table was not rebuilt meanwhile. False where that is not known.
         profiles: of the batches since; None where one is not known.
         unknown_columns: see `batch_json`; of the last publication.
+        table_version: of the last publication; None where it is not known.
     """
 
     recorded_at: str | None
@@ -63,10 +67,15 @@ class ProgressSince:
     is_continued: bool
     profiles: list[str] | None
     unknown_columns: list[str] | None = None
+    table_version: str | None = None
 
 
-LAST = ("recorded_at", "change_seq", "changed_at", "raw_version", "batch")
-"""Of two publications of a model, the later one is greater in these columns together."""
+LAST = ("recorded_at", "raw_version", "batch", "change_seq", "changed_at", "table_version")
+"""Of two publications of a model, the later one is greater in these columns together.
+
+A table that is rebuilt has applied the same batch again, and may end at another position: of the
+other columns, only the two of JSON, which begin with the time, show which row is later.
+"""
 KEPT_DAYS = 7
 """Publications of this age are deleted, see `progress_maintenance.py`."""
 UNKNOWN_PATH = "unknown"
@@ -169,20 +178,20 @@ def _read_once(session: SparkSession, progress: str) -> None:
         _command = command
 
 
-def _rows(session: SparkSession, progress: str) -> DataFrame:
-    """The progress table; one of an earlier version has no `batch` before the first `dbt run`."""
+def progress_rows(session: SparkSession, progress: str) -> DataFrame:
+    """The progress table; one of an earlier version gains columns only in the first `dbt run`."""
     rows = session.table(progress)
-    return rows if "batch" in rows.columns else rows.withColumn("batch", F.lit(None).cast("string"))
+    absent = [name for name in ("batch", "table_version") if name not in rows.columns]
+    return rows.withColumns({name: F.lit(None).cast("string") for name in absent})
 
 
 def _read_last(
     session: SparkSession, progress: str, models: Sequence[str] | None = None
 ) -> dict[str, Publication]:
     """The last publication of each model, or of all."""
-    rows = _rows(session, progress)
+    rows = progress_rows(session, progress)
     if models is not None:
         rows = rows.filter(F.col("model").isin(*models))
-    # the row as a whole, not the greatest of each column: a rebuilt log may end at another place
     last = F.max(F.struct(*LAST))
     found = (
         rows.groupBy("model")
@@ -192,12 +201,13 @@ def _read_last(
             "cast(last.recorded_at as string)",
             "last.change_seq",
             "cast(last.changed_at as string)",
-            "last.raw_version",
             "last.batch",
+            "last.raw_version",
+            "last.table_version",
         )
     )
     return {
-        row[0]: Publication(row[1], row[2], row[3], raw_version=row[4], batch=row[5])
+        row[0]: Publication(row[1], row[2], row[3], None, row[4], row[5], row[6])
         for row in found.collect()
     }
 
@@ -208,7 +218,7 @@ def _read_from(
     """The publications of a batch and of later ones, and those without a batch, by model."""
     is_later = F.col("recorded_at") >= F.lit(first).cast("timestamp")
     rows = (
-        _rows(session, progress)
+        progress_rows(session, progress)
         .filter(F.col("model").isin(*models) & (is_later | F.col("recorded_at").isNull()))
         .select(
             "model",
@@ -217,6 +227,8 @@ def _read_from(
             F.col("changed_at").cast("string"),
             "path",
             "batch",
+            "raw_version",
+            "table_version",
         )
     )
     found: dict[str, list[Publication]] = {}
@@ -227,13 +239,7 @@ def _read_from(
 
 def _place(publication: Publication) -> tuple[str, ...]:
     """Of two publications of a model, the later one has the greater place."""
-    values = (
-        publication.recorded_at,
-        publication.change_seq,
-        publication.changed_at,
-        publication.batch,
-    )
-    return tuple(value or "" for value in values)
+    return tuple(getattr(publication, name) or "" for name in LAST)
 
 
 def seen_from(
@@ -264,7 +270,7 @@ def seen_from(
         # built when its input was empty, or recorded again: newer marks of arrival, for example
         if each.recorded_at is None or (each.recorded_at == at and not each.batch):
             continue
-        batch = json.loads(each.batch) if each.batch else {}
+        batch = _batch(each)
         is_continued = is_continued and batch.get("after") == at
         profiles.append(batch.get("profile"))
         at = each.recorded_at
@@ -279,5 +285,15 @@ def seen_from(
         paths,
         is_continued,
         known if is_continued and len(known) == len(profiles) else None,
-        json.loads(last.batch).get("unknown_columns") if last.batch else None,
+        _batch(last).get("unknown_columns"),
+        last.table_version,
     )
+
+
+def _batch(publication: Publication) -> dict[str, Any]:
+    """The column `batch`; empty where it is NULL or cut off: what it would say is queried then."""
+    try:
+        given = json.loads(publication.batch or "{}")
+    except ValueError:
+        return {}
+    return given if isinstance(given, dict) else {}

@@ -13,7 +13,7 @@ from dbt_afterimage.spark.literals import text
 from dbt_afterimage.storage.compaction import MANY_FILES
 from dbt_afterimage.storage.formats import format_named
 from dbt_afterimage.storage.progress import delete_progress
-from dbt_afterimage.storage.progress_cache import KEPT_DAYS, LAST
+from dbt_afterimage.storage.progress_cache import KEPT_DAYS, LAST, progress_rows
 
 logger = AdapterLogger("afterimage")
 
@@ -69,7 +69,7 @@ def trim_progress(session: SparkSession, table: str, now: datetime) -> None:
     is_old = f"{_WRITTEN_AT} < timestamp '{oldest:%Y-%m-%d %H:%M:%S}'"
     is_last_old = F.max_by(F.expr(is_old), F.struct(*LAST))
     models = (
-        session.table(table)
+        progress_rows(session, table)
         .groupBy("model")
         .agg(
             F.count("*").alias("rows"),

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbt.adapters.events.logging import AdapterLogger
+
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
+from dbt_afterimage.dbt_spark.macro_api.tables import table_format
 from dbt_afterimage.spark.session import current
+
+logger = AdapterLogger("afterimage")
 
 
 @macro_method(while_parsing={})
@@ -36,32 +41,71 @@ def progress_since(adapter: Any, progress: Any, reader: str, models: list[str]) 
 
 @macro_method()
 def write_progress(
-    adapter: Any, progress: Any, model: str, applied: dict[str, Any], after: str | None
+    adapter: Any,
+    progress: Any,
+    relation: Any,
+    model: str,
+    applied: dict[str, Any],
+    after: str | None,
 ) -> None:
     """Record what has just been published.
 
     Args:
         adapter: dbt's adapter.
         progress: the progress table.
-        model: its name there.
+        relation: the table.
+        model: its name in the progress table.
         applied: `recorded_at`, `change_seq`, `changed_at` and `path`; of a history also
             `unknown_columns`.
         after: the batch that the table had applied before; None where the table is new.
     """
+    from dbt_afterimage.storage.formats import format_named
     from dbt_afterimage.storage.progress import Progress
     from dbt_afterimage.storage.progress import write_progress as write
     from dbt_afterimage.storage.progress_cache import batch_json
 
     moments = (applied["recorded_at"], applied["change_seq"], applied["changed_at"])
+    session = current()
     with dbt_errors():
+        version = format_named(table_format(adapter)).version(session, str(relation))
         write(
-            current(),
+            session,
             str(progress),
             model,
-            Progress(*moments),
+            Progress(*moments, table_version=version),
             path=applied["path"],
             batch=batch_json(after, unknown_columns=applied.get("unknown_columns")),
         )
+
+
+@macro_method()
+def contradicts_progress(
+    adapter: Any, relation: Any, applied: dict[str, Any], source: Any, published: str | None
+) -> bool:
+    """Whether a mart is not what its progress says, and has to be rebuilt; a warning says why.
+
+    Args:
+        adapter: dbt's adapter.
+        relation: the mart.
+        applied: its progress, as `progress_since` gives it.
+        source: the table whose batches it applies.
+        published: the last batch in the progress of that table, or None.
+    """
+    from dbt_afterimage.storage.contradictions import contradiction_of_mart
+    from dbt_afterimage.storage.progress import Progress
+
+    with dbt_errors():
+        found = contradiction_of_mart(
+            current(),
+            str(relation),
+            table_format(adapter),
+            Progress(applied["recorded_at"], table_version=applied["table_version"]),
+            str(source),
+            published,
+        )
+    if found:
+        logger.warning(f"{found}. It is rebuilt from {source}.")
+    return bool(found)
 
 
 @macro_method()

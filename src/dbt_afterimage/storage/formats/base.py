@@ -46,6 +46,15 @@ class TableFormat(ABC):
         """The table's current version; None where it has none yet. Keeps Spark's caches."""
 
     @abstractmethod
+    def follows(self, session: SparkSession, table: str, version: str) -> bool:
+        """Whether a table has had a version and has only been written to since; from metadata.
+
+        Returns:
+            False if the table was restored to an earlier version, or replaced. True also where the
+            table has expired what would show it.
+        """
+
+    @abstractmethod
     def added_rows(
         self, session: SparkSession, table: str, first: str, last: str
     ) -> DataFrame | None:

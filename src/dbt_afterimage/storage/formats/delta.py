@@ -76,6 +76,24 @@ class Delta(TableFormat):
         row = session.sql(f"describe history {table} limit 1").select("version").first()
         return None if row is None else str(row[0])
 
+    def follows(self, session: SparkSession, table: str, version: str) -> bool:
+        """Goes back through the commits since then, from each RESTORE to what it restored."""
+        last, first = int(self.version(session, table) or 0), int(version)
+        if last <= first:
+            return last == first
+        commits = session.sql(f"describe history {table} limit {last - first}")
+        restored = {
+            row["version"]: int(row["to"] or -1)
+            for row in commits.filter("operation = 'RESTORE'")
+            .selectExpr("version", "operationParameters['version'] as to")
+            .collect()
+        }
+        at = last
+        while at > first:
+            # RESTORE to a time does not say to which version
+            at = restored.get(at, at - 1)
+        return at == first
+
     def added_rows(
         self, session: SparkSession, table: str, first: str, last: str
     ) -> DataFrame | None:

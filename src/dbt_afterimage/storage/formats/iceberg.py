@@ -75,6 +75,26 @@ class Iceberg(TableFormat):
         row = session.sql(f"select snapshot_id from {table}.refs where name = 'main'").first()
         return None if row is None else str(row[0])
 
+    def follows(self, session: SparkSession, table: str, version: str) -> bool:
+        """Goes back through the parents of the current snapshot."""
+        snapshots = {
+            str(row["snapshot_id"]): row
+            for row in session.sql(
+                f"select snapshot_id, parent_id, committed_at from {table}.snapshots"
+            ).collect()
+        }
+        at, oldest = self.version(session, table), None
+        while at != version and at in snapshots:
+            oldest = snapshots[at]
+            at = None if oldest["parent_id"] is None else str(oldest["parent_id"])
+        if at == version:
+            return True
+        if at is None or oldest is None:
+            return False
+        # its ancestors have expired: an older snapshot may be one of them
+        known = snapshots.get(version)
+        return known is None or known["committed_at"] <= oldest["committed_at"]
+
     def added_rows(
         self, session: SparkSession, table: str, first: str, last: str
     ) -> DataFrame | None:
