@@ -130,6 +130,18 @@ def test_a_log_that_was_restored_to_an_earlier_version_stops_the_run(people: Peo
     assert contents(people) == rebuilt(people)
 
 
+@pytest.mark.nightly
+def test_a_restored_log_records_again_what_the_raw_tables_still_have(people: People) -> None:
+    """As docs/operations.md says, where neither the lost version nor all raw records are left."""
+    restore(people, "changes")
+    progress = f"{people.dbt.schema}.afterimage_progress"
+    people.spark.sql(f"delete from {progress} where model = 'people_changes'")
+    people.append(PEOPLE, THIRD)
+    marts = ("--full-refresh", "--select", "people_changes+")
+    people.dbt("run", *marts, backfill_from="2026-03-01")
+    assert contents(people) == rebuilt(people)
+
+
 def test_tables_that_were_compacted_expired_or_rebuilt_are_as_their_progress_says(
     people: People,
 ) -> None:
