@@ -151,9 +151,9 @@ def test_an_iceberg_table_is_read_with_its_own_names_and_types(tmp_path: Path) -
     connection = query.connect()
 
     def found(sql: str) -> list[tuple[Any, ...]]:
-        relation = query.run(connection, warehouse, "mart", sql, query.in_batches(warehouse))
-        assert relation is not None
-        return relation.fetchall()
+        return query.run(
+            connection, warehouse, "mart", sql, query.in_batches(warehouse)
+        ).fetchall()
 
     assert found("select * from orders where \"total.net\" = '1.50'") == [
         (1, "1.50", datetime(2026, 3, 1, tzinfo=timezone.utc))
@@ -194,6 +194,72 @@ def test_what_duckdb_refuses_is_no_traceback(memory: Memory, sql: str) -> None:
 )
 def test_a_macro_in_a_query_belongs_to_dbt(memory: Memory, sql: str) -> None:
     assert "Fix: run it with `dbt show --inline`" in error(sql)
+
+
+@pytest.mark.parametrize("name", ["run", "query", "schema", "name", "sql", "json", "csv", "query.x"])
+def test_a_table_may_be_called_as_a_variable_of_the_program(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    class OneTable(Memory):
+        def relations(self, schema: str) -> dict[str, str]:
+            return {name: TABLE} if schema == "lake" else {}
+
+    monkeypatch.setattr(query, "project_warehouse", lambda target: (OneTable(), "lake"))
+    assert output("--csv", f'select count(*) from "{name}"').splitlines()[1] == "3"
+
+
+def test_a_variable_of_the_program_is_no_table(memory: Memory) -> None:
+    assert "has no table or view connection." in error("select * from connection")
+
+
+def test_a_schema_with_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = "it's \"raw\""
+
+    class OneSchema(Memory):
+        def schemas(self) -> list[str]:
+            return [schema]
+
+        def relations(self, name: str) -> dict[str, str]:
+            return {"orders": TABLE} if name == schema else {}
+
+    monkeypatch.setattr(query, "project_warehouse", lambda target: (OneSchema(), schema))
+    assert output("--csv", "select count(*) from orders").splitlines()[1] == "3"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "create table copied as select * from orders",
+        "copy (select 1) to '{file}'",
+        "attach '{file}'",
+        "install httpfs",
+        "set python_enable_replacements = true",
+        "delete from orders",
+        "select 1; select 2",
+        "/* nothing */",
+    ],
+)
+def test_only_a_query_is_run(memory: Memory, tmp_path: Path, sql: str) -> None:
+    file = tmp_path / "written"
+    assert "Fix: write with `afterimage spark-sql -e" in error(sql.format(file=file))
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    "sql", ["select * from read_text('{file}')", "explain analyze copy (select 1) to '{file}'"]
+)
+def test_no_file_is_read_or_written(memory: Memory, tmp_path: Path, sql: str) -> None:
+    file = tmp_path / "private.csv"
+    file.write_text("secret", encoding="utf-8")
+    text = error(sql.format(file=file))
+    assert "`query` reads and writes no other file" in text
+    assert file.read_text(encoding="utf-8") == "secret"
+
+
+def test_other_forms_of_a_query(memory: Memory) -> None:
+    assert output("--csv", "describe orders").splitlines()[1].startswith("id,BIGINT")
+    assert output("--csv", "pivot orders on id using count(*)").splitlines()[0] == "status,1,2,3"
+    assert "3" in output("--csv", "summarize orders")
 
 
 def test_two_formats_are_wrong_usage(memory: Memory) -> None:

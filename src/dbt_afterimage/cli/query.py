@@ -55,13 +55,11 @@ def query(
         raise UsageProblem("`query`: got --csv and --json. Fix: give one of the two.")
     warehouse, schema = project_warehouse(target)
     connection = connect()
-    rows: DuckDBPyRelation | None
     if sql is None:
         rows = _list(connection, warehouse)
     else:
+        _check_reads(connection, sql)
         rows = run(connection, warehouse, schema, sql, in_batches(warehouse))
-    if rows is None:
-        return
     _print(rows, "csv" if as_csv else "json" if as_json else "table")
 
 
@@ -70,6 +68,23 @@ def in_batches(warehouse: QueryableWarehouse) -> Callable[[str, str], Any]:
     from dbt_afterimage.cli.lazy_table import LazyTable
 
     return lambda place, name: LazyTable(warehouse, place, name)
+
+
+def _check_reads(connection: DuckDBPyConnection, sql: str) -> None:
+    """Refuse all but one statement that reads: DuckDB would change its copies in memory."""
+    import duckdb
+
+    try:
+        kinds = [statement.type.name for statement in connection.extract_statements(sql)]
+    except duckdb.Error as error:
+        raise QueryError(_of_duckdb(error, sql)) from error
+    # a PIVOT is several statements to DuckDB
+    if kinds not in (["SELECT"], ["EXPLAIN"], ["MULTI"]):
+        raise QueryError(
+            f"`query`: got {', '.join(kinds) or 'no statement'}. Allowed: one SELECT, DESCRIBE, "
+            "SUMMARIZE, SHOW, PIVOT or EXPLAIN; `query` only reads. Fix: write with `afterimage "
+            "spark-sql -e \"...\"`."
+        )
 
 
 def _print(rows: DuckDBPyRelation, form: str) -> None:
@@ -93,7 +108,7 @@ def _print(rows: DuckDBPyRelation, form: str) -> None:
 
 
 def connect() -> DuckDBPyConnection:
-    """A database in memory that shows times in UTC.
+    """A database in memory that shows times in UTC, and reads no file and no Python variable.
 
     Raises:
         WarehouseError: DuckDB is not installed.
@@ -102,7 +117,9 @@ def connect() -> DuckDBPyConnection:
         import duckdb
     except ImportError as error:
         raise missing_extra("duckdb") from error
-    connection = duckdb.connect()
+    connection = duckdb.connect(
+        config={"enable_external_access": False, "python_enable_replacements": False}
+    )
     connection.execute("set timezone = 'UTC'")
     return connection
 
@@ -113,21 +130,18 @@ def run(
     schema: str,
     sql: str,
     read: Callable[[str, str], Any] | None = None,
-) -> DuckDBPyRelation | None:
-    """Run a statement; the relations that it names are read when DuckDB first misses them.
+) -> DuckDBPyRelation:
+    """Run a query; the relations that it names are read when DuckDB first misses them.
 
     Args:
         connection: as `connect` returns it.
         warehouse: what holds the relations.
         schema: the schema of names without one.
-        sql: one statement in DuckDB's SQL.
+        sql: one query in DuckDB's SQL.
         read: what DuckDB reads for a schema and a relation there; by default all its rows at once.
 
-    Returns:
-        The rows; None if the statement has none.
-
     Raises:
-        QueryError: a relation does not exist, or DuckDB refuses the statement.
+        QueryError: a relation does not exist, or DuckDB refuses the query.
     """
     import duckdb
 
@@ -135,7 +149,8 @@ def run(
     schemas = {schema, *warehouse.schemas()}
     for name in schemas:
         connection.execute(f"create schema if not exists {_quoted(name)}")
-    connection.execute(f"set search_path = '{schema}'")
+    path = _quoted(schema).replace("'", "''")
+    connection.execute(f"set search_path = '{path}'")
     found: set[tuple[str, str]] = set()
     while True:
         try:
@@ -188,6 +203,8 @@ def _of_duckdb(error: Exception, sql: str = "") -> str:
     fix = "correct the query; it is in DuckDB's SQL."
     if re.search(r"\{\{|\bas_of\(", sql):
         fix = "run it with `dbt show --inline`: macros such as `as_of` are dbt's."
+    elif text.startswith("Permission Error"):
+        fix = "query tables of the warehouse; `query` reads and writes no other file."
     return f"`query`: {text}\nFix: {fix}"
 
 

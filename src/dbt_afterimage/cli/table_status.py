@@ -195,7 +195,6 @@ def last_results(folder: Path) -> dict[str, str]:
 
 def _rows(warehouse: Warehouse, schema: str, sql: str, key: str) -> dict[str, dict[str, Any]]:
     found = run(connect(), warehouse, schema, sql)
-    assert found is not None
     rows = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
     return {row[key]: row for row in rows}
 

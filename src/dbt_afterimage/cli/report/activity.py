@@ -105,7 +105,6 @@ def read_activity(
     if activity not in warehouse.relations(schema):
         return None
     found = run(connect(), warehouse, schema, _SQL.format(activity=activity, now=now.timestamp()))
-    assert found is not None
     rows = found.fetchall()
     if not rows:
         return None

@@ -48,7 +48,6 @@ class Batch:
 def read_applied(warehouse: Warehouse, schema: str) -> list[Applied]:
     """All rows of the progress table that name a batch, the oldest first."""
     found = run(connect(), warehouse, schema, _SQL)
-    assert found is not None
     return [Applied(*row) for row in found.fetchall()]
 
 
