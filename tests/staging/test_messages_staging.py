@@ -17,6 +17,7 @@ from afterimage_demo.kafka.avro import encode
 from afterimage_demo.kafka.forms import avro_envelope, avro_registered, data_schema
 from dbt_afterimage.change_log.pairing import pair
 from dbt_afterimage.settings import OPTIONAL_COLUMNS
+from dbt_afterimage.sources.qlik_messages import schema_decoder
 from tests.macro_renderer import CompilationError
 from tests.messages_staging import (
     data,
@@ -455,6 +456,25 @@ def test_times_of_day_in_avro_are_those_of_json(spark: SparkSession, tmp_path: P
         ("I", None, None),
         ("I", "24:00:00", "-01:00:00"),
     ]
+
+
+def test_messages_of_many_made_up_schemas_do_not_stop_a_run(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_decoder, "MAX_SCHEMAS", 2)
+    said: list[str] = []
+    monkeypatch.setattr(schema_decoder.logger, "warning", said.append)
+    messages = []
+    for name in ("id", "id", "id", "x", "y", "z"):
+        schema = data_schema({name: "int"})
+        message = change("INSERT", len(messages), {name: 1})
+        messages.append(avro_envelope(encode(schema, message), schema=json.dumps(schema)))
+    reasons = [row["reject_reason"] for row in decode(spark, messages, settings_of())]
+    assert (reasons[:3], sorted(map(str, reasons[3:]))) == (
+        [None] * 3,
+        ["None", "unknown_schema", "unknown_schema"],
+    )
+    assert [text for text in said if "more than 2 Avro schemas" in text and "Fix: " in text]
 
 
 def test_columns_of_messages_ignore_case(spark: SparkSession) -> None:

@@ -262,6 +262,13 @@ def test_other_forms_of_a_query(memory: Memory) -> None:
     assert "3" in output("--csv", "summarize orders")
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_control_characters_of_a_value_reach_no_terminal(memory: Memory, form: list[str]) -> None:
+    text = output(*form, "select 'a' || chr(27) || '[2J' || chr(155) || chr(8238) as value")
+    assert "[2J\\u009b\\u202e" in text
+    assert not {"\x1b", "\x9b", "\u202e"} & set(text)
+
+
 def test_two_formats_are_wrong_usage(memory: Memory) -> None:
     assert CliRunner().invoke(app, ["query", "--csv", "--json", "select 1"]).exit_code == 2
 

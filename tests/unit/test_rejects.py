@@ -103,6 +103,19 @@ def test_a_record_is_shown_with_the_changes_at_its_change_seq() -> None:
     assert "1 changes of orders_changes at its change_seq" in text
 
 
+@pytest.mark.parametrize("arguments", [(), ("parts",), ("parts", "--show", "10")])
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_control_characters_of_a_record_reach_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], form: tuple[str, ...]
+) -> None:
+    hostile = records((10, "malformed_change_seq", "\x1b[2J\x9b1\u202e", False))
+    monkeypatch.setitem(TABLES, "parts_changes_rejected", hostile)
+    text = CliRunner().invoke(app, ["rejects", *arguments, *form]).stdout
+    assert "\\u001b[2J\\u009b1\\u202e" in text
+    assert not {"\x1b", "\x9b", "\u202e"} & set(text)
+    assert not form or json.loads(text)
+
+
 def test_a_malformed_change_seq_is_no_condition() -> None:
     shown = json.loads(call("--show", "9", "--json").stdout)
     assert shown["accepted_at_the_same_change_seq"] == []

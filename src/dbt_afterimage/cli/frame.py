@@ -28,6 +28,19 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 """The option `--json` of a command that reports something."""
 
 
+# C0 and C1 but tab and line break, and the characters that change the direction of text
+_CONTROLS = {
+    code: f"\\u{code:04x}"
+    for code in (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    if chr(code) not in "\t\n"
+}
+
+
+def printable(value: object) -> str:
+    """A value of a record as text that no terminal takes for a command, escaped as in JSON."""
+    return str(value).translate(_CONTROLS)
+
+
 class UsageProblem(AfterimageError):
     """Arguments that do not go together: the command ends with exit code 2."""
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbt_afterimage.cli.frame import JsonOption, TargetOption, UsageProblem, command
+from dbt_afterimage.cli.frame import JsonOption, TargetOption, UsageProblem, command, printable
 from dbt_afterimage.cli.warehouse import (
     Warehouse,
     WarehouseError,
@@ -98,11 +100,14 @@ def _print(rows: DuckDBPyRelation, form: str) -> None:
             writer.writerows(rows.fetchall())
         elif form == "json":
             found = [dict(zip(rows.columns, row, strict=True)) for row in rows.fetchall()]
-            typer.echo(json.dumps(found, default=str, ensure_ascii=False, indent=2))
+            typer.echo(printable(json.dumps(found, default=str, ensure_ascii=False, indent=2)))
         else:
             is_terminal = sys.stdout.isatty()
             width = shutil.get_terminal_size().columns if is_terminal else _PIPED_WIDTH
-            rows.show(max_width=width)
+            shown = io.StringIO()
+            with redirect_stdout(shown):
+                rows.show(max_width=width)
+            typer.echo(printable(shown.getvalue()), nl=False)
     except duckdb.Error as error:  # a value that cannot be cast, for example
         raise QueryError(_of_duckdb(error)) from error
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dbt_afterimage.cli.frame import JsonOption, TargetOption, UsageProblem, command
+from dbt_afterimage.cli.frame import JsonOption, TargetOption, UsageProblem, command, printable
 from dbt_afterimage.cli.warehouse import Warehouse, WarehouseError, project_warehouse, similar
 
 _SUFFIX = "_changes_rejected"
@@ -140,7 +140,7 @@ def accepted_beside(
 
 def _list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False, default=str))
+        typer.echo(_json(rows))
         return
     from rich.console import Console
     from rich.table import Table
@@ -160,7 +160,7 @@ def _list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
             row["record_key"],
             row["recorded_at"].strftime("%Y-%m-%d %H:%M"),
         ]
-        grid.add_row(*("-" if cell is None else str(cell) for cell in cells))
+        grid.add_row(*("-" if cell is None else printable(cell) for cell in cells))
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=_WIDTH)
@@ -187,13 +187,18 @@ def _show(record: dict[str, Any], beside: list[dict[str, Any]], *, as_json: bool
         raw = record["raw_record"]
     if as_json:
         shown = {**record, "raw_record": raw, "accepted_at_the_same_change_seq": beside}
-        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False, default=str))
+        typer.echo(_json(shown))
         return
     for name, value in record.items():
         if name != "raw_record":
-            typer.echo(f"{name}: {'-' if value is None else value}")
-    typer.echo(f"raw_record: {json.dumps(raw, indent=2, ensure_ascii=False, default=str)}")
+            typer.echo(f"{name}: {'-' if value is None else printable(value)}")
+    typer.echo(f"raw_record: {_json(raw)}")
     typer.echo(f"\n{len(beside)} changes of {record['table']}_changes at its change_seq")
     for row in beside:
         known = {name: value for name, value in row.items() if value is not None}
-        typer.echo(json.dumps(known, indent=2, ensure_ascii=False, default=str))
+        typer.echo(_json(known))
+
+
+def _json(value: Any) -> str:
+    # JSON escapes the control characters of ASCII only
+    return printable(json.dumps(value, indent=2, ensure_ascii=False, default=str))

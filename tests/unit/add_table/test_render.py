@@ -17,7 +17,7 @@ from dbt_afterimage.cli.add_table.proposal import (
     SourceColumn,
     SourceTable,
 )
-from dbt_afterimage.cli.add_table.render import Layout, files
+from dbt_afterimage.cli.add_table.render import Layout, UnsafeNameError, files
 from dbt_afterimage.cli.files import changes, write
 
 ROOT = Path(__file__).parents[3]
@@ -140,3 +140,26 @@ def test_files_pass_yamllint_ruff_and_the_line_width_of_sqlfluff(
     assert max(map(len, lines)) <= 80
     # written once, the files are as they should be
     assert changes(tmp_path, found) == []
+
+
+@pytest.mark.parametrize("name", ["in'voices", "x') }}{{ env_var('HOME", "a\\", "a\nb"])
+def test_a_table_whose_name_would_be_code_is_refused(name: str) -> None:
+    hostile = replace(PROPOSAL, staging_arguments=("'sales'", f"'{name}'"))
+    with pytest.raises(UnsafeNameError, match=r"(?s)^sales\.invoices__ct: .*Fix: create a view"):
+        files(hostile, CLONE)
+
+
+@pytest.mark.parametrize("value", ["{{ env_var('HOME') }}", "{% set x = 1 %}", "{# hidden #}"])
+def test_what_dbt_would_render_in_yaml_is_refused(value: str) -> None:
+    table = SourceTable("invoices__ct", "Rows.", {"filter": f"topic = '{value}'"})
+    column = replace(table, settings={}, columns=(SourceColumn(value, "A column."),))
+    for hostile in (table, column):
+        with pytest.raises(UnsafeNameError, match="Nothing was written"):
+            files(replace(PROPOSAL, tables=(hostile,)), CLONE)
+
+
+def test_a_table_of_a_shared_model_whose_name_would_be_code_is_refused() -> None:
+    assert SHARED.shared_model is not None
+    hostile = replace(SHARED.shared_model, arguments=('dbt.source("sales", "a\\"b")',))
+    with pytest.raises(UnsafeNameError):
+        files(replace(SHARED, shared_model=hostile), CLONE)

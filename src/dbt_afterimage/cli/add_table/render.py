@@ -13,10 +13,22 @@ import yaml
 
 from dbt_afterimage.cli.add_table.proposal import Proposal
 from dbt_afterimage.cli.templates import templates_of
+from dbt_afterimage.errors import AfterimageError
 
 # What sqlfluff and yamllint of this project allow.
 _SQL_WIDTH = 80
 _YAML_WIDTH = 110
+
+
+# An argument in Jinja or Python: texts without quotes and backslashes, and calls with such texts.
+_TEXT = r"""(?:'[^'\\\n]*'|"[^"\\\n]*")"""
+_ARGUMENT = re.compile(rf"(?:\w+=)?(?:{_TEXT}|[\w.]+\({_TEXT}(?:, {_TEXT})*\))")
+# dbt renders YAML too
+_JINJA = re.compile(r"\{[{%#]")
+
+
+class UnsafeNameError(AfterimageError):
+    """A name of the raw schema, or a value of it, would be code in a file of the project."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +47,17 @@ class Layout:
 
 
 def files(proposal: Proposal, layout: Layout) -> dict[str, str]:
-    """The files of a table: path in the project -> text."""
+    """The files of a table: path in the project -> text.
+
+    Raises:
+        UnsafeNameError: a name or a value has characters that would be code in one of them.
+    """
+    arguments = [*proposal.staging_arguments]
+    if proposal.shared_model:
+        arguments += proposal.shared_model.arguments
+    for argument in arguments:
+        if _JINJA.search(argument) or not _ARGUMENT.fullmatch(argument):
+            raise _unsafe(proposal, argument)
     table, source = proposal.table, proposal.source
     staging = f"{layout.models}/staging/{source}"
     marts = f"{layout.models}/marts/{source}"
@@ -73,7 +95,20 @@ def files(proposal: Proposal, layout: Layout) -> dict[str, str]:
         found[f"{layout.python}/staging/{source}/_{source}__{proposal.system}__models.yml"] = (
             _rendered("shared_models.yml", proposal, layout)
         )
+    for path, written in found.items():
+        for line in written.splitlines():
+            if not path.endswith(".sql") and _JINJA.search(line):
+                raise _unsafe(proposal, line.strip())
     return found
+
+
+def _unsafe(proposal: Proposal, found: str) -> UnsafeNameError:
+    return UnsafeNameError(
+        f"{proposal.schema}.{proposal.tables[0].name}: dbt or Python would run a part of a name or "
+        f"value as code: {found!r}. Allowed: names without quotation marks, backslashes, line "
+        "breaks, {{, {% and {#. Nothing was written for this table. Fix: create a view with plain "
+        "names over the raw table, and add the view."
+    )
 
 
 def _call(layout: Layout, macro: str, *arguments: str) -> str:

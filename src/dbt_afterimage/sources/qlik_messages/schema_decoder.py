@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -21,6 +22,11 @@ from dbt_afterimage.sources.qlik_messages.decode import (
 )
 from dbt_afterimage.sources.qlik_messages.message_columns import METADATA
 from dbt_afterimage.sources.qlik_messages.schemas import registered_schema
+
+logger = AdapterLogger("afterimage")
+
+MAX_SCHEMAS = 1000
+"""Each Avro schema is an expression of the plan, and a message may bring along any text as one."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +86,21 @@ class Decoder:
         references = (
             rows.filter(F.col("avro").isNotNull())
             .groupBy(schema_reference().alias("reference"), "form")
-            .agg(F.first("schema_text").alias("schema_text"))
+            .agg(F.first("schema_text").alias("schema_text"), F.count("*").alias("messages"))
+            .orderBy(F.desc("messages"), "reference")
+            .limit(MAX_SCHEMAS + 1)
             .collect()
         )
+        if len(references) > MAX_SCHEMAS:
+            logger.warning(
+                f"Source table {self.settings['source_table']}: its new messages were written by "
+                f"more than {MAX_SCHEMAS} Avro schemas. Messages of the rarest schemas are not "
+                "decoded: they wait for a later run, or are rejected as `unknown_schema`. Fix: if "
+                "the schemas are right, let each model decode the topics of fewer tables, and read "
+                "the rejected messages again with `afterimage rejects TABLE --replay`."
+            )
         texts: dict[str, str] = {}
-        for row in references:
+        for row in references[:MAX_SCHEMAS]:
             name, text = row["reference"], row["schema_text"]
             if name is None:
                 continue
