@@ -85,7 +85,7 @@ def _check_reads(connection: DuckDBPyConnection, sql: str) -> None:
         raise QueryError(
             f"`query`: got {', '.join(kinds) or 'no statement'}. Allowed: one SELECT, DESCRIBE, "
             "SUMMARIZE, SHOW, PIVOT or EXPLAIN; `query` only reads. Fix: write with `afterimage "
-            "spark-sql -e \"...\"`."
+            'spark-sql -e "..."`.'
         )
 
 
