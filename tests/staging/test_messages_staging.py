@@ -464,7 +464,7 @@ def test_messages_of_many_made_up_schemas_do_not_stop_a_run(
     monkeypatch.setattr(schema_decoder, "MAX_SCHEMAS", 2)
     said: list[str] = []
     monkeypatch.setattr(schema_decoder.logger, "warning", said.append)
-    messages = []
+    messages: list[Any] = []
     for name in ("id", "id", "id", "x", "y", "z"):
         schema = data_schema({name: "int"})
         message = change("INSERT", len(messages), {name: 1})
