@@ -14,6 +14,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from dbt_afterimage import __version__
 from dbt_afterimage.cli import app, frame
 from dbt_afterimage.cli.progress import working
 from dbt_afterimage.cli.session import ProfileError, load_profile
@@ -113,6 +114,24 @@ def test_help_fits_a_screen_and_ends_with_an_example(command: tuple[str, ...]) -
     _, _, example = result.output.partition("Example:\n")
     assert all(line.startswith("  ") for line in example.rstrip().splitlines())
     assert f"afterimage {' '.join(command)}" in example
+
+
+def test_help_lists_all_commands_with_whole_summaries_in_the_order_of_work() -> None:
+    result = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"})
+    commands = result.output.partition("Commands:\n")[2].partition("\n\n")[0]
+    names = [
+        line.split()[0]
+        for line in commands.splitlines()
+        if line.startswith("  ") and line[2] != " "
+    ]
+    assert names[:4] == ["init", "doctor", "demo", "land"]
+    assert sorted(names) == sorted(frame._IN_ORDER)
+    assert "..." not in commands
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"afterimage {__version__}\n")
 
 
 def test_help_names_the_exit_codes() -> None:

@@ -22,7 +22,6 @@ from dbt_afterimage.cli.frame import app, load_commands_of_other_distributions, 
 
 __all__ = ["app", "main"]
 
-# `--help` lists the commands in the order in which they are registered.
 COMMAND_MODULES = (
     _init,
     _package_path,

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 import typer.core
 
+from dbt_afterimage import __version__
 from dbt_afterimage.errors import AfterimageError, is_ours
 
 FAILED = 1
@@ -49,11 +50,44 @@ class DbtFailedError(AfterimageError):
     """A dbt command failed and has printed why: nothing is added to that."""
 
 
+# as a project needs them
+_IN_ORDER = (
+    "init",
+    "doctor",
+    "demo",
+    "land",
+    "add-table",
+    "query",
+    "status",
+    "report",
+    "rejects",
+    "compact",
+    "erase",
+    "spark-sql",
+    "server",
+    "package-path",
+)
+
+
 class _Commands(typer.core.TyperGroup):
     """A group of commands that shows our errors as a text, without a traceback.
 
     Any other error is a defect of this program and keeps its traceback.
     """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(
+            super().list_commands(ctx),
+            key=lambda name: _IN_ORDER.index(name) if name in _IN_ORDER else len(_IN_ORDER),
+        )
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        # click cuts a summary off at the end of the line
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, found.get_short_help_str(limit=300)) for name, found in commands if found]
+            )
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -89,6 +123,24 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"afterimage {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Options of the program itself."""
 
 
 def group(name: str, text: str) -> typer.Typer:
