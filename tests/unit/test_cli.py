@@ -129,6 +129,19 @@ def test_help_lists_all_commands_with_whole_summaries_in_the_order_of_work() -> 
     assert "..." not in commands
 
 
+@pytest.mark.parametrize(
+    "command", [["compact"], ["erase", "people", "--key", "1", "--rows", "--yes"]]
+)
+def test_a_command_outside_a_project_names_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.delenv("DBT_PROJECT_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    assert f"{tmp_path} has no dbt_project.yml. Fix: change to" in result.stderr
+
+
 def test_the_version_is_that_of_the_package() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.stdout) == (0, f"afterimage {__version__}\n")

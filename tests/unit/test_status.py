@@ -231,6 +231,22 @@ def test_a_monitor_gets_an_exit_code_and_the_value(command: CliRunner) -> None:
     assert command.invoke(app, ["status", "--fail-if", "behind"]).exit_code == 2
 
 
+def test_a_misspelt_activity_table_switches_no_monitor_off(
+    command: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ["status", "--activity", "change_activty"]
+    for arguments in (given, [*given, "--fail-if", "lag > 1s"]):
+        refused = command.invoke(app, arguments)
+        assert refused.exit_code == 1
+        assert "has no table change_activty" in refused.stderr
+        assert "Similar names: change_activity" in refused.stderr
+    without = warehouse()
+    del without.tables["change_activity"]
+    monkeypatch.setattr(status, "project_warehouse", lambda target: (without, "lake"))
+    assert command.invoke(app, ["status", "--fail-if", "behind > 1h"]).exit_code == 0
+    assert "--fail-if reads lag" in command.invoke(app, ["status", "--fail-if", "lag > 1h"]).stderr
+
+
 def test_a_number_is_shown_as_it_is() -> None:
     (orders,) = read_status(warehouse(), "lake", "change_activity", {}, at(40))
     conditions = parse_conditions("unresolved > 5 or late_share >= 10%", MEASURES)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbt_afterimage.cli.frame import DbtFailedError
+from dbt_afterimage.cli.session import project_folder
 
 
 def run_operation(
@@ -38,10 +39,13 @@ def run_dbt(arguments: Sequence[str], target: str | None = None) -> Any:
         dbt's `dbtRunnerResult`.
 
     Raises:
+        ProfileError: the working folder has no project.
         DbtFailedError: dbt failed, and has printed why.
     """
     from dbt.cli.main import dbtRunner
 
+    # dbt returns this error to a program without printing it
+    project_folder()
     chosen = ["--target", target] if target else []
     result = dbtRunner().invoke([*arguments, *chosen])
     if not result.success:

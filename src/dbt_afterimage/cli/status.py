@@ -12,9 +12,16 @@ import typer
 from dbt_afterimage.cli.conditions import Condition, parse_conditions
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
 from dbt_afterimage.cli.runs import change_logs, target_folder
-from dbt_afterimage.cli.table_status import MEASURES, TableStatus, last_results, read_status
-from dbt_afterimage.cli.warehouse import project_warehouse
+from dbt_afterimage.cli.table_status import (
+    MEASURES,
+    MEASURES_OF_ACTIVITY,
+    TableStatus,
+    last_results,
+    read_status,
+)
+from dbt_afterimage.cli.warehouse import Warehouse, WarehouseError, project_warehouse, similar
 
+_ACTIVITY = "change_activity"
 _WIDTH = 180
 _KIB = 1024
 
@@ -28,7 +35,7 @@ def status(
     ] = None,
     activity: Annotated[
         str, typer.Option(help="The change_activity table; lag and late changes come from it.")
-    ] = "change_activity",
+    ] = _ACTIVITY,
     as_json: JsonOption = False,
     target: TargetOption = None,
 ) -> None:
@@ -39,6 +46,7 @@ def status(
     """
     conditions = parse_conditions(fail_if, MEASURES) if fail_if else []
     warehouse, schema = project_warehouse(target)
+    _check_activity(warehouse, schema, activity, conditions)
     results = last_results(target_folder())
     now = datetime.now(timezone.utc)
     logs = change_logs(target_folder())
@@ -53,6 +61,22 @@ def status(
             typer.echo(f"failed: {line}")
     if violations:
         raise typer.Exit(FAILED)
+
+
+def _check_activity(
+    warehouse: Warehouse, schema: str, activity: str, conditions: list[Condition]
+) -> None:
+    """Refuse a condition that could never hold, for lack of the table that it is measured by."""
+    needed = [each.measure for each in conditions if each.measure in MEASURES_OF_ACTIVITY]
+    relations = warehouse.relations(schema)
+    if activity in relations or not (needed or activity != _ACTIVITY):
+        return
+    reads = f"--fail-if reads {', '.join(needed)} from it" if needed else "--activity names it"
+    raise WarehouseError(
+        f"`status`: schema {schema} has no table {activity}, and {reads}. "
+        f"{similar(activity, list(relations))} Fix: correct --activity, or build the model with "
+        "`dbt run`."
+    )
 
 
 def violated(tables: list[TableStatus], conditions: list[Condition]) -> list[str]:

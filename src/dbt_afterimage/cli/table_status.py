@@ -94,6 +94,9 @@ MEASURES = tuple(
     if field.name not in ("table", "last_batch", "newest_change_seq", "newest_change", "path")
 )
 
+MEASURES_OF_ACTIVITY = ("lag", "changes", "late_share")
+"""Those that are not known without a `change_activity` table."""
+
 
 def read_status(
     warehouse: Warehouse,
