@@ -5,9 +5,13 @@ The raw tables keep it: they are what a later run would bring it back from.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,8 +19,10 @@ from typer.testing import CliRunner, Result
 
 from dbt_afterimage.cli import app
 from dbt_afterimage.erasure import run as erasure_run
+from dbt_afterimage.storage.formats import format_named
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
+from tests.functional.merge_on_read import make_table
 from tests.functional.people import HEADERS, seq
 from tests.functional.project_files import (
     changes_model,
@@ -134,15 +140,91 @@ class Erased:
         return self.rows(f"history where id = {key}", "name, city, is_current", "valid_from_seq")
 
     def files_with(self, text: str) -> list[str]:
-        """Data files of our tables that hold a text, whichever state of a table they are of."""
+        """Files of our tables that hold a text: data and manifests, of whichever state.
+
+        docs/guarantees.md says what the transaction log of Delta keeps.
+        """
         found = []
-        for file in self.warehouse.rglob("*.parquet"):
+        for file in self.warehouse.rglob("*"):
             where = file.relative_to(self.warehouse).as_posix()
             if self.raw in where or "_delta_log" in where or "/names/" in where:
                 continue
-            if self.dbt.schema in where and text in repr(pq.read_table(file).to_pylist()):
+            if self.dbt.schema not in where or not file.is_file():
+                continue
+            if text.encode() in decoded_bytes(file):
                 found.append(where)
         return found
+
+
+def decoded_bytes(file: Path) -> bytes:
+    """A file's bytes, followed by what they hold once they are decompressed."""
+    stored = file.read_bytes()
+    if file.suffix == ".parquet":
+        return stored + repr(pq.read_table(file).to_pylist()).encode()
+    if file.suffix == ".avro":
+        return stored + b"".join(avro_blocks(stored))
+    if file.name.endswith(".gz.metadata.json"):
+        return gzip.decompress(stored)
+    return stored
+
+
+def avro_blocks(stored: bytes) -> Iterator[bytes]:
+    """The blocks of an Avro file without their compression; see the Avro specification."""
+
+    def number() -> int:
+        value = shift = 0
+        while True:
+            (byte,) = file.read(1)
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+
+    file = io.BytesIO(stored)
+    assert file.read(4) == b"Obj\x01"
+    header = {}
+    while count := number():
+        for _ in range(count):
+            name = file.read(number())
+            header[name] = file.read(number())
+    file.read(16)
+    codec = header.get(b"avro.codec", b"null")
+    assert codec in (b"null", b"deflate")
+    while file.tell() < len(stored):
+        number()
+        block = file.read(number())
+        yield zlib.decompress(block, -15) if codec == b"deflate" else block
+        file.read(16)
+
+
+def test_a_table_with_one_manifest_keeps_no_value_of_a_removed_file(
+    spark: SparkSession, table_format: str, warehouse: Path
+) -> None:
+    """rewrite_manifests leaves the only manifest of an Iceberg table alone."""
+    schema = f"purged_{uuid4().hex}"
+    table = f"{schema}.people"
+    make_table(spark, table, "id int, name string", table_format)
+    spark.sql(f"alter table {table} set tblproperties ('commit.manifest.min-count-to-merge' = '2')")
+    for number, name in enumerate(["Ann-first", "Bob-load"]):
+        rows = local_rows(spark, [(number, name)], "id int, name string")
+        rows.coalesce(1).writeTo(table).append()
+    spark.sql(f"delete from {table} where id = 0")
+    assert spark.table(f"{table}.manifests").count() == 1
+    deleted_entries = spark.table(f"{table}.entries").filter("status = 2")
+    assert deleted_entries.count() == 1
+
+    def files_with(text: str) -> list[Path]:
+        files = [each for each in warehouse.rglob("*") if schema in str(each) and each.is_file()]
+        return [each for each in files if text.encode() in decoded_bytes(each)]
+
+    assert files_with("Ann-first")
+    format_named(table_format).purge(spark, table)
+    assert files_with("Ann-first") == []
+    assert files_with("Bob-load")
+    spark.sql(f"refresh table {table}")
+    assert [tuple(row) for row in spark.table(table).collect()] == [(1, "Bob-load")]
+    own = spark.sql(f"show tblproperties {table}").filter("key like '%target-size-bytes'")
+    assert own.count() == 0
 
 
 @pytest.fixture

@@ -239,7 +239,11 @@ class Iceberg(TableFormat):
         return [f"{row['type']} {row['name']}" for row in rows]
 
     def purge(self, session: SparkSession, table: str) -> str:
-        """Rewrite each file with deleted rows, then expire all snapshots but the current one."""
+        """Rewrite each file with deleted rows, then expire all snapshots but the current one.
+
+        Manifests are rewritten in between: a manifest keeps the least and greatest values of the
+        files that were removed from it.
+        """
         now = datetime.now(timezone.utc)
         _drop_abandoned_branches(session, table, now + _ABANDONED_AFTER)
         rewritten = session.sql(
@@ -247,6 +251,7 @@ class Iceberg(TableFormat):
             "'delete-file-threshold', '1', 'min-file-size-bytes', '0', "
             f"'max-file-size-bytes', '{_ANY_SIZE}', 'remove-dangling-deletes', 'true'))"
         ).collect()[0]
+        _remove_deleted_entries(session, table)
         expired = session.sql(
             f"call system.expire_snapshots(table => '{table}', retain_last => 1, "
             f"older_than => timestamp '{now + _ABANDONED_AFTER:%Y-%m-%d %H:%M:%S}')"
@@ -263,6 +268,44 @@ class Iceberg(TableFormat):
             f"{rewritten['rewritten_data_files_count']:,} data files were rewritten, "
             f"{removed:,} files were removed"
         )
+
+
+def _remove_deleted_entries(session: SparkSession, table: str) -> None:
+    """Rewrite manifests until none has an entry of a removed file.
+
+    `rewrite_manifests` leaves a manifest alone if it is the only one of its kind (of data files, of
+    delete files) and smaller than a table property says.
+    """
+    rewrite = f"call system.rewrite_manifests(table => '{table}', use_caching => false)"
+    if not _sizes_with_deleted_entries(session, table):
+        return
+    session.sql(rewrite)
+    sizes = _sizes_with_deleted_entries(session, table)
+    if not sizes:
+        return
+    name = "commit.manifest.target-size-bytes"
+    own = session.sql(f"show tblproperties {table}").filter(F.col("key") == name).first()
+    try:
+        # the largest comes last: it merges what a smaller size has split
+        for size in sizes:
+            session.sql(f"alter table {table} set tblproperties ('{name}' = '{size // 2}')")
+            session.sql(rewrite)
+    finally:
+        if own is None:
+            session.sql(f"alter table {table} unset tblproperties ('{name}')")
+        else:
+            session.sql(f"alter table {table} set tblproperties ('{name}' = '{own['value']}')")
+    if _sizes_with_deleted_entries(session, table):
+        raise ConcurrentRunError.of(table)
+
+
+def _sizes_with_deleted_entries(session: SparkSession, table: str) -> list[int]:
+    """Bytes of each manifest that has entries of removed files, the smallest first."""
+    rows = session.sql(
+        f"select length from {table}.manifests where deleted_data_files_count > 0 "
+        "or deleted_delete_files_count > 0 order by length"
+    ).collect()
+    return [row["length"] for row in rows]
 
 
 def _rewrite(session: SparkSession, table: str, max_files: int, options: str = "") -> str:
