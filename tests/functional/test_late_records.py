@@ -16,6 +16,7 @@ from dbt_afterimage.change_log.raw_version import Version, raw_tables
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.formats import format_named
 from tests.functional.dbt_project import DbtProject
+from tests.functional.feed_project import write_project
 from tests.functional.people import start
 from tests.functional.project_files import changes_model
 from tests.run_contexts import run_context
@@ -271,7 +272,74 @@ def test_a_view_over_two_tables(raw: Raw, spark: SparkSession, table_format: str
         read = versions()
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select seq as change_seq, 'I' as change_oper, part as arrival from {raw} "
+        "where part <> '{raw}' and part <> \"{raw}\" -- not {raw}'s",
+        "select {table}.seq as change_seq, 'I' as change_oper, {table}.part as arrival\n"
+        "from {raw}\nwhere {table}.part is not null",
+        # Spark does not know the relation by these names where new rows alone are read
+        "select {raw}.seq as change_seq, 'I' as change_oper, part as arrival from {raw}",
+        "select {table}.seq as change_seq, 'I' as change_oper, {table}.part as arrival "
+        "from {raw} cross join (select 1 as one)",
+    ],
+    ids=["name_in_literals", "qualified_columns", "qualified_by_schema", "qualified_in_a_join"],
+)
+def test_late_records_of_a_view(raw: Raw, spark: SparkSession, statement: str) -> None:
+    raw.create()
+    text = statement.format(raw=raw.name, table=raw.name.rpartition(".")[2])
+    spark.sql(
+        f"create or replace view {raw.view} tblproperties ('afterimage.definition' = 'text') as\n"
+        + text
+    )
+    raw.land("2", "8")
+    raw.record("2", "8")
+    read = raw.versions()
+    raw.land("9", "1")
+    assert raw.late(read) == ["1"]
+
+
 # --- runs
+
+
+@pytest.mark.delta_nightly
+def test_late_records_of_feeds_with_a_filter(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    table_format: str,
+    tmp_path: Path,
+) -> None:
+    """The filter holds the raw table's name as a text, or qualifies columns with it."""
+    raw = "lit_raw"
+    filters = {
+        "orders": f"topic = '{raw}.orders'",
+        "qualified": f"qualified.topic = '{raw}.orders'",
+        "by_schema": f"{raw}.by_schema.topic = '{raw}.orders'",
+    }
+    feed = {
+        "sequence": {"place": "number"},
+        "operation": "operation",
+        "operations": {"I": "I"},
+        "before_images": False,
+    }
+    project = make_dbt_project(tmp_path, schema="late_lit")
+    write_project(
+        project.path, raw, {name: ({**feed, "filter": text}, []) for name, text in filters.items()}
+    )
+    spark.sql(f"create schema if not exists {raw}")
+    for batch in ([100], [200, 50], [300]):
+        rows = ", ".join(f"({place}, 'I', {place}L, '{raw}.orders')" for place in batch)
+        for name in filters:
+            spark.sql(
+                f"create table if not exists {raw}.{name} "
+                f"(id int, operation string, place bigint, topic string) using {table_format}"
+            )
+            spark.sql(f"insert into {raw}.{name} values {rows}")
+        project("run")
+    for name in filters:
+        found = spark.table(f"{project.schema}.{name}_changes").orderBy("id").collect()
+        assert [row["id"] for row in found] == [50, 100, 200, 300], name
 
 
 @pytest.mark.nightly

@@ -1,8 +1,9 @@
 """What was added to the raw tables since a run, and which of it lies at positions it had passed.
 
 The tables' versions show which rows were added. The staging view's own statement over these rows
-alone gives their positions; what is read at these positions is the staging view again. So a wrong
-guess here can only make a run read more.
+alone gives their positions; what is read at these positions is the staging view again. Where the
+versions do not show it, or Spark refuses the statement, the positions in the staging view that the
+log lacks are read: slower, and never less.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import re
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import reduce
 
+from dbt.adapters.events.logging import AdapterLogger
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,21 +22,15 @@ from dbt_afterimage.change_log.raw_version import Version
 from dbt_afterimage.storage.formats import format_named
 from dbt_afterimage.storage.temp_view import temporary_view
 
+logger = AdapterLogger("afterimage")
+
 _FEW = 100
 """How many positions a condition names; more of them are read as a range."""
-
-
-@dataclass(frozen=True)
-class _Added:
-    """Rows of a table that a run has not read.
-
-    Attributes:
-        rows: with all columns of the table.
-        is_exact: no row is among them that an earlier run has read.
-    """
-
-    rows: DataFrame
-    is_exact: bool = True
+_NO_RELATION = (
+    r"[rR]'[^']*'|[rR]\"[^\"]*\"|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`"
+    r"|--[^\n]*|/\*(?:/\*.*?\*/|.)*?\*/"
+)
+"""Literals, names in backticks, and comments, as Spark reads them."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +55,7 @@ def new_rows(
     now: Mapping[str, Version],
     log: DataFrame,
     floor: str,
-) -> NewRows | None:
+) -> NewRows:
     """What was added, and which of it lies at or before ``floor``.
 
     Args:
@@ -69,9 +64,6 @@ def new_rows(
         now: the versions that there are; the first one is that of the staging view.
         log: the change log.
         floor: behind this position everything is read.
-
-    Returns:
-        None where the statement of a view cannot be had.
     """
     tables = [name for name, version in now.items() if version[0] not in ("view", "absent")]
     views = [name for name, version in now.items() if version[0] == "view"]
@@ -79,40 +71,40 @@ def new_rows(
     if read is not None and all(read.get(name) == now[name] for name in tables):
         return NewRows(F.lit(False), is_marked=is_same_staging)
     added = {
-        name: _added(session, name, None if read is None else read.get(name), now[name])
+        name: added_rows(session, name, None if read is None else read.get(name), now[name])
         for name in tables
     }
-    try:
-        with ExitStack() as temporary:
-            names = {
-                name: temporary.enter_context(temporary_view(of.rows)) for name, of in added.items()
-            }
-            staged: DataFrame | None = None
-            for name in reversed(views):
-                statement = _statement(session, name)
-                if statement is None:
-                    return None
-                staged = session.sql(_with_names(statement, names))
-                names[name] = temporary.enter_context(temporary_view(staged))
-            if staged is None:
-                return None
-            is_exact = all(of.is_exact for of in added.values())
-            return _found_in(staged, floor, None if is_exact else log, is_same_staging)
-    except AnalysisException:
-        return None
+    known = {name: rows for name, rows in added.items() if rows is not None}
+    if views and len(known) == len(added):
+        try:
+            with ExitStack() as temporary:
+                names = {
+                    name: temporary.enter_context(temporary_view(rows))
+                    for name, rows in known.items()
+                }
+                for name in reversed(views):
+                    staged = session.sql(_with_names(_statement(session, name), names))
+                    names[name] = temporary.enter_context(temporary_view(staged))
+                return _found_in(staged, floor, is_same_staging)
+        except AnalysisException as error:
+            logger.debug(f"{views[0]} cannot be read over new rows alone: {error}")
+    is_passed = F.col("change_seq") <= floor
+    # what is no change is never in the log
+    changes = _changes(session.table(next(iter(now)))).filter("change_oper is distinct from 'N'")
+    return NewRows(_positions(changes.filter(is_passed), log.filter(is_passed)))
 
 
-def _found_in(
-    staged: DataFrame, floor: str, log: DataFrame | None, is_same_staging: bool
-) -> NewRows:
+def _changes(staged: DataFrame) -> DataFrame:
+    return staged.filter(~F.col("change_oper").eqNullSafe("L"))
+
+
+def _found_in(staged: DataFrame, floor: str, is_same_staging: bool) -> NewRows:
     seq, arrival = F.col("change_seq"), F.col("arrival")
-    is_change = F.col("change_oper").isNull() | (F.col("change_oper") != "L")
-    changes = staged.filter(is_change)
+    changes = _changes(staged)
     late, unmarked, first = changes.agg(
         F.count_if(seq <= floor), F.count_if(arrival.isNull()), F.min(arrival)
     ).collect()[0]
-    passed = None if log is None else log.filter(seq <= floor)
-    is_late = _positions(changes.filter(seq <= floor), passed) if late else F.lit(False)
+    is_late = _positions(changes.filter(seq <= floor), None) if late else F.lit(False)
     return NewRows(is_late, first, is_same_staging and not unmarked)
 
 
@@ -129,36 +121,53 @@ def _positions(late: DataFrame, log: DataFrame | None) -> Column:
     return seq.between(first, last)
 
 
-def _statement(session: SparkSession, view: str) -> str | None:
+def _statement(session: SparkSession, view: str) -> str:
     """The text of a staging view, which follows its properties."""
     (row,) = session.sql(f"show create table {view}").collect()
     _, _, text = row[0].partition("'afterimage.definition'")
-    found = re.search(r"\nAS\s(.*)", text, re.DOTALL)
-    return None if found is None else found[1]
+    return re.split(r"\nAS\s", text, maxsplit=1)[-1]
 
 
 def _with_names(statement: str, names: Mapping[str, str]) -> str:
-    """A statement that reads other relations."""
+    """A statement that reads other relations, and calls them as it did.
 
-    def replaced(text: str, name: str) -> str:
-        spelled = re.escape(name)
-        return re.sub(rf"(?<![\w.`]){spelled}(?![\w.`])", names[name], text)
+    A relation in another spelling is read whole. A name where no relation stands makes a statement
+    that Spark refuses, unless it is part of a literal: literals stay as they are.
+    """
+
+    def replaced(found: re.Match[str]) -> str:
+        name = found["name"]
+        if name is None:
+            return found[0]
+        # columns may be qualified; where something else follows, it may be an alias
+        alias = "" if found["end"] is None else f" as {name.rpartition('.')[2]}"
+        return names[name] + alias
 
     # the longest first: a name may be the end of another one
-    return reduce(replaced, sorted(names, key=len, reverse=True), statement)
+    spelled = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    place = rf"(?<![\w.`])(?P<name>{spelled})(?![\w.`])(?P<end>(?=\s*(?:(?i:where)\b|\)|$)))?"
+    return re.sub(f"{place}|{_NO_RELATION}", replaced, statement, flags=re.DOTALL)
 
 
-def _added(session: SparkSession, name: str, read: Version | None, now: Version) -> _Added:
-    """What was added since a version; all rows where that is not known."""
+def added_rows(
+    session: SparkSession, name: str, read: Version | None, now: Version
+) -> DataFrame | None:
+    """What was added to a table since a version; None where the table does not show it.
+
+    Args:
+        session: the live Spark session.
+        name: the table.
+        read: the version that earlier runs have read; None where that is not known.
+        now: the version that there is.
+    """
     rows = session.table(name)
     if read == now:
-        return _Added(rows.limit(0))
+        return rows.limit(0)
     if read is None:
-        return _Added(rows, is_exact=False)
+        return None
     if read[0] == "absent" or (read[0] == "iceberg" and read[1] == "none"):
-        return _Added(rows)
+        return rows
     if read[:-1] != now[:-1]:
         # a table of another format or with another identity has taken its place
-        return _Added(rows, is_exact=False)
-    found = format_named(now[0]).added_rows(session, name, read[-1], now[-1])
-    return _Added(rows, is_exact=False) if found is None else _Added(found)
+        return None
+    return format_named(now[0]).added_rows(session, name, read[-1], now[-1])
