@@ -13,6 +13,9 @@
 
     Records that `afterimage erase --rows` removed are left out; those with erased columns are in the log with their hash.
 
+    Where the staging model reads a decoded log (messages, solidDB), that log is compared with the raw table too, by the
+    places of records (`_not_decoded`).
+
     `what_is_wrong` names `backfill_from` where a record lies further back than the look-back: a raw table that is neither
     Iceberg nor Delta does not show which rows are new, and runs do not read such a record otherwise.
 
@@ -43,6 +46,7 @@
     {%- set is_hashed = "recorded_at > timestamp '" ~ hashed_after ~ "'" if hashed_after else '' -%}
     {%- set is_known = [is_hashed, afterimage._are_null(lost)] | select | join(' and ') -%}
     {%- set erased_key = afterimage._erased_key_hash(model, staging, settings) -%}
+    {%- set not_decoded = afterimage._not_decoded(while_landing) -%}
     {%- set is_before_known = [is_hashed, afterimage._are_null(lost, 'before.')] | select | join(' and ') -%}
 with
 
@@ -307,4 +311,8 @@ from lost_load_rows
 union all
 select *
 from wrong_loads
+{%- if not_decoded %}
+union all
+{{ not_decoded }}
+{%- endif %}
 {% endtest %}

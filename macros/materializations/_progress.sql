@@ -47,7 +47,7 @@
             changed_at timestamp comment 'greatest changed_at that it has applied',
             path string comment 'how it did so: incremental, replay or rebuild; NULL for change logs',
             arrival string comment 'greatest mark of arrival that a change log has read; NULL where there are none',
-            raw_version string comment 'of a change log: JSON with the versions of the raw tables that it has read; of a landing: topic ids',
+            raw_version string comment 'of a change log or a decoded log: JSON with the versions of the raw tables that it has read; of a landing: topic ids',
             batch {{ batch }},
             table_version {{ table_version }}
         )

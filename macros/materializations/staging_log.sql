@@ -12,9 +12,12 @@
 # --- written by the materialization staging_log ---
 {{ afterimage._run_context() }}
 from dbt_afterimage.change_log.decoded_log import write_decoded_log
+from dbt_afterimage.change_log.raw_version import raw_tables
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.missing_relation import existing_table
 
+# before the raw table is resolved: what is committed in between counts as not read
+config_dict["afterimage"]["raw_tables"] = raw_tables(spark, RunContext(**config_dict["afterimage"]))
 batch = model(dbtObj(existing_table(spark)), spark)
 write_decoded_log(spark, RunContext(**config_dict["afterimage"]), batch)
     {%- endcall -%}

@@ -313,3 +313,66 @@ def test_complete_load_names_a_table(story: Story) -> None:
         "run", "--select", "raw_topics_messages", complete_load=["persons"]
     )
     assert "raw_topics_messages: the var `complete_load` names 'persons'. Allowed: " in message
+
+
+@pytest.fixture
+def holes(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    table_format: str,
+    tmp_path: Path,
+) -> MessagesProject:
+    """A table whose messages another tool lands, in any order."""
+    dbt = make_dbt_project(tmp_path, schema="message_holes")
+    columns = {"id": "int", "name": "string"}
+    settings = {"key": ["id"], "before_images": False}
+    write_project(
+        tmp_path,
+        {"raw_holes": {"on_gap": "ignore"}},
+        {"thing": ("raw_holes", settings, columns)},
+    )
+    return MessagesProject(dbt, spark, table_format)
+
+
+def _land_at(project: MessagesProject, offset: int, *messages: Any) -> None:
+    project.next_offset["raw_holes", "thing", 0] = offset
+    project.land("raw_holes", [Message("thing", message) for message in messages])
+
+
+def _things(*numbers: int) -> list[Any]:
+    return [change("INSERT", 10 + n, {"id": n, "name": f"thing {n}"}) for n in numbers]
+
+
+@pytest.mark.both_formats
+def test_messages_that_fill_a_hole_later_are_read(holes: MessagesProject) -> None:
+    _land_at(holes, 0, *_things(0, 1))
+    _land_at(holes, 4, *_things(4, 5))
+    holes.dbt("build")
+    _land_at(holes, 2, *_things(2))
+    _land_at(holes, 3, refresh({"id": 3, "name": "loaded"}))
+    # before a run has read them
+    failed = holes.dbt.error_of("test", "--select", "thing_changes")
+    assert "conserved" in failed
+    holes.dbt("build")
+    # a run that was killed before it recorded its progress reads them again
+    at = holes.rows("raw_holes_messages", "cast(max(recorded_at) as string)")[0][0]
+    holes.spark.sql(
+        f"delete from {holes.dbt.schema}.afterimage_progress "
+        f"where model like '%raw_holes_messages' and recorded_at = timestamp '{at}'"
+    )
+    commits = [holes.rows("afterimage_progress", "count(*)")]
+    holes.dbt("build")
+    commits.append(holes.rows("afterimage_progress", "count(*)"))
+    holes.dbt("run")
+    commits.append(holes.rows("afterimage_progress", "count(*)"))
+    assert commits[0] != commits[1] == commits[2]
+    _land_at(holes, 6, *_things(6))
+    holes.dbt("build")
+    assert holes.rows("thing_changes", "id") == [(number,) for number in (0, 1, 2, 4, 5, 6)]
+    decoded = holes.rows(
+        "raw_holes_messages where kind in ('change', 'rejected') group by 1, 2",
+        "`offset`, kind, count(*)",
+    )
+    assert decoded == [(n, "rejected" if n == 3 else "change", 1) for n in range(7)]
+    # a row of a load that was read without it belongs to no load any more
+    assert holes.rows("thing_changes_rejected", "reject_reason") == [("unsupported_record",)]

@@ -17,6 +17,8 @@ from pyspark.sql import functions as F
 from dbt_afterimage.change_log.erased_decoded import without_erased_data
 from dbt_afterimage.change_log.erasures import erasures_in_decoded_log
 from dbt_afterimage.change_log.log_writer import LogRows, write_log
+from dbt_afterimage.change_log.new_rows import added_rows
+from dbt_afterimage.change_log.raw_version import RawVersion
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import unpersist
@@ -44,6 +46,8 @@ class LogRun:
         done: what they did: more than their progress if one was killed before recording it.
         is_rebuild: `rebuild_changes` is set: the rows replace the table's, and are not appended.
         recorded_at: the identity of this run's batch, ISO text in UTC.
+        seen: the version of the raw table that earlier runs have read; nothing where not known.
+        version: the version that there is.
     """
 
     stored: DataFrame | None
@@ -51,11 +55,27 @@ class LogRun:
     done: Progress
     is_rebuild: bool
     recorded_at: str
+    seen: RawVersion
+    version: RawVersion
 
     @property
     def is_progress_behind(self) -> bool:
         """A killed run did not record what it had written."""
         return self.done != self.progress
+
+    def added(self, session: SparkSession, raw: DataFrame) -> DataFrame | None:
+        """Rows of the raw table among which are all that were added since it was read.
+
+        None if there are none, and if the table's format does not show it.
+        """
+        if self.stored is None or self.is_rebuild or not self.version.tables:
+            return None
+        ((name, now),) = self.version.tables.items()
+        read = (self.seen.tables or {}).get(name)
+        if now == read or now[0] == "absent":
+            return None
+        rows = added_rows(session, name, read, now)
+        return raw if rows is None else rows
 
 
 @dataclass(frozen=True)
@@ -70,6 +90,8 @@ class LogBatch:
             where positions are no measure of it.
         arrival: the same as a mark of arrival, where that is the measure.
         partition_by: columns that the table is partitioned by.
+        is_read: nothing of what was added to the raw table is left to a later run, except behind
+            what `change_seq` or `arrival` says.
         kept: what to unpersist once the batch is written.
     """
 
@@ -79,6 +101,7 @@ class LogBatch:
     change_seq: str | None = None
     arrival: str | None = None
     partition_by: Sequence[str] = ()
+    is_read: bool = True
     kept: DataFrame | None = None
 
 
@@ -111,7 +134,18 @@ def start_log(
         progress = read_progress(session, context.progress, context.model)
     done = recover_progress(stored, progress, position)
     is_rebuild = stored is not None and bool(context.rebuild_changes)
-    return LogRun(stored, progress, done, is_rebuild, next_recorded_at(done))
+    versions = context.raw_tables or {}
+    tables = {name: versions[name] for name in context.upstream[:1] if name in versions}
+    seen = RawVersion.from_text(progress.raw_version)
+    return LogRun(
+        stored,
+        progress,
+        done,
+        is_rebuild,
+        next_recorded_at(done),
+        seen,
+        RawVersion(tables) if tables else seen,
+    )
 
 
 def write_decoded_log(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
@@ -145,10 +179,16 @@ def _write(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
             erasures = erasures_in_decoded_log(session, context.erasures, context.model)
             rows = without_erased_data(session, rows, erasures)
     is_new = run.is_rebuild or not batch.is_empty
+    version = run.version if batch.is_read else run.seen
+    is_version_behind = version.tables != run.seen.tables and run.done.recorded_at is not None
     progress = None
-    if is_new or run.is_progress_behind:
-        recorded_at = run.recorded_at if is_new else run.done.recorded_at
-        progress = Progress(recorded_at, batch.change_seq, arrival=batch.arrival)
+    if is_new or run.is_progress_behind or is_version_behind:
+        progress = Progress(
+            run.recorded_at if is_new else run.done.recorded_at,
+            batch.change_seq,
+            arrival=batch.arrival,
+            raw_version=version.to_text() if version.tables else None,
+        )
     write_log(
         session,
         context,

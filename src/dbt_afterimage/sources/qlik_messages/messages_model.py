@@ -46,6 +46,7 @@ from dbt_afterimage.sources.qlik_messages.run_records import (
     DONE_COLUMNS,
     all_run_records,
     done_rows,
+    late_load_rows,
     parts_of,
     positions_of,
     recorded_names,
@@ -113,12 +114,16 @@ class _Run:
 
     def batch(self) -> LogBatch:
         """What this run adds."""
-        new = self._raw.filter(offsets.is_after(self._read))
+        late = self._late()
+        is_after = offsets.is_after(self._read)
+        new = self._raw.filter(is_after)
+        if late is not None:
+            new = new.unionByName(late)
         landed = (
             new.groupBy("topic", "partition")
             .agg(
                 F.max("offset").alias("offset"),
-                F.min("offset").alias("first_offset"),
+                F.min(F.when(is_after, F.col("offset"))).alias("first_offset"),
                 F.collect_set(form_of()).alias("forms"),
                 F.max("landed_at").alias("landed_at"),
             )
@@ -133,22 +138,26 @@ class _Run:
         until = offsets.of_rows(landed)
         forms = {form for row in landed for form in row["forms"]}
         # the same messages in all that follows, whatever is landed meanwhile
-        new = self._raw.filter(offsets.is_after(self._read) & offsets.is_up_to(until))
+        new = new.filter(offsets.is_up_to(until))
         schemas = self._decoder.schemas(new, forms)
         kept = checkpoint(self._decoder.decoded(new, forms, schemas))
         waiting, kinds = self._pending(kept, landed)
         until = {**until, **{place: first - 1 for place, first in waiting.items()}}
         messages = kept.filter(offsets.is_up_to(until))
-        positions = positions_of(messages)
+        # runs of a full load follow from the order in which messages come
+        on_time = messages if late is None else messages.filter(is_after)
+        positions = positions_of(on_time)
         pieces = [
             messages.filter(F.col("kind").isin(CHANGE, TOMBSTONE, REJECTED)),
             positions.coalesce(1),
         ]
         if METADATA in kinds:
             pieces.append(messages.filter(F.col("kind") == METADATA).coalesce(1))
-        parts = parts_of(messages, self._stored) if LOAD in kinds else None
+        parts = parts_of(on_time, self._stored) if LOAD in kinds else None
         if parts is not None:
             pieces.append(parts.coalesce(1))
+        if self._stored is not None and late is not None and LOAD in kinds:
+            pieces.append(late_load_rows(messages.filter(~is_after), self._stored))
         loaded = self._loaded(parts, positions, schemas, waiting)
         self._check_rejects(messages)
         rows = reduce(
@@ -164,10 +173,36 @@ class _Run:
         return LogBatch(
             self._run,
             _with_all_columns(rows),
-            is_empty=read == self._read and not loaded and self._run.stored is not None,
+            is_empty=late is None
+            and read == self._read
+            and not loaded
+            and self._run.stored is not None,
             arrival=offsets.to_text(read),
+            is_read=all(first > self._read.get(place, -1) for place, first in waiting.items()),
             kept=kept,
         )
+
+    def _late(self) -> DataFrame | None:
+        """Messages at offsets that earlier runs had passed; None if there are none."""
+        added = self._run.added(self._session, self._raw)
+        if added is None or self._stored is None:
+            return None
+        place = ["topic", "partition", "offset"]
+        late = added.filter(~offsets.is_after(self._read))
+        found = late.groupBy(*place[:2]).agg(F.min("offset"), F.max("offset")).collect()
+        if not found:
+            return None
+        bounds = [
+            (F.col("topic") == row[0])
+            & (F.col("partition") == row[1])
+            & F.col("offset").between(row[2], row[3])
+            for row in found
+        ]
+        held = self._stored.filter(
+            F.col("kind").isin(*_MESSAGES) & reduce(lambda one, other: one | other, bounds)
+        )
+        late = late.join(held.select(*place), place, "left_anti")
+        return None if late.isEmpty() else late
 
     def _pending(self, messages: DataFrame, landed: list[Row]) -> tuple[offsets.Offsets, set[str]]:
         """(topic, partition) -> the first message that waits for its schema; kinds of messages.

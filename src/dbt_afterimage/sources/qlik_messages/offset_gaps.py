@@ -21,7 +21,7 @@ def check_offset_gap(context: RunContext, read: Offsets, found: Sequence[Row]) -
     Args:
         context: tables, settings and vars of the run.
         read: the last offsets that earlier runs have read.
-        found: per topic and partition, `first_offset` of the messages behind them.
+        found: per topic and partition, `first_offset` of the messages behind them, if any.
 
     Raises:
         GapError: some are gone, and `on_gap` is `fail`.
@@ -32,6 +32,7 @@ def check_offset_gap(context: RunContext, read: Offsets, found: Sequence[Row]) -
         f"{row['topic']}-{row['partition']} from {read[place] + 1} to {row['first_offset'] - 1}"
         for row in found
         if (place := (row["topic"], row["partition"])) in read
+        and row["first_offset"] is not None
         and row["first_offset"] > read[place] + 1
     ]
     if not gone or on_gap == "ignore" or context.accept_gap:

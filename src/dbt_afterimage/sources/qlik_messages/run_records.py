@@ -23,6 +23,7 @@ from dbt_afterimage.sources.qlik_messages.message_columns import (
     LOAD_DONE,
     LOAD_PART,
     POSITION,
+    REJECTED,
 )
 
 _PLACE = ("table_schema", "table_name", "topic", "partition")
@@ -91,6 +92,37 @@ def parts_of(messages: DataFrame, stored: DataFrame | None) -> DataFrame:
             F.max("produced_at").alias("loaded_at"),
         )
         .withColumnRenamed("after", "change_seq")
+    )
+
+
+def late_load_rows(late: DataFrame, stored: DataFrame) -> DataFrame:
+    """Rows of full loads at offsets that were read without them, as rejected messages.
+
+    Which load they belong to can no longer be told. Those between the first and the last message
+    of a part are left out: that part may have them.
+
+    Args:
+        late: decoded messages.
+        stored: the table of decoded messages.
+    """
+    parts = stored.filter(F.col("kind") == LOAD_PART)
+    parts = parts.select(
+        *[F.col(name).alias(f"of_{name}") for name in (*_PLACE, "offset", "last_offset")]
+    )
+    same: list[Column] = [F.col(name).eqNullSafe(F.col(f"of_{name}")) for name in _PLACE]
+    in_part = F.col("offset").between(F.col("of_offset"), F.col("of_last_offset"))
+    rows = late.filter(F.col("kind") == LOAD).join(
+        F.broadcast(parts), [*same, in_part], "left_anti"
+    )
+    return rows.withColumns(
+        {
+            "kind": F.lit(REJECTED),
+            "reject_reason": F.lit("unsupported_record"),
+            "reject_detail": F.lit(
+                "a row of a full load that was landed after later messages had been read; load the "
+                "table again, or run once with --vars '{rebuild_changes: true}'"
+            ),
+        }
     )
 
 

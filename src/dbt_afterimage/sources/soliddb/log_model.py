@@ -22,7 +22,7 @@ from dbt_afterimage.sources.soliddb.arrow import RESULT_TYPE, batch_decoder, pic
 from dbt_afterimage.sources.soliddb.catalogue import Catalogue, read_catalogue
 from dbt_afterimage.sources.soliddb.ddl_tables import check_names, relation_id, with_tables
 from dbt_afterimage.sources.soliddb.framing import framing_of
-from dbt_afterimage.sources.soliddb.log_gaps import check_log_gap
+from dbt_afterimage.sources.soliddb.log_gaps import check_late_records, check_log_gap
 from dbt_afterimage.sources.soliddb.raw import Found, check_records, normal_log
 from dbt_afterimage.sources.soliddb.record_ids import (
     BEFORE_IMAGE,
@@ -105,6 +105,10 @@ def build_log(
 
     records = checkpoint(in_frames(normal_log(log, table, is_decoded, last)))
     found = check_records(records, table, last)
+    added = run.added(session, log)
+    if added is not None and run.stored is not None and last is not None:
+        normal = normal_log(added, table, is_decoded)
+        check_late_records(context, normal, run.stored, table, last)
     if run.stored is not None and not found.records and not run.is_rebuild:
         return LogBatch(run, run.stored.limit(0), is_empty=True, change_seq=last, kept=records)
     if found.records and last is not None:
