@@ -26,6 +26,7 @@ TABLES = {
     "half": "raw_waits",
     "strict": "raw_strict",
     "held": "raw_held",
+    "filled": "raw_held",
     "carts": "raw_named",
 }
 
@@ -134,6 +135,31 @@ def test_a_load_waits_for_rows_whose_schema_is_not_there(waiting: Waiting) -> No
     name = "held-0-1"
     assert waiting.found("held", "load") == [(name, 0, 1), (name, 0, 2), (name, 1, 0)]
     assert waiting.found("held", "rejected") == []
+
+
+def test_a_message_that_fills_a_hole_waits_for_its_schema(waiting: Waiting) -> None:
+    """And is read then, although its offset was passed; until then a run commits nothing."""
+
+    def insert(number: int, schema_id: str = "T1") -> bytes:
+        return json_envelope(change("INSERT", number, row(number)), schema_id=schema_id)
+
+    place = ("raw_held", "filled", 0)
+    waiting.land("filled", [metadata_of("filled", "T1", COLUMNS), insert(1)])
+    waiting.project.next_offset[place] = 3
+    waiting.land("filled", [insert(3)])
+    waiting.decode("filled")
+    waiting.project.next_offset[place] = 2
+    waiting.land("filled", [insert(2, "T2")])
+    commits = []
+    for _ in range(2):
+        waiting.decode("filled")
+        commits.append(waiting.project.rows("afterimage_progress", "count(*)"))
+        assert waiting.found("filled", "change") == [(None, 0, 1), (None, 0, 3)]
+    assert commits[0] == commits[1]
+    waiting.project.next_offset[place] = 4
+    waiting.land("filled", [metadata_of("filled", "T2", COLUMNS)])
+    waiting.decode("filled")
+    assert waiting.found("filled", "change") == [(None, 0, offset) for offset in (1, 2, 3)]
 
 
 def test_loads_that_follow_a_forced_one_are_recorded(waiting: Waiting) -> None:

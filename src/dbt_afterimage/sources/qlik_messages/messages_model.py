@@ -170,15 +170,17 @@ class _Run:
             }
         )
         read = offsets.merged(self._read, {place: at for place, at in until.items() if at >= 0})
+        is_read = all(first > self._read.get(place, -1) for place, first in waiting.items())
         return LogBatch(
             self._run,
             _with_all_columns(rows),
-            is_empty=late is None
+            # what waits is no news: a run in between commits nothing
+            is_empty=(late is None or not is_read)
             and read == self._read
             and not loaded
             and self._run.stored is not None,
             arrival=offsets.to_text(read),
-            is_read=all(first > self._read.get(place, -1) for place, first in waiting.items()),
+            is_read=is_read,
             kept=kept,
         )
 
