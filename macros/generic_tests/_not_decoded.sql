@@ -20,7 +20,7 @@
     {%- set query -%}
 select
     'in the raw table but not decoded, at ' || {{ afterimage._decoded_place(raw) }}
-    || '; run once with --vars \'{rebuild_changes: true}\'' as what_is_wrong,
+    || '; run once with the var rebuild_changes' as what_is_wrong,
     cast(null as string) as change_seq,
     cast(null as string) as change_oper,
     cast(null as bigint) as record_hash,

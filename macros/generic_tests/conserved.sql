@@ -214,7 +214,7 @@ lost as (
 repeated as (
     select
         'the log has this record ' || count(*)
-        || ' times; rebuild it with --vars \'{rebuild_changes: true}\'' as what_is_wrong,
+        || ' times; rebuild it with the var rebuild_changes' as what_is_wrong,
         change_seq,
         change_oper,
         record_hash,
