@@ -1,4 +1,4 @@
-"""Values that break careless SQL, Jinja and casts come out of the tables as they went in.
+"""Names and values that break careless SQL, Jinja and paths come out of the tables as they went in.
 
 Tables that contradict their progress are in test_restored_tables.
 """
@@ -18,6 +18,25 @@ from tests.functional.people import HEADERS, MODELS, People, seq, start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+KEY = 'it\'s `the` "key"'
+NAMES = (
+    "a.b",
+    "back`tick",
+    'quo"te',
+    "apo'strophe",
+    "two words",
+    "back\\slash",
+    "{{ var('nothing') }}",
+    "{# hidden #}",
+    "select",
+    "größe",
+    "名前",
+    "\x1b[2J",
+    "tab\there",
+    "-- comment",
+    "$1 %s",
+    "l" * 120,
+)
 TEXTS = (
     "",
     " ",
@@ -66,6 +85,24 @@ def as_text(people: People, table: str, names: list[str], condition: str) -> lis
     shown = ", ".join(f"cast({quoted(name)} as string)" for name in names)
     found = people.spark.sql(f"select {shown} from {people.name(table)} where {condition}")
     return sorted(map(tuple, found.collect()), key=repr)
+
+
+def test_columns_with_names_that_are_code(people: People) -> None:
+    columns = {**HEADERS, KEY: "string", **dict.fromkeys(NAMES, "string")}
+    first = tuple(f"first of {name}" for name in NAMES)
+    second = tuple(f"second of {name}" for name in NAMES)
+    people.declare(key=[KEY])
+    people.land(columns, [(seq(1), "I", "1", *first), (seq(2), "I", "2", *first)])
+    people.dbt("build")
+    people.append(columns, [(seq(3), "B", "1", *first), (seq(3), "U", "1", *second)])
+    people.dbt("build")
+    names = [KEY, *NAMES]
+    closed = as_text(people, "history", names, "closed_by = 'U'")
+    assert closed == [("1", *first)]
+    assert as_text(people, "history", names, "is_current") == [("1", *second), ("2", *first)]
+    assert as_text(people, "current", names, "true") == [("1", *second), ("2", *first)]
+    fields = people.rows("field_changes", "column_name, old_value, new_value", "1")
+    assert sorted(fields) == sorted(zip(NAMES, first, second, strict=True))
 
 
 def test_values_at_the_edges_of_their_types(people: People) -> None:
