@@ -226,6 +226,49 @@ def test_r7_add_one_to_every_key(spark: SparkSession) -> None:
     ]
 
 
+def test_r7_rows_that_were_never_named_before_swap_keys(spark: SparkSession) -> None:
+    log = """
+        5 U 2 ash 3 <- 1 ash 3 in t1
+        6 U 1 cedar 5 <- 2 cedar 5 in t1
+    """
+    assert versions(spark, log) == ["1 cedar 5 [6, ) K ", "2 ash 3 [5, ) K "]
+
+
+def test_r7_rows_that_were_never_named_before_shift_through_several_keys(
+    spark: SparkSession,
+) -> None:
+    log = """
+        5 U 2 ash 3 <- 1 ash 3 in t1
+        6 U 3 cedar 5 <- 2 cedar 5 in t1
+        7 U 4 elm 7 <- 3 elm 7 in t1
+        8 U 2 oak 9 in t2
+    """
+    assert versions(spark, log) == [
+        "2 ash 3 [5, 8) K U",
+        "2 oak 9 [8, ) U ",
+        "3 cedar 5 [6, ) K ",
+        "4 elm 7 [7, ) K ",
+    ]
+
+
+def test_r7_the_row_that_came_to_an_empty_key_moves_on(spark: SparkSession) -> None:
+    log = """
+        5 U 2 ash 3 <- 1 ash 3 in t1
+        6 U 2 birch 3 in t1
+        7 U 3 birch 3 <- 2 birch 3 in t1
+        8 U 5 ash 3 <- 4 ash 3 in t2
+        9 U 6 cedar 5 <- 5 cedar 5 in t3
+    """
+    assert versions(spark, log) == [
+        "2 ash 3 [5, 6) K U",
+        "2 birch 3 [6, 7) U K",
+        "3 birch 3 [7, ) K ",
+        # another transaction: whatever left the key, it is empty
+        "5 ash 3 [8, 9) K K",
+        "6 cedar 5 [9, ) K ",
+    ]
+
+
 def test_r8_a_load_is_compared_with_what_is_open(spark: SparkSession) -> None:
     log = """
         10 I 1 Ann Rome

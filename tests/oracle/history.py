@@ -258,6 +258,8 @@ class _Fold:
         self.found: dict[Key, tuple[Version | None, datetime | None]] = {}
         # R7: key -> transaction of the newest arrival, rows it displaced that have not left yet
         self.displaced: dict[Key, tuple[object, list[Image]]] = {}
+        # R7: key that was empty -> transaction of the arrival, what the newest change says of it
+        self.on_empty: dict[Key, tuple[object, Image]] = {}
 
     # One change -----------------------------------------------------------------------------
 
@@ -289,6 +291,10 @@ class _Fold:
         if waiting and arrived_with == transaction:
             # the displaced row leaves: what is open on `old` now is another row
             carried = waiting.pop(0)
+        elif self._was_never_named(old, row):
+            # that is another row than the one that came: nothing is known of it, nothing closes
+            carried = {}
+            del self.on_empty[old]
         else:
             carried = known_values(self.open[old]) if old in self.open else {}
             self._close(old, "K", row)
@@ -301,12 +307,28 @@ class _Fold:
         if key in self.open:
             waiting.append(known_values(self.open[key]))
         self.displaced[key] = (transaction, waiting)
+        was_empty = key not in self.open
         previous = self._close(key, "K", row)
         self._open(key, image, "K", row, previous)
+        if was_empty:
+            self.on_empty[key] = (transaction, known_image(row, self.options))
+
+    def _was_never_named(self, key: Key, row: LogRow) -> bool:
+        """R7. Whether the row that leaves `key` differs from the one that came there."""
+        transaction, image = self.on_empty.get(key, (None, {}))
+        if key not in self.on_empty or transaction != transaction_of(row):
+            return False
+        before = known_before(row)
+        return any(
+            column in before and column in image and not same_value(before[column], image[column])
+            for column in self.options.tracked
+        )
 
     def _upsert(self, key: Key, image: Image, row: LogRow) -> None:
         """R2, R3, R4, R9."""
         version = self.open.get(key)
+        if key in self.on_empty:
+            self.on_empty[key] = (self.on_empty[key][0], known_image(row, self.options))
         if version is None:
             self._open(key, image, row.change_oper, row, previous=None)
         elif version.valid_from_seq == row.change_seq:
@@ -342,6 +364,8 @@ class _Fold:
 
     def _close(self, key: Key, closed_by: str, row: LogRow) -> Version | None:
         """Close the version open on `key`; return the one closed, None where there was none."""
+        if closed_by != "U":
+            self.on_empty.pop(key, None)
         version = self.open.get(key)
         if version is not None and version.valid_from_seq == row.change_seq:
             version = self._take_back(key, version)

@@ -103,7 +103,10 @@ def _along_key_changes(
     departures = events
     if content.has_key_changes:
         departures = resolve_departures(
-            events, table, fills_along_key_changes=content.fills_along_key_changes
+            events,
+            table,
+            fills_along_key_changes=content.fills_along_key_changes,
+            forward_filled=content.forward_filled,
         )
         events = without_displaced_departures(departures)
     if not content.forward_filled:
