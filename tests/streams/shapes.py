@@ -34,6 +34,7 @@ class Shape:
     cuts_transactions: whether a transaction may be in two batches.
     reads_loads_late: whether base tables are read some time after each load, as most are: a live
         one then shows later changes, a frozen one later inserts.
+    begins_midway: whether rows exist that no load and no earlier change has named.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Shape:
     good_clocks: bool = False
     cuts_transactions: bool = False
     reads_loads_late: bool = False
+    begins_midway: bool = False
 
     @property
     def options(self) -> TableOptions:
@@ -188,6 +190,9 @@ SHAPES = (
         hides=True,
         ignores=("b",),
     ),
+    # rows that swap keys may never have been named before
+    Shape("midway", begins_midway=True, events=((3, "truncate"),), cuts_transactions=True),
+    Shape("midway_in_order", begins_midway=True, has_late=False, good_clocks=True),
 )
 
 FEW = (
