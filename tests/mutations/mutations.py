@@ -125,6 +125,20 @@ MUTATIONS = (
         "tests/kernel/test_rules_by_hand.py -k reinserted",
     ),
     Mutation(
+        "R7: a row that was never named is taken for the one that came to its key",
+        KEY_CHANGES,
+        "state.is_unnamed and coalesce({is_other}, false)",
+        "false",
+        _rules("midway_in_order"),
+    ),
+    Mutation(
+        "R7: the row that came to an empty key and moves on is taken for another one",
+        KEY_CHANGES,
+        "state.is_unnamed and coalesce({is_other}, false)",
+        "state.is_unnamed",
+        _rules("midway_in_order"),
+    ),
+    Mutation(
         "R7: a key-change-in over an equal row opens nothing",
         INTERVALS,
         "or {KIND} = 'K' or {differs})",

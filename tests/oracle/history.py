@@ -22,6 +22,7 @@ R4  an upsert that does not differ writes its untracked columns into the open ve
 R5  a delete closes; on a key without an open version it shows nothing
 R6  a truncate closes every open version in its scope
 R7  a key change closes the old key and opens the new one, always; one transaction may permute keys
+    of rows that were never named before, too, if their before images differ
 R8  a load is a comparison with the open versions; frozen and live base tables are put back first
 R9  an unknown column takes the value that was open before it
 R10 the time of a boundary never runs back

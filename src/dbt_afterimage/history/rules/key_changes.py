@@ -101,8 +101,8 @@ def _is_other_row(table: HistoryTable, forward_filled: Sequence[str]) -> str:
 
 def _is_displaced(kind: str, move_group: str, is_other: str) -> str:
     """True where a key-change-out moves a row away that a key-change-in has displaced."""
-    is_waiting = f"size(state.displaced) > 0 or state.is_unnamed and coalesce({is_other}, false)"
-    return f"({kind} = 'X' and state.move_group <=> {move_group} and ({is_waiting}))"
+    has_left = f"size(state.displaced) > 0 or state.is_unnamed and coalesce({is_other}, false)"
+    return f"({kind} = 'X' and state.move_group <=> {move_group} and ({has_left}))"
 
 
 _OF_EVENT = _is_displaced("event.kind", "event.move_group", "event.is_other")
