@@ -107,6 +107,17 @@ def test_a_jar_that_is_not_the_known_one_does_not_run(fetches: Fetches) -> None:
     assert fetches.count() == 2
 
 
+def test_a_wrong_jar_that_another_one_needs_is_not_fetched_unchecked_later(
+    fetches: Fetches,
+) -> None:
+    needed = "io.delta_delta-storage-4.4.0.jar"
+    fetches.puts(*OTHER_FILES, needed)
+    for _ in range(2):
+        with pytest.raises(IvyError, match=f"{needed} was fetched with"):
+            fetch_packages(settings(fetches.folder, OTHER_PACKAGES))
+    assert fetches.count() == 2
+
+
 def test_jars_that_cannot_be_fetched_are_named_with_the_last_lines(fetches: Fetches) -> None:
     fetches.does("echo unresolved dependency", "exit 1")
     with pytest.raises(IvyError, match=r"(?s)delta-spark.*Fix: .*unresolved dependency"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 import time
@@ -60,7 +61,7 @@ def fetch_packages(settings: Mapping[str, Any]) -> None:
 
 
 def check_jars(folder: Path) -> None:
-    """Compare jars with the hashes that this package has of them; a wrong jar is deleted.
+    """Compare jars with the hashes that this package has of them; after a wrong one, all are deleted.
 
     Args:
         folder: Ivy's.
@@ -75,10 +76,11 @@ def check_jars(folder: Path) -> None:
             continue
         found = hashlib.sha256(jar.read_bytes()).hexdigest()
         if found != expected:
-            jar.unlink()
+            # all of them: with one jar missing, Spark would fetch that one without a check
+            shutil.rmtree(jar.parent)
             raise IvyError(
-                f"{jar} was fetched with the SHA-256 hash {found}; allowed: {expected}. It was "
-                f"deleted, and nothing was run. Fix: delete {folder / 'cache'} and run again; if "
+                f"{jar} was fetched with the SHA-256 hash {found}; allowed: {expected}. Its folder "
+                f"was deleted, and nothing was run. Fix: delete {folder / 'cache'} and run again; if "
                 "the hash is wrong again, the repository that this machine fetches from, such as a "
                 "mirror of Maven Central, has another file."
             )
