@@ -61,7 +61,7 @@ def fetch_packages(settings: Mapping[str, Any]) -> None:
 
 
 def check_jars(folder: Path) -> None:
-    """Compare jars with the hashes that this package has of them; after a wrong one, all are deleted.
+    """Compare jars with the hashes that this package has of them; after a wrong one, delete all.
 
     Args:
         folder: Ivy's.
@@ -80,9 +80,9 @@ def check_jars(folder: Path) -> None:
             shutil.rmtree(jar.parent)
             raise IvyError(
                 f"{jar} was fetched with the SHA-256 hash {found}; allowed: {expected}. Its folder "
-                f"was deleted, and nothing was run. Fix: delete {folder / 'cache'} and run again; if "
-                "the hash is wrong again, the repository that this machine fetches from, such as a "
-                "mirror of Maven Central, has another file."
+                f"was deleted, and nothing was run. Fix: delete {folder / 'cache'} and run again; "
+                "if the hash is wrong again, the repository that this machine fetches from, such "
+                "as a mirror of Maven Central, has another file."
             )
 
 
