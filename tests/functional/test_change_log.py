@@ -173,6 +173,8 @@ class Table:
             _lost_columns=lambda *arguments: [],
             _erased_key_hash=lambda *arguments: "",
             _hashed_after=lambda log: "",
+            # it reads no decoded log
+            _not_decoded=lambda while_landing: "",
             _raw_columns=lambda relation: [{"name": name} for name in STAGED_COLUMNS],
         )
         view = f"{self._name}_staged"
