@@ -25,13 +25,15 @@ select
     cast(null as string) as change_oper,
     cast(null as bigint) as record_hash,
     cast(null as string) as load_id
-from {{ raw }} as raw
+from {{ raw }} as landed
     {%- if afterimage._tested_settings().system == 'soliddb' %}
 left anti join {{ log }} as decoded
     on {{ afterimage._decoded_place(raw) }} = decoded.log_address
 where
-    try_cast(raw.recid as int) in (1, 3, 4, 5, 6, 13)
-    and {{ afterimage._decoded_place(raw) }} <= (select max(commit_address) from {{ log }})
+    try_cast(landed.recid as int) in (1, 3, 4, 5, 6, 13)
+    and {{ afterimage._decoded_place(raw) }} <= (
+        select max(done.commit_address) from {{ log }} as done
+    )
     {%- else %}
 inner join (
     select
@@ -42,28 +44,34 @@ inner join (
     group by topic, `partition`
 ) as done
     on
-        raw.topic = done.topic
-        and raw.`partition` = done.`partition`
-        and raw.offset <= done.last_offset
+        landed.topic = done.topic
+        and landed.`partition` = done.`partition`
+        and landed.offset <= done.last_offset
 left anti join {{ log }} as decoded
     on
-        raw.topic = decoded.topic
-        and raw.`partition` = decoded.`partition`
-        and raw.offset = decoded.offset
+        landed.topic = decoded.topic
+        and landed.`partition` = decoded.`partition`
+        and landed.offset = decoded.offset
         and decoded.kind in ('change', 'load', 'metadata', 'tombstone', 'rejected')
 left anti join {{ log }} as loaded
     on
-        raw.topic = loaded.topic
-        and raw.`partition` = loaded.`partition`
-        and raw.offset between loaded.offset and loaded.last_offset
+        landed.topic = loaded.topic
+        and landed.`partition` = loaded.`partition`
+        and landed.offset between loaded.offset and loaded.last_offset
         and loaded.kind = 'load_part'
 where true
     {%- endif %}
     {%- if while_landing %}
-    and raw.landed_at < (select max(recorded_at) from {{ log }})
+    and landed.landed_at < (
+        select max(newest.recorded_at) from {{ log }} as newest
+    )
     {%- endif %}
     {%- if load_relation(afterimage._erasures_relation()) is not none %}
-    and not exists (select 1 from {{ afterimage._erasures_relation() }} where erased_columns is null)
+    and not exists (
+        select 1
+        from {{ afterimage._erasures_relation() }} as erasures
+        where erasures.erased_columns is null
+    )
     {%- endif %}
     {%- endset -%}
     {{ return(query) }}
@@ -73,10 +81,10 @@ where true
 {# SQL: where a record of a raw table is, as text; for solidDB as its decoded log writes it. #}
 {% macro _decoded_place(raw) %}
     {%- if afterimage._tested_settings().system != 'soliddb' -%}
-        {{ return("raw.topic || '-' || raw.`partition` || ', offset ' || raw.offset") }}
+        {{ return("landed.topic || '-' || landed.`partition` || ', offset ' || landed.offset") }}
     {%- endif -%}
     {%- for column in afterimage._raw_columns(raw) if column.name | lower == 'logaddr' and column.data_type == 'binary' -%}
-        {{ return('hex(raw.logaddr)') }}
+        {{ return('hex(landed.logaddr)') }}
     {%- endfor -%}
-    {{ return('upper(trim(raw.logaddr))') }}
+    {{ return('upper(trim(landed.logaddr))') }}
 {% endmacro %}
