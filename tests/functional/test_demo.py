@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from afterimage_demo.generate import DemoData, generate
+from dbt_afterimage.cli.query import connect, run
+from dbt_afterimage.cli.warehouse import IcebergWarehouse, SparkWarehouse
 from tests.functional.comparing import assert_same, last_commits
 from tests.functional.dbt_project import DbtProject
-from tests.functional.pages import python_of
+from tests.functional.pages import ROOT, python_of
 from tests.log_reader import plain, read_log, read_rows
 from tests.oracle.current import build_current, build_current_with_deleted
 from tests.oracle.field_changes import build_field_changes
@@ -121,6 +125,51 @@ def test_current_is_the_state_of_the_source(
     for key, row in truth.items():
         known = {name: plain(value) for name, value in row.items() if name not in unknown[key]}
         assert {name: actual[key][name] for name in known} == known
+
+
+def cookbook() -> list[tuple[str, str, str]]:
+    """Text, query and result of each question of docs/cookbook.md."""
+    page = (ROOT / "docs/cookbook.md").read_text(encoding="utf-8")
+    pattern = r"^## (.*?)^```sql\n(.*?)^```\n\n((?:\|[^\n]*\n)+)"
+    questions = re.findall(pattern, page, re.DOTALL | re.MULTILINE)
+    assert len(questions) == page.count("\n## ") == 20
+    return questions
+
+
+def as_markdown(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A result as docs/cookbook.md shows it."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, datetime):
+            return value.replace(tzinfo=None).isoformat(sep=" ")
+        return "NULL" if value is None else str(value)
+
+    lines = [" | ".join(names), *(" | ".join(map(text, row)) for row in rows)]
+    lines = [f"| {line} |\n" for line in lines]
+    return "".join([lines[0], f"|{'---|' * len(names)}\n", *lines[1:]])
+
+
+def test_the_cookbook(
+    spark: SparkSession, demo: DbtProject, warehouse: Path, table_format: str
+) -> None:
+    questions = cookbook()
+    queries = "\n;;\n".join(query for _, query, _ in questions)
+    compiled = demo("compile", "--inline", queries).results[0].node.compiled_code.split(";;")
+    tables = IcebergWarehouse("lake", warehouse / "catalog.db", str(warehouse), SparkWarehouse())
+    for (text, _, expected), sql in zip(questions, compiled, strict=True):
+        found = spark.sql(sql).toArrow()
+        rows = [list(row.values()) for row in found.to_pylist()]
+        assert as_markdown(found.column_names, rows) == expected, f"{text}on Spark"
+        if "Spark only" not in text and table_format == "iceberg":
+            relation = run(connect(), tables, demo.schema, sql)
+            result = as_markdown(relation.columns, relation.fetchall())
+            assert result == expected, f"{text}on DuckDB"
+        if "temporal_join" in text:
+            for kind in ("view", "table"):
+                name = f"{demo.schema}.cookbook_{kind}"
+                spark.sql(f"create or replace {kind} {name} as\n{sql}")
+                assert spark.table(name).count() == len(rows)
+                spark.sql(f"drop {kind} {name}")
 
 
 def test_every_malformed_record_is_rejected_with_its_reason(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -50,6 +51,7 @@ def model(name: str, materialized: str, **given: Any) -> Any:
         resource_type="model",
         sources=given.get("sources", []),
         columns={},
+        raw_code=given.get("raw_code", ""),
         docs=SimpleNamespace(node_color=None),
         depends_on=SimpleNamespace(macros=macros, nodes=nodes),
         config=SimpleNamespace(
@@ -166,3 +168,43 @@ def test_staging_in_sql_of_the_projects_own_is_left_to_the_project(materialized:
 
 def test_settings_that_cannot_be_read_are_left_to_the_run() -> None:
     assert added(STAGE_QLIK, system="none")["changes"] == {*LOG_COLUMNS, "before"}
+
+
+@pytest.mark.parametrize(
+    ("code", "tasks", "joined_by"),
+    [
+        ("select * from {{ temporal_join(ref('a'), joins) }}", ["erp", "erp"], "change_seq"),
+        ("{{ afterimage.temporal_join(ref('a'), joins) }}", ["erp", "hr"], "time"),
+        ("SELECT * FROM {{- temporal_join(ref('a'), joins)", [None, None], "time"),
+        ("{{ temporal_join(ref('a'), joins, by='time') }}", ["erp", "erp"], "time"),
+        ("{{ temporal_join(ref('a'), joins, by=\"change_seq\") }}", [None, "erp"], "change_seq"),
+        ("select city from {{ temporal_join(ref('a'), joins) }}", ["erp", "erp"], None),
+    ],
+)
+def test_columns_of_a_join_say_what_it_is_joined_by(
+    code: str, tasks: list[str | None], joined_by: str | None
+) -> None:
+    sides = [model(name, "scd2_history", sources=[("erp", name)]) for name in ("a", "b")]
+    joined = model("joined", "view", reads=["a", "b"], raw_code=code)
+    declared = [
+        {"source_name": "erp", "name": side.name, "meta": {"afterimage": {**QLIK, "task": task}}}
+        for side, task in zip(sides, tasks, strict=True)
+    ]
+    manifest: Any = SimpleNamespace(
+        macros={"macro.afterimage.history": SimpleNamespace(package_name="shop", name="history")},
+        docs={
+            f"doc.afterimage.{name}": SimpleNamespace(block_contents=text)
+            for name, text in BLOCKS.items()
+        },
+        sources={
+            one["name"]: SimpleNamespace(
+                source_name="erp", name=one["name"], to_dict=partial(dict, one, columns={})
+            )
+            for one in declared
+        },
+        nodes={one.unique_id: one for one in (*sides, joined)},
+    )
+    document(manifest)
+    found = {name: column.description for name, column in joined.columns.items()}
+    assert {*found} == (described(f"temporal_join_by_{joined_by}") if joined_by else set())
+    assert not joined_by or f"joined by {joined_by}" in found["valid_from"]

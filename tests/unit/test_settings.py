@@ -30,6 +30,7 @@ DEFAULTS = {
     "keep_deleted": False,
     "auto_compact": True,
     "history_metadata": [],
+    "task": None,
     "optional_columns": {"stream_position": "string"},
     "lob_columns": [],
     "header_prefix": "header__",
@@ -103,6 +104,7 @@ def test_everything_set() -> None:
         keep_deleted: true
         auto_compact: false
         history_metadata: [stream_position, username]
+        task: erp_to_lake
         lob_columns: [remark]
         header_prefix: hdr_
         header_columns: [UserName, host]
@@ -128,6 +130,7 @@ def test_everything_set() -> None:
         "keep_deleted": True,
         "auto_compact": False,
         "history_metadata": ["stream_position", "username"],
+        "task": "erp_to_lake",
         "optional_columns": {"stream_position": "string", "username": "string", "host": "string"},
         "lob_columns": ["remark"],
         "forward_filled_columns": ["remark"],
@@ -349,6 +352,7 @@ def has_all(message: str, *parts: str) -> None:
             ["`header_columns`", "names 'user name'", "Allowed: letters", "Fix: "],
         ),
         ("auto_compact: weekly", ["`auto_compact`", "'weekly'", "true, false", "Fix: "]),
+        ("task: ''", ["`task`", "''", "Fix: "]),
         ("keep_deleted: perhaps", ["`keep_deleted`", "'perhaps'", "true, false", "Fix: "]),
         ("header_prefix: 7", ["`header_prefix`", "7", "Allowed: text", "Fix: "]),
         (
@@ -555,6 +559,7 @@ def test_openedge_defaults() -> None:
             name: DEFAULTS[name] for name in ("on_reject", "on_gap", "keep_deleted", "auto_compact")
         },
         "history_metadata": [],
+        "task": None,
         "optional_columns": {"source_user": "string"},
         "system": "openedge",
         "before_images": True,
@@ -616,6 +621,7 @@ def test_dense_updates_carry_nothing_forward() -> None:
         ("before_images: false", ["`before_images` is false", "`policy_level` is 3"]),
         ("look_back: 15 minutes", ["`look_back`", "15 minutes", "a whole number from 0 on"]),
         ("extract: odbc", ["`extract`", "'odbc'", "sql, abl"]),
+        ("task: plant", ["`task` is 'plant'", "no common order", "remove `task`"]),
         ("base: {kind: frozen, position: 12}", ["`base.position`", "12", "Allowed: 19 digits"]),
         ("policy_level: 2\nbase: {kind: live}", ["`base.kind`", "before images"]),
         ("lob_columns: [note]", ["unknown setting `lob_columns`", "Allowed: ", "sparse_updates"]),

@@ -6,7 +6,8 @@ comments in the warehouse, and a colour per layer. Private macros are hidden.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.settings import OPTIONAL_COLUMNS, SettingsError, parse_settings
@@ -54,6 +55,13 @@ _VIEWS = {
 _DECODED_LOGS = {"qlik_messages": "qlik_messages_log", "soliddb": "soliddb_log"}
 """System of a `staging_log` -> the blocks that describe its columns."""
 
+_JOIN = re.compile(
+    r"\s*(select\s+\*\s+from\s+)?{{-?\s*(afterimage\.)?temporal_join\(", re.IGNORECASE
+)
+"""The start of a model whose columns are all those of a `temporal_join`."""
+
+_JOINED_BY = re.compile(r"\bby\s*=\s*['\"](change_seq|time)\b")
+
 # Columns that only some of the tables have whose blocks these are: see `_Columns._of_some`.
 _OF_SOME = {
     "staging": {*OPTIONAL_COLUMNS, "partner_may_follow", "ends_load"},
@@ -80,6 +88,8 @@ def document(manifest: Manifest) -> None:
         layer = _layer(node)
         if layer is not None:
             _document_model(node, layer, columns.described(node, layer))
+        elif _is_join(node):
+            _describe(node, columns.of_join(node))
 
 
 def is_of_package(node: Any) -> bool:
@@ -92,6 +102,11 @@ def _layer(node: Any) -> str | None:
     if node.resource_type != "model":
         return None
     return _LAYERS.get(node.config.materialized)
+
+
+def _is_join(node: Any) -> bool:
+    """Whether a node is a model that selects all columns of a `temporal_join` and nothing else."""
+    return node.resource_type == "model" and _JOIN.match(node.raw_code) is not None
 
 
 class _Columns:
@@ -107,17 +122,30 @@ class _Columns:
         kind = self._kind(node, layer)
         if kind is None:
             return {}
-        start = f"doc.{PACKAGE}.{kind}__"
-        columns = {
-            name.removeprefix(start): block.block_contents.strip()
-            for name, block in self._manifest.docs.items()
-            if name.startswith(start)
-        }
+        columns = self._blocks(kind)
         surrogate_key = columns.pop("id", None)
         if surrogate_key is not None:
             columns = {f"{node.alias}_id": surrogate_key, **columns}
         missing = _OF_SOME.get(kind, set()).difference(self._of_some(node, kind))
         return {name: text for name, text in columns.items() if name not in missing}
+
+    def of_join(self, node: Any) -> dict[str, str]:
+        """The same of a model that is one `temporal_join`; they say what it is joined by."""
+        given = _JOINED_BY.search(node.raw_code)
+        nodes: Any = self._manifest.nodes
+        sides = [nodes[name] for name in node.depends_on.nodes if name in nodes]
+        tasks = {self._settings_of(side).get("task") for side in sides}
+        is_one_task = len(tasks) == 1 and None not in tasks
+        by = given[1] if given else "change_seq" if is_one_task else "time"
+        return self._blocks(f"temporal_join_by_{by}")
+
+    def _blocks(self, kind: str) -> dict[str, str]:
+        start = f"doc.{PACKAGE}.{kind}__"
+        return {
+            name.removeprefix(start): block.block_contents.strip()
+            for name, block in self._manifest.docs.items()
+            if name.startswith(start)
+        }
 
     def _kind(self, node: Any, layer: str) -> str | None:
         """First part of the names of the blocks that describe a table; None if there are none."""
@@ -195,14 +223,19 @@ def _read_settings(source: Any) -> dict[str, Any]:
         return {}
 
 
-def _document_model(node: Any, layer: str, described: dict[str, str]) -> None:
-    from dbt.artifacts.resources.v1.components import ColumnInfo
-
+def _document_model(node: Any, layer: str, described: Mapping[str, str]) -> None:
     if node.docs.node_color is None:
         node.docs.node_color = COLOURS[layer]
     # a staging view takes its descriptions along when it is created
     if node.config.materialized != "staging_view" and not node.config.persist_docs:
         node.config.persist_docs = {"relation": True, "columns": True}
+    _describe(node, described)
+
+
+def _describe(node: Any, described: Mapping[str, str]) -> None:
+    """Fill in the descriptions of columns that the project leaves open."""
+    from dbt.artifacts.resources.v1.components import ColumnInfo
+
     for name, description in described.items():
         column = node.columns.get(name)
         if column is not None:

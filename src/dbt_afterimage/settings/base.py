@@ -78,6 +78,8 @@ class TableSettings(BaseModel):
         column_settings: settings that name columns which the table must have.
         optional_columns: those of the change-event contract that the system has.
         has_own_loads: full loads come among the changes, with a load_id and a position each.
+        positions_per_table: a change_seq counts the changes of one table, so tables have no common
+            order.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -85,6 +87,7 @@ class TableSettings(BaseModel):
     column_settings: ClassVar[tuple[str, ...]] = ("key", "track", "ignore")
     optional_columns: ClassVar[tuple[str, ...]] = ()
     has_own_loads: ClassVar[bool] = False
+    positions_per_table: ClassVar[bool] = False
 
     system: str
     key: list[str] = Field(default_factory=list)
@@ -99,6 +102,7 @@ class TableSettings(BaseModel):
     keep_deleted: bool = False
     auto_compact: bool = True
     history_metadata: list[str] = Field(default_factory=list)
+    task: str | None = Field(default=None, min_length=1)
 
     @abstractmethod
     def is_own_column(self, name: str) -> bool:
@@ -166,6 +170,11 @@ class TableSettings(BaseModel):
                     f"`history_metadata` names {column!r}. Allowed: {allowed}. "
                     "Fix: correct the name, or take it out of `history_metadata`"
                 )
+        if self.task and self.positions_per_table:
+            raise ValueError(
+                f"`task` is {self.task!r}, but {self.system} counts the changes of each table by "
+                "itself, so its tables have no common order. Fix: remove `task`"
+            )
         if self.base and self.base.kind == "live" and not self.before_images:
             raise ValueError(
                 "`base.kind` is 'live' and `before_images` is false; a live base needs before "

@@ -16,6 +16,7 @@ class OpenEdgeSettings(TableSettings):
     positions = OpenEdgeChangeSequence
     optional_columns = ("source_user",)
     column_settings = (*TableSettings.column_settings, "arrays")
+    positions_per_table = True
 
     system: Literal["openedge"]
     look_back: int = Field(default=10_000, ge=0)
