@@ -25,7 +25,7 @@ PARALLEL := $(SCRATCH) pytest --numprocesses $(WORKERS) --dist worksteal
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka demo-postgres test lint lint-code lint-sql \
 	check test-unit test-kernel test-staging test-dbt test-functional test-iceberg test-delta test-nightly test-properties \
 	test-mutations \
-	bench bench-sweeps bench-start bench-compaction bench-soliddb bench-kafka docs dist lock clean
+	bench bench-statements bench-sweeps bench-start bench-compaction bench-soliddb bench-kafka docs dist lock clean
 
 help: ## list all commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -131,6 +131,9 @@ test-mutations: $(SETUP_DONE) ## break each rule of history on purpose: the test
 BENCH_ARGS ?=
 bench: $(SETUP_DONE) ## measure each step of a table's chain against its baselines: plain appends, MERGEs, dbt snapshot
 	$(WITH_ENV) python -m benchmarks --table-format $(FORMAT) $(BENCH_ARGS)
+
+bench-statements: $(SETUP_DONE) ## count Spark's jobs and compiled classes for further small batches, model by model
+	$(WITH_ENV) python -m benchmarks.statements --table-format $(FORMAT) $(BENCH_ARGS)
 
 bench-sweeps: $(SETUP_DONE) ## the same as one size varies: changes, keys, columns, closed versions, tables, threads; hours
 	$(WITH_ENV) python -m benchmarks.sweeps --table-format $(FORMAT) $(BENCH_ARGS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,11 @@ class Bench:
 
 @contextmanager
 def running_bench(
-    table_format: str, write_project: Callable[[Path], None], threads: int = 1, workers: int = 0
+    table_format: str,
+    write_project: Callable[[Path], None],
+    threads: int = 1,
+    workers: int = 0,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Bench]:
     """Start Spark with the settings of `profiles.yml.example`, and stop it at the end.
 
@@ -45,6 +49,7 @@ def running_bench(
         threads: dbt threads; with one thread, steps do not overlap.
         workers: workers, of one core each, of a standalone cluster that is started for the
             benchmark; 0 = Spark runs in this process alone.
+        settings: Spark settings besides those of the profile, or instead of them.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="afterimage_bench_")))
@@ -53,14 +58,14 @@ def running_bench(
         (folder / "warehouse").mkdir()
         (folder / "project").mkdir()
         write_project(folder / "project")
-        settings = {}
+        settings = dict(settings or {})
         if workers:
             (folder / "cluster").mkdir()
             cluster = stack.enter_context(
                 standalone_cluster(folder / "cluster", workers, memory=_WORKER_MEMORY)
             )
             java = spark_settings(table_format)["spark.driver.extraJavaOptions"]
-            settings = {
+            settings |= {
                 **parameters_of_cluster(cluster.master, _EXECUTOR_MEMORY),
                 "spark.executor.extraJavaOptions": java,
             }

@@ -37,6 +37,7 @@
             "`conserved` on " ~ afterimage._tested_node().name ~ ": `while_landing` is true or false, got " ~ while_landing ~ "."
         ) }}
     {%- endif -%}
+    {%- do adapter.afterimage.write_pending_progress() if while_landing -%}
     {%- set settings = afterimage._tested_settings() -%}
     {%- set staged_names = afterimage._raw_columns(staging) | map(attribute='name') | list -%}
     {%- set has_feed_loads = settings.get('load_id') -%}

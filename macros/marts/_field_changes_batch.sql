@@ -3,28 +3,38 @@
     From before images: the rows of new batches are added. From history: those of new versions are added, or, when history took its
     replay path, the keys that it wrote are compared again, since a late change falsifies old values.
 #}
-{% macro _field_changes_batch(target_relation, changes, history, progress) %}
+{% macro _field_changes_batch(target_relation, changes, history, progress, state) %}
     {%- set settings = afterimage._settings_of(model) -%}
     {%- if settings.before_images -%}
-        {{ return(afterimage._field_changes_batch_by_images(target_relation, changes, settings, progress)) }}
+        {{ return(afterimage._field_changes_batch_by_images(target_relation, changes, settings, progress, state)) }}
     {%- endif -%}
-    {{ return(afterimage._field_changes_batch_by_versions(target_relation, changes, history, settings, progress)) }}
+    {{ return(afterimage._field_changes_batch_by_versions(target_relation, changes, history, settings, progress, state)) }}
 {% endmacro %}
 
 
-{% macro _field_changes_batch_by_images(target_relation, changes, settings, progress) %}
+{% macro _field_changes_batch_by_images(target_relation, changes, settings, progress, state) %}
     {%- set applied = progress[afterimage._progress_name(target_relation)].recorded_at -%}
-    {%- set is_new = afterimage._recorded_after(applied) -%}
-    {%- set answers = afterimage._scalar_answers({
-        'found': afterimage._batch_query(changes, is_new),
-        'published': afterimage._newest_batch_query(target_relation, is_new),
-    }) -%}
-    {%- set found = fromjson(answers.found) -%}
-    {%- if not found.changes -%}
+    {%- set publications = progress[afterimage._progress_name(changes)] -%}
+    {%- set is_as_published = afterimage._is_as_published(target_relation, changes, progress, state) -%}
+    {%- if is_as_published -%}
+        {%- set is_new = afterimage._recorded_after(applied, publications.batches) -%}
+        {%- set found = {
+            'changes': publications.profile.changes if publications.profile else none, 'recorded_at': publications.recorded_at,
+        } -%}
+        {%- set published = none -%}
+    {%- else -%}
+        {%- set is_new = afterimage._recorded_after(applied) -%}
+        {%- set answers = afterimage._scalar_answers({
+            'found': afterimage._batch_query(changes, is_new),
+            'published': afterimage._newest_batch_query(target_relation, is_new),
+        }) -%}
+        {%- set found = fromjson(answers.found) -%}
+        {#- a run killed before its progress row was written has published already; a batch is there in full or not at all -#}
+        {%- set published = answers.published -%}
+    {%- endif -%}
+    {%- if found.changes == 0 -%}
         {{ return(none) }}
     {%- endif -%}
-    {#- a run killed before its progress row was written has published already; a batch is there in full or not at all -#}
-    {%- set published = answers.published -%}
     {%- set columns = afterimage._data_columns(changes, settings) -%}
     {{ return({
         'path': 'incremental',
@@ -32,6 +42,7 @@
         'changes': found.changes,
         'applied': {'recorded_at': found.recorded_at, 'change_seq': none, 'changed_at': none, 'path': 'incremental'},
         'after': published or applied,
+        'base_version': state if is_as_published else none,
         'rows': afterimage._field_changes_by_images(
             changes, settings, columns, afterimage._recorded_after(published) if published else is_new
         ),
@@ -39,8 +50,7 @@
 {% endmacro %}
 
 
-{% macro _field_changes_batch_by_versions(target_relation, changes, history, settings, progress) %}
-    {%- set state = adapter.afterimage.state(target_relation) -%}
+{% macro _field_changes_batch_by_versions(target_relation, changes, history, settings, progress, state) %}
     {%- set applied = progress[afterimage._progress_name(target_relation)] -%}
     {%- set publications = progress[afterimage._progress_name(history)] -%}
     {%- set is_new = afterimage._recorded_after(applied.recorded_at) -%}

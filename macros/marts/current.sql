@@ -61,15 +61,20 @@ where is_current
     incremental  history added versions and closed open ones: the rows that it wrote suffice
     replay       history may have removed versions, even the last one of a key: all keys are compared
 #}
-{% macro _current_batch(target_relation, history, progress) %}
-    {%- set after = adapter.afterimage.state(target_relation) -%}
+{% macro _current_batch(target_relation, history, progress, state) %}
     {%- set settings = afterimage._settings_of(model) -%}
-    {%- set is_new = afterimage._recorded_after(progress[afterimage._progress_name(target_relation)].recorded_at) -%}
-    {%- set found = fromjson(afterimage._scalar_answers({'found': afterimage._batch_query(history, is_new)}).found) -%}
     {%- set publications = progress[afterimage._progress_name(history)] -%}
-    {%- if not found.changes and not publications.paths -%}
+    {%- set applied = progress[afterimage._progress_name(target_relation)].recorded_at -%}
+    {%- if afterimage._is_as_published(target_relation, history, progress, state) -%}
+        {%- set is_new = afterimage._recorded_after(applied, publications.batches) -%}
+        {%- set found = {'changes': none, 'recorded_at': publications.recorded_at} -%}
+    {%- else -%}
+        {%- set is_new = afterimage._recorded_after(applied) -%}
+        {%- set found = fromjson(afterimage._scalar_answers({'found': afterimage._batch_query(history, is_new)}).found) -%}
+    {%- endif -%}
+    {%- if found.changes == 0 and not publications.paths -%}
         {{ return(none) }}
-    {%- elif not found.changes and publications.paths == ['incremental'] -%}
+    {%- elif found.changes == 0 and publications.paths == ['incremental'] -%}
         {{ return({'applied': afterimage._applied_of_history(publications)}) }}
     {%- endif -%}
     {%- set key = settings.key -%}
@@ -98,7 +103,7 @@ where is_current
         'source': source,
         'identity': key,
         'where': '',
-        'after': after,
+        'after': state,
     }) }}
 {% endmacro %}
 

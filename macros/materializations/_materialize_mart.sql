@@ -30,8 +30,10 @@
     {%- set progress = none if is_first or mart == 'change_activity' else afterimage._progress_by(target_relation, inputs) -%}
     {%- set applied_before = progress[afterimage._progress_name(target_relation)].recorded_at if progress else none -%}
     {%- set source = afterimage._source_of_batches(mart, inputs) -%}
+    {%- set state = none if is_first else adapter.afterimage.state(target_relation) -%}
     {%- set is_contradicted = progress is not none and adapter.afterimage.contradicts_progress(
-        target_relation, progress[afterimage._progress_name(target_relation)], source, progress[afterimage._progress_name(source)].recorded_at
+        target_relation, state, progress[afterimage._progress_name(target_relation)], source,
+        progress[afterimage._progress_name(source)].recorded_at
     ) -%}
     {%- if progress and not is_contradicted and (
         afterimage._has_applied_all(mart, inputs, target_relation, progress) or afterimage._is_empty_still(mart, inputs, target_relation, progress)
@@ -53,19 +55,20 @@
             {%- do afterimage._reset_progress_from(target_relation) -%}
         {%- endif -%}
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
-        {%- do afterimage._write_progress(target_relation, whole.applied, none) -%}
+        {%- do afterimage._record(target_relation, mart, whole.applied, none) -%}
     {%- else -%}
         {%- do afterimage._check_mart(target_relation, mart, inputs) -%}
-        {%- set batch = afterimage._mart_batch(target_relation, mart, inputs, progress) -%}
+        {%- set batch = afterimage._mart_batch(target_relation, mart, inputs, progress, state) -%}
         {%- if batch is none -%}
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
         {%- elif not (batch.rows or batch.source or batch.statement) -%}
             {%- call noop_statement('main', 'OK, nothing to write') -%}{%- endcall -%}
-            {%- do afterimage._write_progress(target_relation, batch.applied, applied_before) -%}
+            {%- do afterimage._record(target_relation, mart, batch.applied, applied_before) -%}
         {%- else -%}
-            {%- do log(model.name ~ ": " ~ batch.changes ~ " changed rows, " ~ batch.path ~ " path: " ~ batch.why, info=true) -%}
+            {%- set counted = batch.changes ~ " changed rows, " if batch.changes is not none else "" -%}
+            {%- do log(model.name ~ ": " ~ counted ~ batch.path ~ " path: " ~ batch.why, info=true) -%}
             {%- if batch.rows -%}
-                {%- do adapter.afterimage.append(target_relation, batch.rows, batch.after) -%}
+                {%- do adapter.afterimage.append(target_relation, batch.rows, batch.after, batch.get('base_version')) -%}
                 {%- call noop_statement('main', 'OK, appended') -%}{{ batch.rows }}{%- endcall -%}
             {%- elif batch.source -%}
                 {%- do adapter.afterimage.publish(
@@ -77,7 +80,7 @@
                     {{ batch.statement }}
                 {%- endcall -%}
             {%- endif -%}
-            {%- do afterimage._write_progress(target_relation, batch.applied, applied_before) -%}
+            {%- do afterimage._record(target_relation, mart, batch.applied, applied_before) -%}
             {%- do afterimage._compact_after_run(target_relation, mart) -%}
         {%- endif -%}
     {%- endif -%}
@@ -85,6 +88,13 @@
     {%- do persist_docs(target_relation, model) -%}
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [target_relation]}) }}
+{% endmacro %}
+
+
+{# Records what has just been published. Of a history at once: one that is ahead of its progress is rebuilt. #}
+{% macro _record(target_relation, mart, applied, after) %}
+    {%- do afterimage._write_progress(target_relation, applied, after) -%}
+    {%- do adapter.afterimage.write_pending_progress() if mart == 'history' -%}
 {% endmacro %}
 
 
@@ -178,6 +188,19 @@
 {% endmacro %}
 
 
+{#
+    True if a mart, whose version is `state`, and its input are as their last publications left them: then nothing was written to
+    either of them without progress, by a run that was killed for example.
+#}
+{% macro _is_as_published(target_relation, input, progress, state) %}
+    {%- set published = progress[afterimage._progress_name(input)] -%}
+    {{ return(
+        state is not none and state == progress[afterimage._progress_name(target_relation)].table_version
+        and published.batches and adapter.afterimage.state(input) == published.table_version
+    ) }}
+{% endmacro %}
+
+
 {# The relations that the model refers to, in the order in which it names them. #}
 {% macro _mart_inputs() %}
     {%- set inputs = [] -%}
@@ -189,13 +212,15 @@
 
 
 {# The batch of new rows for an existing mart; none if there are none. #}
-{% macro _mart_batch(target_relation, mart, inputs, progress) %}
+{% macro _mart_batch(target_relation, mart, inputs, progress, state) %}
     {%- if mart == 'history' -%}
-        {{ return(afterimage._history_batch(target_relation, inputs[0], progress)) }}
+        {{ return(afterimage._history_batch(target_relation, inputs[0], progress, state)) }}
     {%- elif mart == 'current' -%}
-        {{ return(afterimage._current_batch(target_relation, inputs[0], progress)) }}
+        {{ return(afterimage._current_batch(target_relation, inputs[0], progress, state)) }}
     {%- elif mart == 'field_changes' -%}
-        {{ return(afterimage._field_changes_batch(target_relation, inputs[0], inputs[1] if inputs | length > 1 else none, progress)) }}
+        {{ return(afterimage._field_changes_batch(
+            target_relation, inputs[0], inputs[1] if inputs | length > 1 else none, progress, state
+        )) }}
     {%- endif -%}
     {{ return(afterimage._change_activity_batch(target_relation)) }}
 {% endmacro %}

@@ -59,6 +59,7 @@
     {%- do adapter.afterimage.add_progress_column(afterimage._progress_relation(), 'table_version', table_version) -%}
     {#- each model of a run adds a file, and each run reads them all -#}
     {%- do adapter.afterimage.maintain_progress(afterimage._progress_relation()) -%}
+    {%- do adapter.afterimage.begin_command(afterimage._progress_relation()) -%}
 {% endmacro %}
 
 
@@ -76,8 +77,15 @@
 {% endmacro %}
 
 
-{# Condition: recorded in a batch after this one; true when there is none. #}
-{% macro _recorded_after(recorded_at) %}
+{#
+    Condition: recorded in a batch after this one; true when there is none.
+
+    batches  those batches; none where they are not known
+#}
+{% macro _recorded_after(recorded_at, batches=none) %}
+    {%- if batches -%}
+        {{ return(adapter.afterimage.is_of_batches(batches)) }}
+    {%- endif -%}
     {{- return("recorded_at > timestamp '" ~ recorded_at ~ "'" if recorded_at else 'true') -}}
 {% endmacro %}
 

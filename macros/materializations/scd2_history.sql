@@ -25,15 +25,14 @@
 
 
 {# The batch of an existing history; none if nothing is new. #}
-{% macro _history_batch(target_relation, log, progress) %}
-    {%- set after = adapter.afterimage.state(target_relation) -%}
+{% macro _history_batch(target_relation, log, progress, state) %}
     {%- set batch = adapter.afterimage.history_batch(
         target_relation, log, afterimage._history_table(log),
-        progress[afterimage._progress_name(target_relation)], progress[afterimage._progress_name(log)].profile,
-        afterimage._var('force_full_replay')
+        progress[afterimage._progress_name(target_relation)], progress[afterimage._progress_name(log)],
+        afterimage._is_as_published(target_relation, log, progress, state), afterimage._var('force_full_replay')
     ) -%}
     {%- if batch is not none -%}
-        {%- do batch.update({'after': after}) -%}
+        {%- do batch.update({'after': state}) -%}
     {%- endif -%}
     {{ return(batch) }}
 {% endmacro %}

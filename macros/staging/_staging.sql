@@ -108,9 +108,12 @@ if(
 {%- endmacro %}
 
 
-{# True for a record whose time is so far ahead that it is rejected as `future_change_seq`. #}
+{#
+    True for a record whose time is more than a day ahead, for which it is rejected as `future_change_seq`. By the hour: Spark writes
+    the time into the code that it generates, so that it would compile each run's anew.
+#}
 {% macro _is_in_future() %}
-    {{- return('_changed_at > current_timestamp() + interval 1 day') -}}
+    {{- return("_changed_at > date_trunc('hour', current_timestamp()) + interval 25 hours") -}}
 {% endmacro %}
 
 

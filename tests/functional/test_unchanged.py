@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 import pytest
 
+from dbt_afterimage.storage import progress_cache
 from dbt_afterimage.storage.progress_cache import (
     Publication,
-    drop_cached_progress,
+    begin_command,
+    end_command,
     last_publication,
+    publish_progress,
 )
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import LATER, MODELS, PEOPLE, PEOPLE_LATER, People, seq, start
@@ -148,23 +151,52 @@ def test_other_settings_read_the_raw_table_again(people: People) -> None:
     people.dbt("run")
 
 
-def test_progress_is_read_once_a_command(people: People) -> None:
-    progress = f"{people.dbt.schema}.afterimage_progress"
-
-    def cached() -> Publication | None:
-        return last_publication(people.spark, progress, "people_history")
-
+def test_a_run_records_its_progress_together(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of history at once: one that is ahead of its progress is rebuilt."""
     people.dbt("run")
-    last = people.spark.sql(
-        f"select cast(max(recorded_at) as string) from {progress} where model = 'people_history'"
-    ).collect()[0][0]
-    found = cached()
-    assert found is not None
-    assert found.recorded_at == last
+    people.append(PEOPLE_LATER, [(seq(91), "I", 91, "Zoe", 0.5, "1.00", None)])
+    commits = []
+    append_progress = progress_cache.append_progress
+
+    def noted(session: SparkSession, progress: str, published: Any) -> None:
+        commits.append([model for model, _ in published])
+        append_progress(session, progress, published)
+
+    monkeypatch.setattr(progress_cache, "append_progress", noted)
+    people.dbt("run")
+    assert [models[-1] for models in commits[:-1]] == ["people_history"]
+    assert sorted(model for models in commits for model in models) == [
+        "people_changes",
+        "people_current",
+        "people_field_changes",
+        "people_history",
+    ]
+    with people.untouched():
+        people.dbt("run")
+
+
+def test_progress_that_another_command_records_is_seen(people: People) -> None:
+    people.dbt("run")
+    progress = f"{people.dbt.schema}.afterimage_progress"
+    begin_command(progress, people.table_format)
+
+    def last() -> str | None:
+        found = last_publication(people.spark, progress, "people_history")
+        return found and found.recorded_at
+
+    before = last()
+    assert before is not None
+    publish_progress(people.spark, progress, "others", Publication("2026-03-01 10:00:00"))
     people.spark.sql(
         f"insert into {progress} (model, recorded_at) "
         "values ('people_history', timestamp '2999-01-01 00:00:00')"
     )
-    assert cached() == found
-    drop_cached_progress("people_history")
-    assert cached() is None
+    try:
+        assert last() == "2999-01-01 00:00:00"
+        # what the command itself has published was written before the table was read again
+        assert people.spark.table(progress).filter("model = 'others'").count() == 1
+    finally:
+        end_command(people.spark)
+        people.spark.sql(f"delete from {progress} where recorded_at = timestamp '2999-01-01'")

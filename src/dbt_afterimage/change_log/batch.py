@@ -66,6 +66,7 @@ class ChangeBatch:
         arrival: greatest mark of arrival that was read, None where staging yields none.
         recorded_at: the batch's identity, ISO text in UTC.
         recorded_after: the identity of the log's last batch when this one was decided, or None.
+        base_version: the log's version then, None where it is not known.
         is_rebuild: the rows replace the log instead of being appended.
         is_progress_behind: there is progress to record besides the batch: newer marks of arrival,
             a version of the raw tables, or a batch that a killed run did not record.
@@ -87,6 +88,7 @@ class ChangeBatch:
     arrival: str | None
     recorded_at: str
     recorded_after: str | None
+    base_version: str | None
     is_rebuild: bool
     is_progress_behind: bool
     raw_version: str

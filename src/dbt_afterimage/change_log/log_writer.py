@@ -36,6 +36,7 @@ class LogRows:
         partition_by: columns that the table is partitioned by.
         properties: table properties of a new table.
         gather: shuffle the rows of a partition to one task first.
+        base_version: of `append_once`.
     """
 
     rows: DataFrame | None
@@ -44,6 +45,7 @@ class LogRows:
     partition_by: Sequence[str] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     gather: bool = True
+    base_version: str | None = None
 
 
 def append_rows(session: SparkSession, table: str, table_format: str, batch: LogRows) -> bool:
@@ -59,7 +61,15 @@ def append_rows(session: SparkSession, table: str, table_format: str, batch: Log
         return batch.rows is not None
     if batch.rows is None:
         return False
-    append_once(session, table, batch.rows, table_format, batch.after, gather=batch.gather)
+    append_once(
+        session,
+        table,
+        batch.rows,
+        table_format,
+        batch.after,
+        gather=batch.gather,
+        base_version=batch.base_version,
+    )
     return True
 
 

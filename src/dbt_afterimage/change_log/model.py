@@ -48,7 +48,7 @@ from dbt_afterimage.change_log.quarantine import (
     new_rejects,
     repaired,
 )
-from dbt_afterimage.change_log.raw_version import RawVersion, is_recorded, raw_version
+from dbt_afterimage.change_log.raw_version import RawVersion, raw_version
 from dbt_afterimage.change_log.read import pending_halves, read
 from dbt_afterimage.change_log.rebuild import check_rebuild
 from dbt_afterimage.change_log.summary import columns_in_no_record, summarize
@@ -56,6 +56,7 @@ from dbt_afterimage.log_rows.profile import profiled
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import positions
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.spark.literals import timestamp_as_text
 from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.contradictions import check_log
 from dbt_afterimage.storage.local_relation import local_rows
@@ -101,21 +102,19 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     sequence = positions(settings)
     has_log = session.catalog.tableExists(context.log)
     is_rebuild = has_log and context.rebuild_changes
-    if has_log and not is_rebuild:
-        check_log(session, context)
+    log_version = check_log(session, context) if has_log and not is_rebuild else None
     hashed_after = evolve_log_schema(session, context, staged)
     version = raw_version(session, context, staged)
     log = session.table(context.log) if has_log else None
-    if (
-        log is not None
-        and not is_rebuild
-        and is_recorded(session, context.progress, context.model, version)
-    ):
-        return None
     progress = read_progress(session, context.progress, context.model) if log else Progress()
+    seen = RawVersion.from_text(progress.raw_version)
+    if log is not None and not is_rebuild and seen.digest and seen.digest == version.digest:
+        return None
     is_change = F.col("change_oper") != "L"
     seq, at = (F.when(is_change, F.col(name)) for name in ("change_seq", "changed_at"))
-    done = recover_progress(log, progress, seq, at)
+    # else the log is as its last publication has left it
+    is_ahead = log_version is None or log_version != progress.table_version
+    done = recover_progress(log, progress, seq, at) if is_ahead else progress
     if log is not None and done != progress:
         loaded = rows_after_progress(log, progress).filter(F.col("load_rows").isNotNull())
         positions_loaded = [row["change_seq"] for row in loaded.select("change_seq").collect()]
@@ -124,8 +123,6 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         check_rebuild(context, sequence, staged, log)
         # as in a first run, except for the batch's time: it is later than what the marts know
         log, done = None, Progress(recorded_at=done.recorded_at)
-
-    seen = RawVersion.from_text(progress.raw_version)
 
     def find_new(floor: str) -> NewRows | None:
         if version.tables is None or log is None:
@@ -258,6 +255,7 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         arrival=arrival,
         recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
         recorded_after=done.recorded_at,
+        base_version=None if is_ahead else log_version,
         is_rebuild=is_rebuild,
         is_progress_behind=done != progress or arrival != done.arrival or not is_version_recorded,
         raw_version=version.to_text(),
@@ -310,7 +308,7 @@ def _log_rows(
     beginning = F.lit(beginning_of_time).cast("timestamp")
     rows = accepted.withColumns(
         {
-            "recorded_at": F.lit(recorded_at).cast("timestamp"),
+            "recorded_at": F.expr(timestamp_as_text(recorded_at, "change_oper")),
             "change_date": F.to_date(F.coalesce("changed_at", beginning)),
         }
     )

@@ -139,7 +139,8 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
         # all rows of a load share their position, so that only the key distinguishes them
         & (F.col("record_key").isNotNull() | ~F.col("change_oper").eqNullSafe("L"))
     )
-    count = unresolved.limit(_FEW + 1).count()
+    # not of a `limit`: Spark numbers those, so that it compiles each anew
+    count = unresolved.count()
     if not count:
         return None
     key = context.settings["key"]

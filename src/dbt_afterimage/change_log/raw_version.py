@@ -16,11 +16,9 @@ from hashlib import md5
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from dbt_afterimage.run_context import NOT_READ, RunContext
 from dbt_afterimage.storage.missing_relation import is_missing
-from dbt_afterimage.storage.progress_cache import last_publication
 
 Version = list[str]
 """Kind of a relation (`view`, `iceberg`, `delta`, `absent`), and what names its version."""
@@ -118,18 +116,6 @@ def raw_version(session: SparkSession, context: RunContext, staged: DataFrame) -
         return RawVersion(tables)
     parts = [sorted(tables.items()), context.settings, staged.schema.json()]
     return RawVersion(tables, md5(json.dumps(parts, sort_keys=True).encode()).hexdigest())
-
-
-def is_recorded(session: SparkSession, progress: str, model: str, version: RawVersion) -> bool:
-    """Whether ``model`` has read this version, in whichever of its runs."""
-    if version.digest is None:
-        return False
-    last = last_publication(session, progress, model)
-    if last is not None and RawVersion.from_text(last.raw_version).digest == version.digest:
-        return True
-    digest = F.get_json_object("raw_version", "$.digest")
-    same = (F.col("model") == model) & (digest == version.digest)
-    return not session.table(progress).filter(same).isEmpty()
 
 
 def _version(session: SparkSession, relation: str, table_format: str) -> Version | None:

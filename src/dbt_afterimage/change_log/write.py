@@ -94,6 +94,7 @@ def _log_rows(session: SparkSession, context: RunContext, batch: ChangeBatch) ->
         ["change_date"],
         log_properties(context),
         gather=batch.is_rebuild or batch.days > _FEW_DAYS,
+        base_version=batch.base_version,
     )
 
 

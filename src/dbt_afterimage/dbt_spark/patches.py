@@ -20,6 +20,7 @@ from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroAp
 from dbt_afterimage.dbt_spark.preflight import check_after_parsing, check_before_connecting
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
 from dbt_afterimage.dbt_spark.session import start_sessions_quietly
+from dbt_afterimage.spark.session import active
 
 SUBMISSION_METHOD = "session"
 _MARK = "_afterimage_extended"
@@ -38,6 +39,7 @@ def extend_spark_adapter() -> None:
         _add_macro_api(adapter)
         _document_manifests(adapter)
         _check_before_connecting(adapter)
+        _record_progress_at_the_end(adapter)
         start_sessions_quietly()
         setattr(adapter, _MARK, True)
 
@@ -111,3 +113,18 @@ def _check_before_connecting(adapter: type[Any]) -> None:
         return acquire(self, name)
 
     adapter.acquire_connection = acquire_connection
+
+
+def _record_progress_at_the_end(adapter: type[Any]) -> None:
+    cleanup = adapter.cleanup_connections
+
+    def cleanup_connections(self: Any) -> None:
+        # dbt calls it at the end of each command, also where models have failed
+        session = active()
+        if session is not None and _runs_in_session(self):
+            from dbt_afterimage.storage.progress_cache import end_command
+
+            end_command(session)
+        cleanup(self)
+
+    adapter.cleanup_connections = cleanup_connections

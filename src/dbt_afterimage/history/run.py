@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,7 +32,7 @@ from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.history.versions import versions
 from dbt_afterimage.log_rows.profile import BatchProfile
 from dbt_afterimage.spark.identifiers import quoted
-from dbt_afterimage.spark.literals import text, timestamp
+from dbt_afterimage.spark.literals import is_of_batches, text, timestamp, timestamp_as_text
 from dbt_afterimage.storage.mart_batch import ACTION
 from dbt_afterimage.storage.progress import greatest
 
@@ -120,7 +121,9 @@ def next_batch(
     table: HistoryTable,
     applied: Applied,
     profile: BatchProfile | None = None,
+    batches: Sequence[str] | None = None,
     *,
+    is_as_published: bool = False,
     force_full_replay: bool,
     reads_arrays_apart: bool = False,
 ) -> HistoryRows | None:
@@ -133,6 +136,9 @@ def next_batch(
         table: the table.
         applied: the progress of the history.
         profile: the recorded profile of all batches since; None if the log has to be queried.
+        batches: the batches of that profile.
+        is_as_published: log and history are as their last publications left them, so nothing was
+            written to either of them without progress.
         force_full_replay: the run's var.
         reads_arrays_apart: see `open_versions_of`; whether it is faster depends on the format.
     """
@@ -147,15 +153,27 @@ def next_batch(
         return None
     # another run may append the next batch at any moment
     changes = _up_to(log, profile)
-    batch = changes.where(is_new)
+    if has_profile and batches:
+        is_new = is_of_batches(batches)
+        batch = log.where(is_new)
+    else:
+        batch = changes.where(is_new)
     reason = reason_to_replay(profile, applied, force_full_replay=force_full_replay)
     stored = StoredVersions()
     if not (profile.loads and table.base):
         is_compared = reason is None
         stored = _stored_versions(
-            session, history, table, applied, profile, changes, is_compared=is_compared
+            session,
+            history,
+            table,
+            applied,
+            profile,
+            changes,
+            batch,
+            is_compared=is_compared,
+            is_as_published=has_profile and is_as_published,
         )
-    if has_profile and stored.changes != profile.changes:
+    if has_profile and stored.changes not in (None, profile.changes):
         # something was erased, or Spark still reads an earlier state of the log
         return next_batch(
             session,
@@ -228,8 +246,10 @@ def _stored_versions(
     applied: Applied,
     profile: BatchProfile,
     changes: DataFrame,
+    batch: DataFrame,
     *,
     is_compared: bool,
+    is_as_published: bool,
 ) -> StoredVersions:
     """What the log and the stored history say of a batch, in one statement.
 
@@ -242,13 +262,14 @@ def _stored_versions(
         applied: the progress of the history.
         profile: what the changes hold.
         changes: the log.
+        batch: the changes in it that are new.
         is_compared: whether the plan may depend on the open versions of the batch's keys.
+        is_as_published: see `next_batch`.
     """
-    batch = changes.where(_is_new(applied))
-    queries = {
-        "changes": "select count(*) from {batch}",
-        "is_ahead": f"select max(recorded_at) from {{history}} where {_is_new(applied)}",
-    }
+    queries = {}
+    if not is_as_published:
+        queries["changes"] = "select count(*) from {batch}"
+        queries["is_ahead"] = f"select max(recorded_at) from {{history}} where {_is_new(applied)}"
     if applied.unknown_columns != ():
         # reads that column of all open versions: formats keep no statistics of arrays
         queries["unknown_columns"] = (
@@ -267,14 +288,16 @@ def _stored_versions(
     if is_compared and profile.key_changes:
         keys["continuing"] = keys_within_a_transaction(batch, opened, table)
         queries["continuing"] = "select count(*) from {continuing}"
-    listed = ", ".join(f"({query}) as {name}" for name, query in queries.items())
-    statement = f"select {listed}"
-    row = session.sql(statement, history=history, batch=batch, **keys).collect()[0].asDict()
+    row: dict[str, Any] = {}
+    if queries:
+        listed = ", ".join(f"({query}) as {name}" for name, query in queries.items())
+        found = session.sql(f"select {listed}", history=history, batch=batch, **keys)
+        row = found.collect()[0].asDict()
     # where the version began that a change contradicts; empty: a load has opened it
     opened_seq = row.get("contradicting")
     return StoredVersions(
-        row["changes"],
-        is_ahead=row["is_ahead"] is not None,
+        row.get("changes"),
+        is_ahead=row.get("is_ahead") is not None,
         unknown_columns=tuple(row.get("unknown_columns") or ()),
         contradicts_load=opened_seq == ""
         or (opened_seq is not None and str(last_load(changes) or "") > opened_seq),
@@ -293,7 +316,8 @@ def _as_history(
     rows: DataFrame, table: HistoryTable, recorded_at: str | None, *others: str
 ) -> DataFrame:
     """The rows with the columns of the history, in their order, and with ``others``."""
-    named = {table.version_id: VERSION_ID, "recorded_at": timestamp(recorded_at)}
+    moment = timestamp_as_text(recorded_at, "opened_by") if recorded_at else timestamp(None)
+    named = {table.version_id: VERSION_ID, "recorded_at": moment}
     return rows.selectExpr(
         *(
             f"{named[name]} as {quoted(name)}" if name in named else quoted(name)

@@ -16,6 +16,29 @@ def texts(values: Iterable[str]) -> str:
     return f"array({listed})" if listed else "cast(array() as array<string>)"
 
 
+def timestamp_as_text(moment: str, beside: str) -> str:
+    """A timestamp, given as text, as SQL that Spark casts for each row.
+
+    Spark writes timestamps into the code that it generates, and compiles it anew for each of them;
+    texts it does not.
+
+    Args:
+        moment: the timestamp.
+        beside: a column of the rows: of a constant alone Spark would make a timestamp at once.
+    """
+    return f"cast(concat(left(coalesce({beside}, ''), 0), {text(moment)}) as timestamp)"
+
+
+def is_of_batches(moments: Iterable[str]) -> str:
+    """Condition: recorded in one of these batches.
+
+    For two values or more, Spark makes a set, which it does not write into the code that it
+    generates (`spark.sql.optimizer.inSetConversionThreshold`). No batch is of 1970.
+    """
+    listed = ", ".join(map(timestamp, ["1970-01-01 00:00:00", *moments]))
+    return f"recorded_at in ({listed})"
+
+
 def timestamp(moment: str | None) -> str:
     """A timestamp, given as text, as SQL."""
     return f"timestamp {text(moment)}" if moment else "cast(null as timestamp)"

@@ -22,6 +22,7 @@ def append_once(
     batch_column: str = "recorded_at",
     *,
     gather: bool = True,
+    base_version: str | None = None,
 ) -> None:
     """Append a batch, unless another batch was recorded meanwhile; one commit, or none.
 
@@ -35,6 +36,8 @@ def append_once(
         batch_column: the column with the time of a batch.
         gather: shuffle the rows of a partition to one task first. Otherwise each task writes its
             own rows, which is faster, but makes a file per task and partition.
+        base_version: a version of the table that has no batch after ``after``; None where none is
+            known.
 
     Raises:
         ConcurrentRunError: another run has recorded a batch since. Nothing was written.
@@ -42,5 +45,5 @@ def append_once(
     rows = rows.selectExpr(*map(quoted, session.table(table).columns))
     with conflicts_explained(table):
         format_named(table_format).append_once(
-            session, table, rows, after, batch_column, gather=gather
+            session, table, rows, after, batch_column, gather=gather, base_version=base_version
         )

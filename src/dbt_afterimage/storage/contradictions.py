@@ -15,7 +15,6 @@ from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.formats import format_named
 from dbt_afterimage.storage.progress import Progress, read_progress
-from dbt_afterimage.storage.progress_cache import last_publication
 from dbt_afterimage.storage.publish import current_version
 
 _RESTORE = {
@@ -28,24 +27,32 @@ class ContradictionError(AfterimageError):
     """A log is not the one that its progress describes: records would be lost."""
 
 
-def is_restored(session: SparkSession, table: str, table_format: str, version: str | None) -> bool:
-    """Whether a table was restored to a version before this one, or replaced.
+def is_restored(
+    session: SparkSession,
+    table: str,
+    table_format: str,
+    version: str | None,
+    published: str | None,
+) -> bool:
+    """Whether a table was restored to a version before its last publication, or replaced.
 
     Args:
         session: the live Spark session.
         table: its name.
         table_format: `iceberg` or `delta`.
-        version: the version after its last publication; None where it is not known.
+        version: its version.
+        published: the version after its last publication; None where it is not known.
     """
-    if version is None or current_version(session, table, table_format) == version:
+    if published is None or version == published:
         return False
-    return not format_named(table_format).follows(session, table, version)
+    return not format_named(table_format).follows(session, table, published)
 
 
 def contradiction_of_mart(
     session: SparkSession,
     table: str,
     table_format: str,
+    version: str | None,
     applied: Progress,
     source: str,
     published: str | None,
@@ -56,11 +63,12 @@ def contradiction_of_mart(
         session: the live Spark session.
         table: the mart.
         table_format: `iceberg` or `delta`.
+        version: its version.
         applied: its progress, times as Spark casts them.
         source: the table whose batches it applies.
         published: the last batch in the progress of that table; None where it has none.
     """
-    if is_restored(session, table, table_format, applied.table_version):
+    if is_restored(session, table, table_format, version, applied.table_version):
         return (
             f"{table} was restored to an earlier version, or replaced, since its last publication "
             f"(version {applied.table_version}), so it lacks batches that `afterimage_progress` "
@@ -78,19 +86,20 @@ def contradiction_of_mart(
     )
 
 
-def check_log(session: SparkSession, context: RunContext) -> None:
+def check_log(session: SparkSession, context: RunContext) -> str | None:
     """Stop where a change log or decoded log is not the one that its progress describes.
 
     Args:
         session: the live Spark session.
         context: tables, settings and vars of the run; its log exists.
 
+    Returns:
+        The log's version.
+
     Raises:
         ContradictionError: the log was restored or replaced, or its progress cannot be read.
     """
-    last = last_publication(session, context.progress, context.model) or read_progress(
-        session, context.progress, context.model
-    )
+    last = read_progress(session, context.progress, context.model)
     again = f"dbt run --select {context.selected_as}+ --vars '{{rebuild_changes: true}}'"
     if not _is_json(last.raw_version):
         raise ContradictionError(
@@ -98,7 +107,8 @@ def check_log(session: SparkSession, context: RunContext) -> None:
             f"{last.recorded_at}) is no JSON: it was cut off or changed, so a run cannot know "
             f"which records were read. Nothing was written. Fix: rebuild the log: {again}"
         )
-    if is_restored(session, context.log, context.file_format, last.table_version):
+    version = current_version(session, context.log, context.file_format)
+    if is_restored(session, context.log, context.file_format, version, last.table_version):
         restore = _RESTORE[context.file_format].format(
             table=context.log, version=last.table_version
         )
@@ -108,6 +118,7 @@ def check_log(session: SparkSession, context: RunContext) -> None:
             f'Nothing was written. Fix: restore that version: afterimage spark-sql -e "{restore}"; '
             f"or rebuild the log from the raw tables: {again}"
         )
+    return version
 
 
 def _is_json(text: str | None) -> bool:

@@ -1,7 +1,7 @@
 """The table `afterimage_progress`: what each model has applied, one row per publication.
 
-A row is written after its publication. A run that is killed in between leaves the table behind by
-one batch, and applying that batch again changes nothing.
+Rows are written after their publications, those of a dbt command together (`progress_cache.py`). A
+run that is killed in between leaves the table behind, and applying a batch again changes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import is_conflict
 from dbt_afterimage.spark.literals import text
-from dbt_afterimage.storage.progress_cache import LAST, drop_cached_progress, progress_rows
+from dbt_afterimage.storage.progress_cache import (
+    Publication,
+    drop_cached_progress,
+    last_publication,
+    publish_progress,
+    write_pending,
+)
 
 _one_delete = Lock()
 _TRIES = 10
@@ -42,22 +48,17 @@ class Progress:
 
 def read_progress(session: SparkSession, table: str, model: str) -> Progress:
     """The last publication of ``model``; all None when it has none."""
-    last = F.max(F.struct(*LAST, "arrival")).alias("last")
-    row = (
-        progress_rows(session, table)
-        .filter(F.col("model") == model)
-        .agg(last)
-        .select(
-            F.date_format("last.recorded_at", ISO_TIMESTAMP),
-            "last.change_seq",
-            F.date_format("last.changed_at", ISO_TIMESTAMP),
-            "last.arrival",
-            "last.raw_version",
-            "last.table_version",
-        )
-        .first()
+    last = last_publication(session, table, model)
+    if last is None:
+        return Progress()
+    return Progress(
+        _iso_text(last.recorded_at),
+        last.change_seq,
+        _iso_text(last.changed_at),
+        last.arrival,
+        last.raw_version,
+        last.table_version,
     )
-    return Progress(*row) if row else Progress()
 
 
 def write_progress(
@@ -69,7 +70,7 @@ def write_progress(
     path: str | None = None,
     batch: str | None = None,
 ) -> None:
-    """Append one row.
+    """Add a publication.
 
     Args:
         session: the live Spark session.
@@ -79,23 +80,17 @@ def write_progress(
         path: how a mart did so.
         batch: the batch, as `batch_json` gives it; None for a row without a batch.
     """
-    strings = {
-        "model": model,
-        "recorded_at": progress.recorded_at,
-        "change_seq": progress.change_seq,
-        "changed_at": progress.changed_at,
-        "path": path,
-        "arrival": progress.arrival,
-        "raw_version": progress.raw_version,
-        "batch": batch,
-        "table_version": progress.table_version,
-    }
-    # a table of an earlier version gains columns only in the first `dbt run`
-    schema = [field for field in session.table(table).schema if field.name in strings]
-    session.range(1).select(
-        *(F.lit(strings[field.name]).cast(field.dataType).alias(field.name) for field in schema)
-    ).writeTo(table).append()
-    drop_cached_progress(model)
+    publication = Publication(
+        spark_text(progress.recorded_at),
+        progress.change_seq,
+        spark_text(progress.changed_at),
+        path,
+        batch,
+        progress.raw_version,
+        progress.table_version,
+        progress.arrival,
+    )
+    publish_progress(session, table, model, publication)
 
 
 def add_column(session: SparkSession, table: str, column: str, kind: str) -> None:
@@ -116,6 +111,14 @@ def add_column(session: SparkSession, table: str, column: str, kind: str) -> Non
         session.sql(f"refresh table {table}")
         if column not in session.table(table).columns:
             raise
+
+
+def _iso_text(moment: str | None) -> str | None:
+    """A time as Spark casts it to text, as ISO text with microseconds."""
+    if moment is None:
+        return None
+    seconds, _, fraction = moment.replace(" ", "T").partition(".")
+    return f"{seconds}.{fraction:0<6}"
 
 
 def spark_text(moment: str | None) -> str | None:
@@ -148,16 +151,17 @@ def reset_progress_after(session: SparkSession, table: str, model: str, after: s
 def _remove(session: SparkSession, table: str, models: Sequence[str], condition: str) -> bool:
     where = f"model in ({', '.join(map(text, models))}) and {condition}"
     # a delete commits even if it finds nothing, and may conflict with rows that other models write
+    write_pending(session)
     if session.table(table).filter(where).isEmpty():
         return False
     delete_progress(session, table, where)
-    for model in models:
-        drop_cached_progress(model)
     return True
 
 
 def delete_progress(session: SparkSession, table: str, where: str) -> None:
     """Delete rows, with retries: the formats refuse a delete that conflicts with an append."""
+    write_pending(session)
+    drop_cached_progress()
     with _one_delete:
         for left in reversed(range(_TRIES)):
             try:

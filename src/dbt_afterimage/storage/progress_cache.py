@@ -1,22 +1,31 @@
-"""The progress of models, cached per dbt command.
+"""The progress of models during a dbt command, in memory.
 
-One query reads the progress of all models when a dbt command begins. The cache suffices to see that
-a model has nothing to do. A model that has something to do reads the table again: another command
-may have added rows, or removed them. For that query the cache only limits the rows to read.
+One query reads the progress of all models when a command begins, and one commit at its end adds
+what its models have published (`end_command`). Where another command has written to the table in
+between, which its version shows, or a reader needs older rows, the table is read again. A command
+that is killed leaves its tables ahead of their progress, as between a publication and its row.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from threading import Lock
+from threading import RLock
 from typing import Any
 
+from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.invocation import get_invocation_id
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+
+from dbt_afterimage.errors import explained
+from dbt_afterimage.storage.formats import format_named
+from dbt_afterimage.storage.local_relation import local_rows
+
+logger = AdapterLogger("afterimage")
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,7 @@ class Publication:
         batch: see `batch_json`.
         raw_version: what a log has read, as `change_log.raw_version` names it.
         table_version: the version of the table after the publication; None where it is not known.
+        arrival: the greatest mark of arrival that a log has read.
     """
 
     recorded_at: str | None = None
@@ -41,6 +51,7 @@ class Publication:
     batch: str | None = None
     raw_version: str | None = None
     table_version: str | None = None
+    arrival: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,7 @@ class ProgressSince:
         profiles: of the batches since; None where one is not known.
         unknown_columns: see `batch_json`; of the last publication.
         table_version: of the last publication; None where it is not known.
+        batches: `recorded_at` of the publications since; None where one is not known.
     """
 
     recorded_at: str | None
@@ -68,6 +80,7 @@ class ProgressSince:
     profiles: list[str] | None
     unknown_columns: list[str] | None = None
     table_version: str | None = None
+    batches: list[str] | None = None
 
 
 LAST = ("recorded_at", "raw_version", "batch", "change_seq", "changed_at", "table_version")
@@ -80,11 +93,35 @@ KEPT_DAYS = 7
 """Publications of this age are deleted, see `progress_maintenance.py`."""
 UNKNOWN_PATH = "unknown"
 
-_lock = Lock()
-_command = ("", "")
-_at_start: dict[str, Publication] = {}
-_changed: set[str] = set()
-"""Models whose progress this command has recorded or removed."""
+_KEPT_SECONDS = 60
+"""Publications are written once one of them is older: a killed command loses no more than that."""
+
+
+@dataclass
+class _Command:
+    """What a dbt command knows of the progress table.
+
+    Attributes:
+        identity: of dbt's command, and the table.
+        table_format: of the table.
+        version: of the table, when `last` was read; None: to be read again.
+        last: the last publication of each model that the table had then.
+        published: those of the command since.
+        unwritten: those of them that are not in the table, with the name of their model.
+        since: when the first of `unwritten` was published, on a clock of this process.
+    """
+
+    identity: tuple[str, str]
+    table_format: str
+    version: str | None = None
+    last: dict[str, Publication] = field(default_factory=dict)
+    published: dict[str, list[Publication]] = field(default_factory=dict)
+    unwritten: list[tuple[str, Publication]] = field(default_factory=list)
+    since: float = 0.0
+
+
+_lock = RLock()
+_command: _Command | None = None
 
 
 def batch_json(
@@ -107,8 +144,37 @@ def batch_json(
     )
 
 
+def begin_command(progress: str, table_format: str) -> None:
+    """Keep progress in memory until `end_command`; other callers write and read the table.
+
+    Args:
+        progress: the progress table.
+        table_format: `iceberg` or `delta`.
+    """
+    global _command  # noqa: PLW0603 - one per process, as dbt's command is
+    with _lock:
+        _command = _Command((get_invocation_id(), progress), table_format)
+
+
+def end_command(session: SparkSession) -> None:
+    """Write what the command has published, in one commit; a failure is a warning."""
+    global _command
+    with _lock:
+        command, _command = _command, None
+    if command is None:
+        return
+    try:
+        _write(session, command)
+    except Exception as error:
+        logger.warning(
+            f"{command.identity[1]}: what this command has published could not be recorded: "
+            f"{explained(str(error))} The tables are written. The next run finds that out from "
+            "their rows, which takes longer. Fix: make sure that this user may write to the table."
+        )
+
+
 def last_publication(session: SparkSession, progress: str, model: str) -> Publication | None:
-    """The progress of a model when the command began; None if the command has changed it since.
+    """The last publication of a model; None when it has none.
 
     Args:
         session: the live Spark session.
@@ -116,14 +182,90 @@ def last_publication(session: SparkSession, progress: str, model: str) -> Public
         model: its name there.
     """
     with _lock:
-        _read_once(session, progress)
-        return None if model in _changed else _at_start.get(model)
+        command = _current(session, progress)
+        if command is None:
+            return _read_last(session, progress, [model]).get(model)
+        return _last_of(command, model)
 
 
-def drop_cached_progress(model: str) -> None:
-    """To be called whenever progress of a model is recorded or removed."""
+def publish_progress(
+    session: SparkSession, progress: str, model: str, publication: Publication
+) -> None:
+    """Add a publication of a model."""
     with _lock:
-        _changed.add(model)
+        command = _current(session, progress)
+        if command is None:
+            append_progress(session, progress, [(model, publication)])
+            return
+        if not command.unwritten:
+            command.since = time.monotonic()
+        command.published.setdefault(model, []).append(publication)
+        command.unwritten.append((model, publication))
+        if time.monotonic() - command.since > _KEPT_SECONDS:
+            write_pending(session)
+
+
+def write_pending(session: SparkSession) -> None:
+    """Write what the command has published so far, for readers of the table."""
+    with _lock:
+        if _command is not None and _command.unwritten:
+            own = _version(session, _command)
+            is_known = own == _command.version
+            _write(session, _command)
+            _command.version = _version(session, _command) if is_known else None
+
+
+def drop_cached_progress() -> None:
+    """To be called whenever progress is removed: the table is read again."""
+    with _lock:
+        if _command is not None:
+            _command.version = None
+
+
+def append_progress(
+    session: SparkSession, progress: str, publications: Sequence[tuple[str, Publication]]
+) -> None:
+    """Append publications to the progress table, each with the name of its model; one commit."""
+    # a table of an earlier version gains columns only in the first `dbt run`
+    names = session.table(progress).columns
+    kinds = {"recorded_at": "timestamp", "changed_at": "timestamp"}
+    rows = [{"model": model, **vars(publication)} for model, publication in publications]
+    columns = ", ".join(f"{name} string" for name in names)
+    local_rows(session, rows, columns).selectExpr(
+        *(f"cast({name} as {kinds.get(name, 'string')}) as {name}" for name in names)
+    ).coalesce(1).writeTo(progress).append()
+
+
+def _write(session: SparkSession, command: _Command) -> None:
+    if command.unwritten:
+        append_progress(session, command.identity[1], command.unwritten)
+        command.unwritten.clear()
+
+
+def _version(session: SparkSession, command: _Command) -> str | None:
+    return format_named(command.table_format).version(session, command.identity[1])
+
+
+def _current(session: SparkSession, progress: str) -> _Command | None:
+    """The command, with what the table has; None outside of one."""
+    command = _command
+    if command is None or command.identity != (get_invocation_id(), progress):
+        return None
+    version = _version(session, command)
+    if command.version is None or version != command.version:
+        # before the query: what is added meanwhile is read next time
+        if command.unwritten:
+            _write(session, command)
+            version = _version(session, command)
+        command.published.clear()
+        command.last = _read_last(session, progress)
+        command.version = version
+    return command
+
+
+def _last_of(command: _Command, model: str) -> Publication | None:
+    published = command.published.get(model)
+    return published[-1] if published else command.last.get(model)
 
 
 def progress_since(
@@ -131,8 +273,7 @@ def progress_since(
 ) -> dict[str, ProgressSince]:
     """The progress of models since the last batch that a reader of their tables has applied.
 
-    Without a query if this command has not changed it, and the reader had applied all batches of
-    its inputs when the command began.
+    Without a query if the reader had applied all batches of its inputs when the command began.
 
     Args:
         session: the live Spark session.
@@ -141,15 +282,23 @@ def progress_since(
         models: names of the models there, the reader among them.
     """
     models = list(dict.fromkeys(models))
+    applied: str | None = None
     with _lock:
-        _read_once(session, progress)
-        known = {model: _at_start[model] for model in models if model in _at_start}
-        is_fresh = not _changed.intersection(models)
-    applied = known[reader].recorded_at if reader in known else None
-    if applied and is_fresh and len(known) == len(models) > 1:
-        batches = [publication.recorded_at for publication in known.values()]
-        if all(batch and batch <= applied for batch in batches):
-            return {name: seen_from(applied, last, []) for name, last in known.items()}
+        command = _current(session, progress)
+        if command is not None:
+            own = _last_of(command, reader)
+            applied = own.recorded_at if own else None
+            at_start = [command.last.get(name, Publication()).recorded_at for name in models]
+            if applied and all(batch and batch <= applied for batch in at_start):
+                # what the reader has not applied is of this command
+                return {
+                    name: seen_from(
+                        applied,
+                        _last_of(command, name) or Publication(),
+                        command.published.get(name, []),
+                    )
+                    for name in models
+                }
     since = _read_from(session, progress, models, applied) if applied else {}
     if all(any(row.recorded_at for row in since.get(model, ())) for model in models):
         last = {name: max(rows, key=_place) for name, rows in since.items()}
@@ -168,18 +317,9 @@ def progress_since(
     }
 
 
-def _read_once(session: SparkSession, progress: str) -> None:
-    global _command  # noqa: PLW0603 - one per process, as dbt's command is
-    command = (get_invocation_id(), progress)
-    if command != _command:
-        _at_start.clear()
-        _changed.clear()
-        _at_start.update(_read_last(session, progress))
-        _command = command
-
-
 def progress_rows(session: SparkSession, progress: str) -> DataFrame:
     """The progress table; one of an earlier version gains columns only in the first `dbt run`."""
+    write_pending(session)
     rows = session.table(progress)
     absent = [name for name in ("batch", "table_version") if name not in rows.columns]
     return rows.withColumns({name: F.lit(None).cast("string") for name in absent})
@@ -192,7 +332,7 @@ def _read_last(
     rows = progress_rows(session, progress)
     if models is not None:
         rows = rows.filter(F.col("model").isin(*models))
-    last = F.max(F.struct(*LAST))
+    last = F.max(F.struct(*LAST, "arrival"))
     found = (
         rows.groupBy("model")
         .agg(last.alias("last"))
@@ -204,12 +344,10 @@ def _read_last(
             "last.batch",
             "last.raw_version",
             "last.table_version",
+            "last.arrival",
         )
     )
-    return {
-        row[0]: Publication(row[1], row[2], row[3], None, row[4], row[5], row[6])
-        for row in found.collect()
-    }
+    return {row[0]: Publication(row[1], row[2], row[3], None, *row[4:]) for row in found.collect()}
 
 
 def _read_from(
@@ -229,6 +367,7 @@ def _read_from(
             "batch",
             "raw_version",
             "table_version",
+            "arrival",
         )
     )
     found: dict[str, list[Publication]] = {}
@@ -264,7 +403,7 @@ def seen_from(
         ),
         key=lambda each: (each.recorded_at or "", each.batch is None, each.batch or ""),
     )
-    at, profiles = applied, []
+    at, profiles, batches = applied, [], []
     is_continued = bool(applied and last.recorded_at and last.recorded_at >= applied)
     for each in since:
         # built when its input was empty, or recorded again: newer marks of arrival, for example
@@ -273,6 +412,7 @@ def seen_from(
         batch = _batch(each)
         is_continued = is_continued and batch.get("after") == at
         profiles.append(batch.get("profile"))
+        batches.append(each.recorded_at)
         at = each.recorded_at
     known = [profile for profile in profiles if profile is not None]
     paths = list(dict.fromkeys(each.path for each in since if each.path))
@@ -287,6 +427,7 @@ def seen_from(
         known if is_continued and len(known) == len(profiles) else None,
         _batch(last).get("unknown_columns"),
         last.table_version,
+        batches if is_continued else None,
     )
 
 

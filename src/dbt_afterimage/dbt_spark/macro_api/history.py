@@ -38,7 +38,8 @@ def history_batch(
     log: Any,
     table: dict[str, Any],
     applied: dict[str, Any],
-    profile: Any,
+    published: dict[str, Any],
+    is_as_published: bool,
     force_full_replay: bool,
 ) -> dict[str, Any] | None:
     """What is new in the log as a batch for `publish`; None when nothing is.
@@ -49,7 +50,8 @@ def history_batch(
         log: the change log.
         table: as in `whole_history`.
         applied: the progress of the history, as `progress_since` gives it.
-        profile: of the batches since, as `BatchProfile`; None where it is not known.
+        published: the progress of the log since, likewise.
+        is_as_published: see `run.next_batch`.
         force_full_replay: the run's var.
 
     Raises:
@@ -78,7 +80,9 @@ def history_batch(
                 applied["changed_at"],
                 None if unknown is None else tuple(unknown),
             ),
-            profile,
+            published["profile"],
+            published["batches"],
+            is_as_published=is_as_published,
             force_full_replay=force_full_replay,
             reads_arrays_apart=format_named(table_format(adapter)).reads_arrays_by_row,
         )

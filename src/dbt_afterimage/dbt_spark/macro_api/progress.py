@@ -80,13 +80,19 @@ def write_progress(
 
 @macro_method()
 def contradicts_progress(
-    adapter: Any, relation: Any, applied: dict[str, Any], source: Any, published: str | None
+    adapter: Any,
+    relation: Any,
+    version: str | None,
+    applied: dict[str, Any],
+    source: Any,
+    published: str | None,
 ) -> bool:
     """Whether a mart is not what its progress says, and has to be rebuilt; a warning says why.
 
     Args:
         adapter: dbt's adapter.
         relation: the mart.
+        version: its version, of `state`.
         applied: its progress, as `progress_since` gives it.
         source: the table whose batches it applies.
         published: the last batch in the progress of that table, or None.
@@ -99,6 +105,7 @@ def contradicts_progress(
             current(),
             str(relation),
             table_format(adapter),
+            version,
             Progress(applied["recorded_at"], table_version=applied["table_version"]),
             str(source),
             published,
@@ -106,6 +113,36 @@ def contradicts_progress(
     if found:
         logger.warning(f"{found}. It is rebuilt from {source}.")
     return bool(found)
+
+
+@macro_method(while_parsing="")
+def is_of_batches(adapter: Any, batches: list[str]) -> str:
+    """Condition, as SQL: recorded in one of these batches."""
+    from dbt_afterimage.spark import literals
+
+    return literals.is_of_batches(batches)
+
+
+@macro_method()
+def begin_command(adapter: Any, progress: Any) -> None:
+    """Keep what models publish in memory until dbt's command ends.
+
+    Args:
+        adapter: dbt's adapter.
+        progress: the progress table.
+    """
+    from dbt_afterimage.storage import progress_cache
+
+    progress_cache.begin_command(str(progress), table_format(adapter))
+
+
+@macro_method()
+def write_pending_progress(adapter: Any) -> None:
+    """Write what models have published so far, for a statement that reads the progress table."""
+    from dbt_afterimage.storage.progress_cache import write_pending
+
+    with dbt_errors():
+        write_pending(current())
 
 
 @macro_method()

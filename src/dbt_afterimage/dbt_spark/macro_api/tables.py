@@ -186,7 +186,9 @@ def create_table(
 
 
 @macro_method()
-def append(adapter: Any, relation: Any, select: str, after: str | None) -> None:
+def append(
+    adapter: Any, relation: Any, select: str, after: str | None, base_version: str | None
+) -> None:
     """Append a batch to a mart, unless another run has done so; one commit.
 
     Args:
@@ -194,13 +196,15 @@ def append(adapter: Any, relation: Any, select: str, after: str | None) -> None:
         relation: the table.
         select: the statement that yields the rows.
         after: the greatest `recorded_at` of the table when the statement was planned, or None.
+        base_version: of `append_once`.
     """
     from dbt_afterimage.storage.append import append_once
 
     session = current()
     with dbt_errors(ConcurrentRunError):
         rows = session.sql(select)
-        append_once(session, str(relation), rows, table_format(adapter), after)
+        format_of_table = table_format(adapter)
+        append_once(session, str(relation), rows, format_of_table, after, base_version=base_version)
 
 
 @macro_method()

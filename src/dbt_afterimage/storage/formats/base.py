@@ -75,6 +75,7 @@ class TableFormat(ABC):
         batch_column: str,
         *,
         gather: bool,
+        base_version: str | None,
     ) -> None:
         """See `storage.append.append_once`; ``rows`` have the table's columns in its order."""
 

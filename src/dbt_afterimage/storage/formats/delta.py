@@ -130,6 +130,7 @@ class Delta(TableFormat):
         batch_column: str,
         *,
         gather: bool,
+        base_version: str | None,
     ) -> None:
         """An append with a transaction number, which Delta commits once."""
         # a table that was replaced meanwhile knows nothing of the transaction

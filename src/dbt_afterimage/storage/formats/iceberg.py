@@ -72,8 +72,9 @@ class Iceberg(TableFormat):
 
     def version(self, session: SparkSession, table: str) -> str | None:
         """The snapshot id of `main`; None for a table without snapshots."""
-        row = session.sql(f"select snapshot_id from {table}.refs where name = 'main'").first()
-        return None if row is None else str(row[0])
+        # a command: Spark runs no job
+        rows = session.sql(f"show tblproperties {table} ('current-snapshot-id')").collect()
+        return None if rows[0]["value"] == "none" else str(rows[0]["value"])
 
     def follows(self, session: SparkSession, table: str, version: str) -> bool:
         """Goes back through the parents of the current snapshot."""
@@ -139,10 +140,11 @@ class Iceberg(TableFormat):
         batch_column: str,
         *,
         gather: bool,
+        base_version: str | None,
     ) -> None:
         """An overwrite of what another run might have recorded: Iceberg refuses it if so."""
         # no `refresh table`: Spark would drop all that it cached of the table, the batch too
-        snapshot = self.version(session, table)
+        snapshot = base_version or self.version(session, table)
         writer = rows.writeTo(table)
         if not gather:
             writer = writer.options(**self.each_task_writes)
@@ -150,7 +152,8 @@ class Iceberg(TableFormat):
             # nothing to validate from: first a commit of no rows, which any number of runs may make
             rows.limit(0).writeTo(table).append()
             snapshot = self.version(session, table)
-        check_unchanged(session, table, after, batch_column)
+        if base_version is None:
+            check_unchanged(session, table, after, batch_column)
         (
             writer.option("isolation-level", "serializable")
             .option("validate-from-snapshot-id", snapshot)
@@ -187,19 +190,11 @@ class Iceberg(TableFormat):
 
     def file_count(self, session: SparkSession, table: str) -> int:
         """From the summary of the newest snapshot."""
-        found = session.sql(
-            f"select max_by(summary['total-data-files'], committed_at) from {table}.snapshots"
-        )
-        return int(found.collect()[0][0] or 0)
+        return self._total(session, table, "data")
 
     def small_file_count(self, session: SparkSession, table: str) -> int:
         """Reads the manifests only if the newest snapshot's summary has that many files at all."""
-        summary = session.sql(
-            "select max_by(struct(cast(summary['total-data-files'] as int) as data, "
-            "cast(summary['total-delete-files'] as int) as deletes), committed_at) as newest "
-            f"from {table}.snapshots"
-        ).selectExpr("greatest(newest.data, newest.deletes)")
-        total = int(summary.collect()[0][0] or 0)
+        total = self._total(session, table, "data", "delete")
         if total < MANY_SMALL_FILES:
             return total
         files = session.table(f"{table}.files")
@@ -209,6 +204,15 @@ class Iceberg(TableFormat):
             F.lower("file_format") != "puffin"
         )
         return int(small.groupBy(*group).count().agg(F.max("count")).collect()[0][0] or 0)
+
+    def _total(self, session: SparkSession, table: str, *kinds: str) -> int:
+        """How many files of a kind there are, the greatest such number, by the newest snapshot."""
+        # as text: Spark would write a number into the code that it generates for this query alone
+        is_newest = F.col("snapshot_id").cast("string") == self.version(session, table)
+        snapshots = session.table(f"{table}.snapshots").filter(is_newest)
+        totals = [F.col("summary")[f"total-{kind}-files"].cast("int") for kind in kinds]
+        rows = snapshots.select(*totals).collect()
+        return max((count or 0 for row in rows for count in row), default=0)
 
     def merge_small_files(self, session: SparkSession, table: str, max_files: int) -> str:
         """The two rewriting procedures of `compact`, for small files only."""
