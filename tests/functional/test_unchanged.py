@@ -184,7 +184,7 @@ def test_progress_that_another_command_records_is_seen(people: People) -> None:
 
     def last() -> str | None:
         found = last_publication(people.spark, progress, "people_history")
-        return found and found.recorded_at
+        return found.recorded_at if found else None
 
     before = last()
     assert before is not None

@@ -23,6 +23,7 @@ from dbt_afterimage.dbt_spark import plugin, python_submission
 from dbt_afterimage.dbt_spark.catalog import readable_columns
 from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
+from dbt_afterimage.storage import progress_cache
 from tests.python_process import python
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +69,9 @@ def adapter_class(monkeypatch: pytest.MonkeyPatch) -> type[Any]:
 
         def acquire_connection(self, name: str | None = None) -> str:
             return f"connection {name}"
+
+        def cleanup_connections(self) -> None:
+            self.is_closed = True
 
         def _get_columns_for_catalog(self, relation: Any) -> Iterator[dict[str, Any]]:
             yield {"column_type": "decimal(9,2)"}
@@ -198,6 +202,7 @@ def test_extending_twice_changes_nothing(tmp_path: Path) -> None:
                 adapter.python_submission_helpers,
                 adapter._available_,
                 adapter.acquire_connection,
+                adapter.cleanup_connections,
                 adapter.set_macro_resolver,
                 dict(adapter._parse_replacements_),
             )
@@ -240,6 +245,19 @@ def test_python_models_run_in_the_session(adapter_class: type[Any]) -> None:
         "other": object,
         "session": SessionPythonJobHelper,
     }
+
+
+@pytest.mark.parametrize(("method", "is_recorded"), [("session", True), ("thrift", False)])
+def test_progress_is_recorded_when_dbt_closes_its_connections(
+    monkeypatch: pytest.MonkeyPatch, adapter_class: type[Any], method: str, is_recorded: bool
+) -> None:
+    sessions: list[str] = []
+    monkeypatch.setattr(extension, "active", lambda: "session")
+    monkeypatch.setattr(progress_cache, "end_command", sessions.append)
+    adapter = adapter_class(credentials(method))
+    adapter.cleanup_connections()
+    assert sessions == (["session"] if is_recorded else [])
+    assert adapter.is_closed
 
 
 def assert_unchanged(adapter: Any) -> None:

@@ -208,7 +208,7 @@ class Iceberg(TableFormat):
     def _total(self, session: SparkSession, table: str, *kinds: str) -> int:
         """How many files of a kind there are, the greatest such number, by the newest snapshot."""
         # as text: Spark would write a number into the code that it generates for this query alone
-        is_newest = F.col("snapshot_id").cast("string") == self.version(session, table)
+        is_newest = F.col("snapshot_id").cast("string") == F.lit(self.version(session, table))
         snapshots = session.table(f"{table}.snapshots").filter(is_newest)
         totals = [F.col("summary")[f"total-{kind}-files"].cast("int") for kind in kinds]
         rows = snapshots.select(*totals).collect()
