@@ -110,7 +110,7 @@ if(
 
 {#
     True for a record whose time is more than a day ahead, for which it is rejected as `future_change_seq`. By the hour: Spark writes
-    the time into the code that it generates, so that it would compile each run's anew.
+    the time into the code that it generates, so it would compile that again in each run.
 #}
 {% macro _is_in_future() %}
     {{- return("_changed_at > date_trunc('hour', current_timestamp()) + interval 25 hours") -}}

@@ -139,7 +139,7 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
         # all rows of a load share their position, so that only the key distinguishes them
         & (F.col("record_key").isNotNull() | ~F.col("change_oper").eqNullSafe("L"))
     )
-    # not of a `limit`: Spark numbers those, so that it compiles each anew
+    # not of a `limit`: Spark numbers those, so it compiles each of them again
     count = unresolved.count()
     if not count:
         return None

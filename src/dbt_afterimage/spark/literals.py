@@ -19,7 +19,7 @@ def texts(values: Iterable[str]) -> str:
 def timestamp_as_text(moment: str, beside: str) -> str:
     """A timestamp, given as text, as SQL that Spark casts for each row.
 
-    Spark writes timestamps into the code that it generates, and compiles it anew for each of them;
+    Spark writes timestamps into the code that it generates, and compiles it again for each of them;
     texts it does not.
 
     Args:
