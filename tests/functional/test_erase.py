@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -383,6 +384,51 @@ def test_a_killed_erasure_that_followed_key_changes_is_repeated(
     assert erased("--key", "1", "--rows", "--yes").exit_code == 0
     spark.sql(f"refresh table {erased.erasures}")
     assert spark.table(erased.erasures).where("completed_at is null").count() == 0
+
+
+@pytest.mark.delta_nightly
+@pytest.mark.both_formats
+def test_erasures_that_were_restored_or_deleted_stop_the_run(
+    erased: Erased, spark: SparkSession, table_format: str
+) -> None:
+    """A run would bring the erased records back from the raw tables."""
+    assert erased("--key", "5", "--rows", "--yes").exit_code == 0
+    first = format_named(table_format).version(spark, erased.erasures)
+    assert erased("--key", "1", "--rows", "--yes").exit_code == 0
+    before = erased.rows("changes", "id, name", "1, 2")
+    restored = {
+        "iceberg": f"call system.set_current_snapshot('{erased.erasures}', {first})",
+        "delta": f"restore table {erased.erasures} to version as of {first}",
+    }
+    # late, of the time before the erasure, so that an erased record would be read again
+    erased.land([(seq(2), "I", 1, "Ann-late", "Oslo", 1)])
+    for lost, left in (
+        (f"delete from {erased.erasures}", 0),
+        (restored[table_format], 1),
+    ):
+        spark.sql(lost)
+        message = erased.dbt.error_of("run", "--select", "people_changes")
+        assert f"{erased.erasures} has {left} of the 2 rows that it had" in message
+        assert erased.rows("changes", "id, name", "1, 2") == before
+        fix = re.search(r'Fix: restore the last version: afterimage spark-sql -e "(.*?)"', message)
+        assert fix, message
+        if left:
+            refused = erased("--key", "2", "--rows", "--yes")
+            assert refused.exit_code == 1
+            assert "of the 2 rows that it had" in refused.output
+        spark.sql(fix[1])
+    erased.dbt("run")
+    assert erased.rows("changes", "id, name", "1, 2") == before
+    assert erased.versions(1) == []
+    spark.sql(f"drop table {erased.erasures}")
+    erased.land([(seq(20), "I", 9, "Eve", "Pisa", 1)])
+    message = erased.dbt.error_of("run", "--select", "people_changes")
+    assert f"{erased.erasures} has 0 of the 2 rows that it had" in message
+    forget = re.search(r'if it is gone, run afterimage spark-sql -e "(.*?)" and dbt build', message)
+    assert forget, message
+    spark.sql(forget[1])
+    erased.dbt("run", "--select", "people_changes")
+    assert erased.rows("changes where id = 9", "name", "1") == [("Eve",)]
 
 
 @pytest.mark.nightly

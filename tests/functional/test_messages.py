@@ -376,3 +376,29 @@ def test_messages_that_fill_a_hole_later_are_read(holes: MessagesProject) -> Non
     assert decoded == [(n, "rejected" if n == 3 else "change", 1) for n in range(7)]
     # a row of a load that was read without it belongs to no load any more
     assert holes.rows("thing_changes_rejected", "reject_reason") == [("unsupported_record",)]
+
+
+@pytest.mark.nightly
+@pytest.mark.both_formats
+def test_offsets_that_were_cut_off_or_lost_stop_the_run(holes: MessagesProject) -> None:
+    """Without them a run would append all messages again."""
+    _land_at(holes, 0, *_things(0, 1))
+    holes.dbt("build")
+    progress = f"{holes.dbt.schema}.afterimage_progress"
+    written = holes.rows("raw_holes_messages", "`offset`, kind")
+    _land_at(holes, 2, *_things(2))
+    for text in ("substr(arrival, 1, 9)", "null", "'{}'", "'[1]'", """'{"thing": 1}'"""):
+        holes.spark.sql(
+            f"update {progress} set arrival = {text} where model = 'raw_holes_messages'"
+        )
+        message = holes.dbt.error_of("run")
+        assert "`arrival` of the model raw_holes_messages (recorded_at 2" in message
+        assert "was cut off or changed" in message
+        assert "Fix: rebuild the log: dbt run --select raw_holes_messages+ --vars" in message
+        assert holes.rows("raw_holes_messages", "`offset`, kind") == written
+    holes.dbt("run", rebuild_changes=True)
+    _land_at(holes, 3, *_things(3))
+    holes.dbt("build")
+    assert holes.rows("thing_changes", "id") == [(number,) for number in range(4)]
+    changes = "raw_holes_messages where kind = 'change'"
+    assert holes.rows(changes, "`offset`") == [(number,) for number in range(4)]

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.erased_decoded import without_erased_data
-from dbt_afterimage.change_log.erasures import erasures_in_decoded_log
+from dbt_afterimage.change_log.erasures import ErasuresTable, erasures_in_decoded_log
 from dbt_afterimage.change_log.log_writer import LogRows, write_log
 from dbt_afterimage.change_log.new_rows import added_rows
 from dbt_afterimage.change_log.raw_version import RawVersion
@@ -176,7 +176,8 @@ def _write(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
     if run.is_rebuild or run.stored is None or not (batch.is_empty or batch.rows.isEmpty()):
         rows = batch.rows
         if context.erasures:
-            erasures = erasures_in_decoded_log(session, context.erasures, context.model)
+            table = ErasuresTable(context.erasures, context.file_format, context.progress)
+            erasures = erasures_in_decoded_log(session, table, context.model)
             rows = without_erased_data(session, rows, erasures)
     is_new = run.is_rebuild or not batch.is_empty
     version = run.version if batch.is_read else run.seen

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.erasures import Erasure, erasures_of
+from dbt_afterimage.change_log.erasures import Erasure, ErasuresTable, erasures_of
 from dbt_afterimage.change_log.key_hash import key_hash_sql
 from dbt_afterimage.change_log.pairing import column_named
 from dbt_afterimage.change_log.read import is_position
@@ -44,7 +44,8 @@ class ErasedKeys:
     def of_run(cls, session: SparkSession, context: RunContext) -> ErasedKeys:
         """The erasures of the log that a run writes."""
         key, model = context.settings["key"], context.model
-        found = erasures_of(session, context.erasures, model) if key and context.erasures else []
+        table = ErasuresTable(context.erasures, context.file_format, context.progress)
+        found = erasures_of(session, table, model) if key and context.erasures else []
         return cls(session, model, key, found)
 
     def removed_from_changes(self, changes: DataFrame, sequence: ChangeSequence) -> DataFrame:

@@ -1,13 +1,16 @@
 """The table `afterimage_erasures`: what `afterimage erase` removed, without the data itself.
 
 One row per key and call. A row is written before anything is removed, so that no run can bring the
-data back from raw tables meanwhile, and completed afterwards.
+data back from raw tables meanwhile, and completed afterwards. The progress table has the number of
+rows: where rows are missing, no run goes on.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from threading import Lock
 
 from dbt_common.invocation import get_invocation_id
@@ -15,8 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.spark.literals import text
+from dbt_afterimage.storage.contradictions import ERASURES, check_erasures
 from dbt_afterimage.storage.create import table_options
 from dbt_afterimage.storage.local_relation import local_rows
+from dbt_afterimage.storage.progress import Progress, write_progress
+from dbt_afterimage.storage.publish import current_version
 
 _COLUMNS = (
     ("erasure_id", "string", "one call of afterimage erase"),
@@ -30,6 +36,21 @@ _COLUMNS = (
     ("erased_at", "timestamp", "when the call began, UTC"),
     ("completed_at", "timestamp", "when nothing was left; NULL: the call was killed, repeat it"),
 )
+
+
+@dataclass(frozen=True)
+class ErasuresTable:
+    """The table of erasures.
+
+    Attributes:
+        name: `afterimage_erasures`; it may not exist.
+        table_format: `iceberg` or `delta`.
+        progress: the progress table of its schema.
+    """
+
+    name: str
+    table_format: str
+    progress: str
 
 
 @dataclass(frozen=True)
@@ -58,7 +79,7 @@ _command = ("", "")
 _cached: list[Erasure] = []
 
 
-def erasures_of(session: SparkSession, table: str, change_log: str) -> list[Erasure]:
+def erasures_of(session: SparkSession, table: ErasuresTable, change_log: str) -> list[Erasure]:
     """The erasures of a change log.
 
     They are read once per dbt command, for all models. Without the table, that costs one look-up
@@ -68,19 +89,23 @@ def erasures_of(session: SparkSession, table: str, change_log: str) -> list[Eras
         session: the live Spark session.
         table: `afterimage_erasures`.
         change_log: its name in `afterimage_progress`.
+
+    Raises:
+        ContradictionError: rows are missing, so records would come back.
     """
     return [each for each in _all(session, table) if each.change_log == change_log]
 
 
-def erasures_in_decoded_log(session: SparkSession, table: str, decoded_log: str) -> list[Erasure]:
+def erasures_in_decoded_log(
+    session: SparkSession, table: ErasuresTable, decoded_log: str
+) -> list[Erasure]:
     """The erasures that removed records of a decoded log; arguments as in `erasures_of`."""
     return [each for each in _all(session, table) if each.decoded_log == decoded_log]
 
 
 def record_erasures(
     session: SparkSession,
-    table: str,
-    table_format: str,
+    table: ErasuresTable,
     erasure_id: str,
     user: str,
     erasures: Sequence[Erasure],
@@ -88,7 +113,7 @@ def record_erasures(
     """Append erasures, which are not completed yet; the table is created with the first ones."""
     listed = ", ".join(f"{name} {kind} comment '{what}'" for name, kind, what in _COLUMNS)
     session.sql(
-        f"create table if not exists {table} ({listed}) {table_options(table_format)} "
+        f"create table if not exists {table.name} ({listed}) {table_options(table.table_format)} "
         "comment 'One row per erased key and call of afterimage erase'"
     )
     kinds = {name: kind for name, kind, _ in _COLUMNS}
@@ -102,13 +127,14 @@ def record_erasures(
             "completed_at": F.lit(None).cast("timestamp"),
         }
     )
-    rows.select(*kinds).writeTo(table).append()
+    rows.select(*kinds).writeTo(table.name).append()
+    _record_rows(session, table)
     _drop_cache()
 
 
 def complete_erasures(
     session: SparkSession,
-    table: str,
+    table: ErasuresTable,
     change_log: str,
     hashes: Sequence[str],
     columns: Sequence[str] | None,
@@ -127,14 +153,15 @@ def complete_erasures(
         listed = ", ".join(text(name) for name in columns)
         is_covered = f" and size(array_except(erased_columns, array({listed}))) = 0"
     session.sql(
-        f"update {table} set completed_at = current_timestamp() "
+        f"update {table.name} set completed_at = current_timestamp() "
         f"where change_log = {text(change_log)} and completed_at is null "
         f"and key_hash in ({', '.join(text(each) for each in hashes)}){is_covered}"
     )
+    _record_rows(session, table)
 
 
 def killed_with(
-    session: SparkSession, table: str, change_log: str, hashes: Sequence[str]
+    session: SparkSession, table: ErasuresTable, change_log: str, hashes: Sequence[str]
 ) -> set[str]:
     """The other keys of calls that were killed, and that had one of these keys.
 
@@ -144,10 +171,10 @@ def killed_with(
         change_log: its name in `afterimage_progress`.
         hashes: keys.
     """
-    if not session.catalog.tableExists(table):
+    if not session.catalog.tableExists(table.name):
         return set()
     is_open = (F.col("change_log") == change_log) & F.col("completed_at").isNull()
-    found = session.table(table).where(is_open).select("erasure_id", "key_hash").collect()
+    found = session.table(table.name).where(is_open).select("erasure_id", "key_hash").collect()
     calls = {row["erasure_id"] for row in found if row["key_hash"] in hashes}
     return {row["key_hash"] for row in found if row["erasure_id"] in calls}.difference(hashes)
 
@@ -158,13 +185,23 @@ def _values(each: Erasure) -> tuple[object, ...]:
     return (each.change_log, each.key_hash, columns, each.up_to, each.decoded_log, hashes)
 
 
-def _all(session: SparkSession, table: str) -> list[Erasure]:
+def _record_rows(session: SparkSession, table: ErasuresTable) -> None:
+    version = current_version(session, table.name, table.table_format)
+    at = datetime.now(timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds")
+    rows = json.dumps({"at": at, "rows": session.table(table.name).count()})
+    progress = Progress(recorded_at=at, table_version=version)
+    write_progress(session, table.progress, ERASURES, progress, batch=rows)
+
+
+def _all(session: SparkSession, table: ErasuresTable) -> list[Erasure]:
     global _command  # noqa: PLW0603 - one per process, as dbt's command is
     with _lock:
-        command = (get_invocation_id(), table)
+        command = (get_invocation_id(), table.name)
         if command != _command:
-            found = session.catalog.tableExists(table)
-            _cached[:] = _read(session.table(table)) if found else []
+            found = session.catalog.tableExists(table.name)
+            erasures = _read(session.table(table.name)) if found else []
+            check_erasures(session, table.name, table.table_format, table.progress, len(erasures))
+            _cached[:] = erasures
             _command = command
         return list(_cached)
 

@@ -99,7 +99,7 @@ def _left_by_killed_calls(
 ) -> list[Texts]:
     """Other keys of a call that was killed with one of these keys, as far as marts hold them."""
     hashes = _hashes(_typed(session, tables.key, types, texts), tables, types)
-    left = killed_with(session, tables.erasures, tables.change_log, hashes)
+    left = killed_with(session, tables.erasures_table, tables.change_log, hashes)
     if not left:
         return []
     values = [text_sql(quoted(name), types[name]) for name in tables.key]

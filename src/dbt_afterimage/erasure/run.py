@@ -92,7 +92,9 @@ def plan_erasure(
     up_to = _read_up_to(session, tables)
     erasures = _erasures(session, tables, keys, columns, up_to)
     counts = _counts(session, tables, keys, columns, erasures)
-    known = {each.key_hash for each in erasures_of(session, tables.erasures, tables.change_log)}
+    known = {
+        each.key_hash for each in erasures_of(session, tables.erasures_table, tables.change_log)
+    }
     if not any(counts.values()) and not known.intersection(keys.hashes):
         named = ", ".join(shown(tables.key, texts) for texts in keys.texts)
         what = "rows" if columns is None else f"values in {', '.join(columns)}"
@@ -119,14 +121,7 @@ def erase(session: SparkSession, plan: ErasurePlan, report: Report) -> None:
     """
     tables, keys, columns = plan.tables, plan.keys, plan.columns
     # first: from now on no run brings the data back
-    record_erasures(
-        session,
-        tables.erasures,
-        tables.table_format,
-        str(uuid4()),
-        getpass.getuser(),
-        plan.erasures,
-    )
+    record_erasures(session, tables.erasures_table, str(uuid4()), getpass.getuser(), plan.erasures)
     for decoded in tables.decoded:
         erase_from_decoded(
             session, decoded, [each for each in plan.erasures if each.decoded_log == decoded.name]
@@ -144,7 +139,7 @@ def erase(session: SparkSession, plan: ErasurePlan, report: Report) -> None:
         session.sql(f"refresh table {table}")
     for table in _counts_left(session, plan):
         raise ConcurrentRunError.of(table)
-    complete_erasures(session, tables.erasures, tables.change_log, keys.hashes, columns)
+    complete_erasures(session, tables.erasures_table, tables.change_log, keys.hashes, columns)
 
 
 def _counts_left(session: SparkSession, plan: ErasurePlan) -> dict[str, int]:

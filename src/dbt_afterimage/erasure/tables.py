@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dbt_afterimage.change_log.erasures import ErasuresTable
+
 
 @dataclass(frozen=True)
 class Mart:
@@ -96,6 +98,11 @@ class ErasableTables:
     def key(self) -> list[str]:
         """The key columns."""
         return list(self.settings["key"])
+
+    @property
+    def erasures_table(self) -> ErasuresTable:
+        """The table of erasures, with what it takes to check it."""
+        return ErasuresTable(self.erasures, self.table_format, self.progress)
 
     @property
     def source_table(self) -> str:

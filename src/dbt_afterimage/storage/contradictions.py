@@ -15,7 +15,11 @@ from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.formats import format_named
 from dbt_afterimage.storage.progress import Progress, read_progress
+from dbt_afterimage.storage.progress_cache import last_publication, row_count
 from dbt_afterimage.storage.publish import current_version
+
+ERASURES = "afterimage_erasures"
+"""The name of the table of erasures in the progress table."""
 
 _RESTORE = {
     "iceberg": "call system.set_current_snapshot('{table}', {version})",
@@ -23,8 +27,11 @@ _RESTORE = {
 }
 
 
+_SETTLED = dict.fromkeys(("change_seq", "before_arrival", "records"))
+
+
 class ContradictionError(AfterimageError):
-    """A log is not the one that its progress describes: records would be lost."""
+    """A table is not the one that its progress describes: records would be lost, or come back."""
 
 
 def is_restored(
@@ -100,13 +107,8 @@ def check_log(session: SparkSession, context: RunContext) -> str | None:
         ContradictionError: the log was restored or replaced, or its progress cannot be read.
     """
     last = read_progress(session, context.progress, context.model)
-    again = f"dbt run --select {context.selected_as}+ --vars '{{rebuild_changes: true}}'"
-    if not _is_json(last.raw_version):
-        raise ContradictionError(
-            f"{context.progress}: `raw_version` of the model {context.model} (recorded_at "
-            f"{last.recorded_at}) is no JSON: it was cut off or changed, so a run cannot know "
-            f"which records were read. Nothing was written. Fix: rebuild the log: {again}"
-        )
+    if not _is_raw_version(last.raw_version):
+        raise unreadable(context, "raw_version", last.recorded_at)
     version = current_version(session, context.log, context.file_format)
     if is_restored(session, context.log, context.file_format, version, last.table_version):
         restore = _RESTORE[context.file_format].format(
@@ -116,16 +118,73 @@ def check_log(session: SparkSession, context: RunContext) -> str | None:
             f"{context.log} was restored to an earlier version, or replaced, since its last batch "
             f"(version {last.table_version}). A run would not read the batches in between again. "
             f'Nothing was written. Fix: restore that version: afterimage spark-sql -e "{restore}"; '
-            f"or rebuild the log from the raw tables: {again}"
+            f"or rebuild the log from the raw tables: {_rebuild(context)}"
         )
     return version
 
 
-def _is_json(text: str | None) -> bool:
+def unreadable(context: RunContext, column: str, recorded_at: str | None) -> ContradictionError:
+    """An error: a column of a log's progress does not say which records were read.
+
+    Args:
+        context: tables, settings and vars of the run.
+        column: `raw_version` or `arrival`.
+        recorded_at: of the row.
+    """
+    return ContradictionError(
+        f"{context.progress}: `{column}` of the model {context.model} (recorded_at {recorded_at}) "
+        "is not what a run writes there: it was cut off or changed, so a run cannot know which "
+        f"records were read. Nothing was written. Fix: rebuild the log: {_rebuild(context)}"
+    )
+
+
+def _rebuild(context: RunContext) -> str:
+    return f"dbt run --select {context.selected_as}+ --vars '{{rebuild_changes: true}}'"
+
+
+def check_erasures(
+    session: SparkSession, table: str, table_format: str, progress: str, rows: int
+) -> None:
+    """Stop where the table of erasures lacks rows that it had after the last erasure.
+
+    Args:
+        session: the live Spark session.
+        table: `afterimage_erasures`.
+        table_format: `iceberg` or `delta`.
+        progress: the progress table.
+        rows: how many rows the table has; 0 where it does not exist.
+
+    Raises:
+        ContradictionError: it has fewer rows than its progress says.
+    """
+    last = last_publication(session, progress, ERASURES)
+    if last is None or rows >= row_count(last):
+        return
+    restore = _RESTORE[table_format].format(table=table, version=last.table_version)
+    forget = f"delete from {progress} where model = '{ERASURES}'"
+    raise ContradictionError(
+        f"{table} has {rows:,} of the {row_count(last):,} rows that it had after the last "
+        "erasure: it was restored to an earlier version, or rows were deleted. A run would bring "
+        "back records that `afterimage erase` has erased. Nothing was written. Fix: restore the "
+        f'last version: afterimage spark-sql -e "{restore}"; if it is gone, run afterimage '
+        f'spark-sql -e "{forget}" and dbt build, which brings the records back, and erase them '
+        "again"
+    )
+
+
+def _is_raw_version(text: str | None) -> bool:
+    """Whether `RawVersion` can be read from a text, or there is none."""
     if not (text or "").startswith("{"):
         return True
     try:
-        json.loads(text or "")
+        given = json.loads(text or "")
     except ValueError:
         return False
-    return True
+    tables, settled = given.get("tables") or {}, given.get("settled") or _SETTLED
+    return (
+        isinstance(tables, dict)
+        and all(isinstance(version, list) and version for version in tables.values())
+        and isinstance(settled, dict)
+        and settled.keys() == _SETTLED.keys()
+        and all(isinstance(given.get(name) or "", str) for name in ("digest", "next_arrival"))
+    )

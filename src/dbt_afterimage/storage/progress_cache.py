@@ -376,6 +376,12 @@ def _read_from(
     return found
 
 
+def row_count(publication: Publication) -> int:
+    """How many rows the table had then, from the column `batch`; 0 where that is not known."""
+    rows = _batch(publication).get("rows")
+    return rows if isinstance(rows, int) else 0
+
+
 def _place(publication: Publication) -> tuple[str, ...]:
     """Of two publications of a model, the later one has the greater place."""
     return tuple(getattr(publication, name) or "" for name in LAST)

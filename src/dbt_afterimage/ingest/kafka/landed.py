@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from dbt_afterimage.ingest.kafka.request import KafkaLandingError, Topics
 from dbt_afterimage.sources.qlik_messages import offsets
 from dbt_afterimage.sources.qlik_messages.offsets import Offsets
 from dbt_afterimage.storage.progress import Progress, write_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Topics = frozenset[tuple[str, str]]
-"""(topic, its id): the cluster gives a topic that is recreated another id."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +45,28 @@ def read_landed(session: SparkSession, progress: str, table: str) -> Landed:
         session: the live Spark session.
         progress: name of the progress table.
         table: name of the raw table.
+
+    Raises:
+        KafkaLandingError: a row was cut off, or changed.
     """
     rows = (
         session.table(progress)
         .filter(F.col("model") == table)
         .orderBy(F.col("recorded_at").desc())
         .limit(_ROWS)
-        .select("arrival", "raw_version")
+        .select("arrival", "raw_version", F.col("recorded_at").cast("string"))
         .collect()
     )
-    return Landed(
-        offsets.merged(*[offsets.from_text(row["arrival"]) for row in rows]),
-        frozenset(pair for row in rows for pair in _pairs(row["raw_version"])),
-    )
+    landed, topics = [], set()
+    for row in rows:
+        try:
+            landed.append(offsets.from_text(row["arrival"]))
+            topics.update(_pairs(row["raw_version"]))
+        except ValueError as error:
+            raise _unreadable(progress, table, row["recorded_at"]) from error
+        if not landed[-1]:
+            raise _unreadable(progress, table, row["recorded_at"])
+    return Landed(offsets.merged(*landed), frozenset(topics))
 
 
 def record_landed(
@@ -86,9 +93,23 @@ def record_landed(
     write_progress(session, progress, table, read)
 
 
+def _unreadable(progress: str, table: str, recorded_at: str | None) -> KafkaLandingError:
+    at = "is null" if recorded_at is None else f"= timestamp '{recorded_at}'"
+    statement = f"delete from {progress} where model = '{table}' and recorded_at {at}"
+    return KafkaLandingError(
+        f"`land kafka`: {progress}: `arrival` or `raw_version` of {table} (recorded_at "
+        f"{recorded_at}) is not what a landing writes there: it was cut off or changed, so the "
+        "landed offsets are not known. Nothing was landed. Fix: delete the row, so that they are "
+        f'read from {table}: afterimage spark-sql -e "{statement}"'
+    )
+
+
 def _pairs(text: str | None) -> list[tuple[str, str]]:
-    given: dict[str, list[str]] = json.loads(text) if text else {}
-    return [(topic, number) for topic, numbers in given.items() for number in numbers]
+    given = json.loads(text) if text else {}
+    try:
+        return [(topic, str(number)) for topic, numbers in given.items() for number in numbers]
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"no ids of topics: {text}") from error
 
 
 def _text(topics: Topics) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbt_afterimage.ingest.kafka.landed import Topics
 from dbt_afterimage.sources.qlik_messages.offsets import Offsets
 
 PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 """Spark's data source for Kafka; its version is Spark's."""
+
+Topics = frozenset[tuple[str, str]]
+"""(topic, its id): the cluster gives a topic that is recreated another id."""
 
 
 class KafkaLandingError(ValueError):

@@ -53,6 +53,7 @@ from dbt_afterimage.sources.qlik_messages.run_records import (
 )
 from dbt_afterimage.sources.qlik_messages.schema_decoder import Decoder
 from dbt_afterimage.storage.checkpoint import checkpoint
+from dbt_afterimage.storage.contradictions import unreadable
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import rows_after_progress
 from dbt_afterimage.storage.schema_evolution import column_types
@@ -75,6 +76,7 @@ def build_messages(dbt: Any, session: SparkSession, raw: DataFrame) -> LogBatch:
 
     Raises:
         RawMessagesError: the landed table is none of messages.
+        ContradictionError: the log is not the one that its progress describes.
         NamedTablesError: the var `complete_load` names no table of messages.
         GapError: messages were purged before they were read, and `on_gap` is `fail`.
         RebuildError: `rebuild_changes` is set, and the raw table lacks what was decoded from it.
@@ -95,7 +97,7 @@ class _Run:
         check_raw_columns(self._settings["source_table"], column_types(raw.schema))
         self._run = start_log(session, context, columns=MESSAGE_COLUMNS)
         stored, progress = self._run.stored, self._run.progress
-        self._read = offsets.from_text(progress.arrival)
+        self._read = {} if self._run.is_rebuild else self._recorded_offsets()
         self._names: dict[Table, dict[str, list[Range]]] = {}
         if stored is not None and self._run.is_progress_behind:
             held = rows_after_progress(stored, progress).filter(
@@ -111,6 +113,20 @@ class _Run:
             self._read, stored = {}, None
         self._stored = stored
         self._decoder = Decoder(session, self._settings, stored)
+
+    def _recorded_offsets(self) -> dict[tuple[str, int], int]:
+        stored, progress = self._run.stored, self._run.progress
+        try:
+            read = offsets.from_text(progress.arrival)
+        except ValueError as error:
+            raise unreadable(self._context, "arrival", progress.recorded_at) from error
+        if stored is None or read or progress.recorded_at is None:
+            return read
+        # without offsets, a run would append all messages again
+        is_recorded = F.col("recorded_at") <= F.lit(progress.recorded_at).cast("timestamp")
+        if not stored.filter(is_recorded).isEmpty():
+            raise unreadable(self._context, "arrival", progress.recorded_at)
+        return read
 
     def batch(self) -> LogBatch:
         """What this run adds."""

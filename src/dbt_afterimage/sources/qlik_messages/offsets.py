@@ -14,13 +14,20 @@ Offsets = Mapping[tuple[str, int], int]
 
 
 def from_text(text: str | None) -> dict[tuple[str, int], int]:
-    """Offsets from JSON: `{"shop.carts": {"0": 41}}`."""
-    given: dict[str, dict[str, int]] = json.loads(text) if text else {}
-    return {
-        (topic, int(partition)): offset
-        for topic, partitions in given.items()
-        for partition, offset in partitions.items()
-    }
+    """Offsets from JSON: `{"shop.carts": {"0": 41}}`.
+
+    Raises:
+        ValueError: the text is something else, such as a part of it.
+    """
+    given = json.loads(text) if text else {}
+    try:
+        return {
+            (topic, int(partition)): int(offset)
+            for topic, partitions in given.items()
+            for partition, offset in partitions.items()
+        }
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"no offsets per topic and partition: {text}") from error
 
 
 def to_text(offsets: Offsets) -> str:
