@@ -328,6 +328,25 @@ def test_r8_a_live_base_is_taken_back_to_the_load(spark: SparkSession) -> None:
     ]
 
 
+def test_r8_a_row_that_a_live_base_lost_was_there_until_its_delete(spark: SparkSession) -> None:
+    # read after 30: 1 and 3 are gone, and their deletes do not say what they were
+    log = """
+        00 L
+        00 L 2 Bea Oslo
+        10 D 1
+        15 U 3 Eva Rome
+        20 L
+        20 L 2 Bea Oslo
+        25 D 2
+        30 D 3
+    """
+    assert versions(spark, log, base="live") == [
+        "1 ? ? [00, 10) L D",
+        "2 Bea Oslo [00, 25) L D",
+        "3 Eva Rome [00, 30) L D",
+    ]
+
+
 def test_r9_what_is_not_known_stays_as_it_was_but_not_over_a_gap(spark: SparkSession) -> None:
     log = """
         10 I 1 Ann Rome

@@ -181,6 +181,13 @@ MUTATIONS = (
         _rules("live_unknown --streams 60"),
     ),
     Mutation(
+        "R8: a delete without a before image does not show that the row was loaded",
+        LOAD_IMAGE,
+        """when {KIND} in ('U', 'D') then struct""",
+        """when {KIND} = 'U' then struct""",
+        _rules("live_unknown_reloads --streams 60"),
+    ),
+    Mutation(
         "R8: a load closes nothing",
         BOUNDARIES,
         "    conditions = [\n",

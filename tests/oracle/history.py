@@ -600,7 +600,7 @@ def _load_image(
     """R8. Return what `key` held before the first change that names it; None = nothing."""
     if first.change_oper == "I":
         return None
-    if first.change_oper == "D" and first.before is None:
+    if first.change_oper == "D" and first.before is None and loaded is not None:
         return loaded  # no earlier change named the key: the row is as it was loaded
     named = dict(zip(options.key, key, strict=True))
     if first.before is None:

@@ -171,6 +171,15 @@ SHAPES = (
     Shape("no_before_images_in_order", has_late=False, before_images=False, good_clocks=True),
     Shape("frozen_unknown", base="frozen", hides=True, events=((3, "truncate"),), good_clocks=True),
     Shape("live_unknown", base="live", hides=True, events=((3, "truncate"),), good_clocks=True),
+    # a base that has lost rows, whose deletes do not say what they were, at a later load too
+    Shape(
+        "live_unknown_reloads",
+        base="live",
+        hides=True,
+        events=((1, "load"),),
+        good_clocks=True,
+        reads_loads_late=True,
+    ),
     Shape("frozen_no_before_images", base="frozen", before_images=False, ignores=("b",)),
     *MIXED,
     # later changes fill in what a version did not know, and all that are late know everything
@@ -193,6 +202,7 @@ SHAPES = (
     # rows that swap keys may never have been named before
     Shape("midway", begins_midway=True, events=((3, "truncate"),), cuts_transactions=True),
     Shape("midway_in_order", begins_midway=True, has_late=False, good_clocks=True),
+    Shape("midway_unknown", begins_midway=True, hides=True, events=((3, "truncate"),)),
 )
 
 FEW = (
@@ -215,6 +225,8 @@ LARGE_SUITE = (
     "unknown_in_order",
     "frozen_unknown",
     "live_unknown",
+    "live_unknown_reloads",
+    "midway_unknown",
     *(shape.name for shape in MIXED),
 )
 """Shapes that the small suite leaves out, except for those of `FEW`."""

@@ -515,6 +515,8 @@ def test_r8_live_first_load_is_load_image() -> None:
         "7 Tom Linz [14, 15) U D",
         "8 Kim Metz [00, 16) L D",
         "9 Max Kiel [00, 17) L D",
+        # the base has lost it, and its delete does not say what it was
+        "10 ? ? [00, 18) L D",
     ]
 
 

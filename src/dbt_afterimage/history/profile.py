@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.history.names import LOADS
+from dbt_afterimage.history.names import LOADS, own
 from dbt_afterimage.history.sql import columns
 from dbt_afterimage.history.table import HistoryError, HistoryTable
 from dbt_afterimage.log_rows.profile import PROFILE, BatchProfile, profiled
@@ -79,7 +79,7 @@ def content_of_log(
     changes: DataFrame, profile: BatchProfile, table: HistoryTable, unknown: Iterable[str] = ()
 ) -> ChangeContent:
     """The content of a whole log; see `content_of`."""
-    if has_update_without_image_after_a_load(changes, table):
+    if has_load_image_of_a_key_alone(changes, table):
         unknown = table.columns
     return content_of(profile, table, unknown)
 
@@ -109,25 +109,33 @@ def _check_scopes(profile: BatchProfile, table: HistoryTable) -> None:
             )
 
 
-def has_update_without_image_after_a_load(changes: DataFrame, table: HistoryTable) -> bool:
-    """Whether some key's first change after a load is an update without a before image.
+def has_load_image_of_a_key_alone(changes: DataFrame, table: HistoryTable) -> bool:
+    """Whether nothing but its key is known of some row at a load of a live base (R8).
 
-    Nothing of such a key's row at the load is known with a live base (R8).
+    The first change after the load is an update without a before image; or a delete without one,
+    and the base has lost the row.
     """
     if table.base != "live":
         return False
+    epoch = own("load_epoch")
     loads = changes.where("load_rows is not null").selectExpr(
         f"collect_list(change_seq) as {LOADS}"
     )
-    first = (
-        changes.where("change_oper not in ('L', 'T')")
-        .crossJoin(loads)
-        .groupBy(
-            *columns(table.key),
-            F.expr(f"size(filter({LOADS}, load_seq -> load_seq <= change_seq))"),
-        )
-        .agg(
-            F.expr("min_by(change_oper = 'U' and before is null, change_seq)").alias("has_no_image")
-        )
+    rows = changes.where("change_oper <> 'T' and load_rows is null").crossJoin(loads)
+    rows = rows.selectExpr(
+        *columns(table.key),
+        "change_oper",
+        "change_seq",
+        "before is null as has_no_image",
+        f"size(filter({LOADS}, load_seq -> load_seq <= change_seq)) as {epoch}",
     )
-    return not first.where("has_no_image").isEmpty()
+    key = [*columns(table.key), epoch]
+    first = (
+        rows.where("change_oper <> 'L'")
+        .groupBy(*key)
+        .agg(F.expr("min_by(if(has_no_image, change_oper, null), change_seq)").alias("change_oper"))
+    )
+    lost = first.where(f"change_oper = 'D' and {epoch} > 0").join(
+        rows.where("change_oper = 'L'").select(*key), [*table.key, epoch], "left_anti"
+    )
+    return not first.where("change_oper = 'U'").unionByName(lost).isEmpty()

@@ -11,6 +11,8 @@ update, key-change-out, delete with a before image
                 before image does not know a column; also for a key that the base has lost since
 update without a before image
                 frozen base: the base row. Live base: the key alone
+delete without a before image
+                the base row. Live base that has lost the key since: the key alone
 others          the base row
 """
 
@@ -227,7 +229,7 @@ def first_changes(
         f" or {previous_kind} = 'S' or {_truncates_up_to('change_seq')}"
         f" > {_truncates_up_to(_LOAD + '.change_seq')} then null"
         f" when {KIND} in ('U', 'X', 'D') and before is not null then {_image('')}"
-        f" when {KIND} = 'U' then struct(before as before,"
+        f" when {KIND} in ('U', 'D') then struct(before as before,"
         f" {texts(table.key)} as before_known_columns)"
     )
     if has_displaced:
