@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from dbt_afterimage.cli import app
 from dbt_afterimage.erasure import run as erasure_run
-from dbt_afterimage.storage.formats import format_named
+from dbt_afterimage.storage.formats import format_named, iceberg
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.merge_on_read import make_table
@@ -198,12 +198,8 @@ def avro_blocks(stored: bytes) -> Iterator[bytes]:
         file.read(16)
 
 
-def test_a_table_with_one_manifest_keeps_no_value_of_a_removed_file(
-    spark: SparkSession, table_format: str, warehouse: Path
-) -> None:
-    """rewrite_manifests leaves the only manifest of an Iceberg table alone."""
-    schema = f"purged_{uuid4().hex}"
-    table = f"{schema}.people"
+def make_one_manifest(spark: SparkSession, table: str, table_format: str) -> None:
+    """A table whose only manifest has an entry of a removed file, with the name Ann-first."""
     make_table(spark, table, "id int, name string", table_format)
     spark.sql(f"alter table {table} set tblproperties ('commit.manifest.min-count-to-merge' = '2')")
     for number, name in enumerate(["Ann-first", "Bob-load"]):
@@ -211,6 +207,15 @@ def test_a_table_with_one_manifest_keeps_no_value_of_a_removed_file(
         rows.coalesce(1).writeTo(table).append()
     spark.sql(f"delete from {table} where id = 0")
     assert spark.table(f"{table}.manifests").count() == 1
+
+
+def test_a_table_with_one_manifest_keeps_no_value_of_a_removed_file(
+    spark: SparkSession, table_format: str, warehouse: Path
+) -> None:
+    """rewrite_manifests leaves the only manifest of an Iceberg table alone."""
+    schema = f"purged_{uuid4().hex}"
+    table = f"{schema}.people"
+    make_one_manifest(spark, table, table_format)
     deleted_entries = spark.table(f"{table}.entries").filter("status = 2")
     assert deleted_entries.count() == 1
 
@@ -226,6 +231,40 @@ def test_a_table_with_one_manifest_keeps_no_value_of_a_removed_file(
     assert [tuple(row) for row in spark.table(table).collect()] == [(1, "Bob-load")]
     own = spark.sql(f"show tblproperties {table}").filter("key like '%target-size-bytes'")
     assert own.count() == 0
+
+
+@pytest.mark.parametrize("own", [None, "4194304"])
+def test_a_killed_erasure_leaves_its_size_of_manifests_until_the_next_one_or_compact(
+    spark: SparkSession, table_format: str, monkeypatch: pytest.MonkeyPatch, own: str | None
+) -> None:
+    table, name = f"purged_{uuid4().hex}.people", "commit.manifest.target-size-bytes"
+    make_one_manifest(spark, table, table_format)
+    if own:
+        spark.sql(f"alter table {table} set tblproperties ('{name}' = '{own}')")
+    kind = format_named(table_format)
+    restore = iceberg._restore_manifest_size
+    calls = []
+
+    def killed(*given: Any) -> None:
+        calls.append(given)
+        if len(calls) == 2:
+            raise MemoryError("killed")
+        restore(*given)
+
+    def sizes() -> list[str]:
+        found = spark.sql(f"show tblproperties {table}").filter("lower(key) like '%manifest%size%'")
+        return [row["value"] for row in found.collect()]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(iceberg, "_restore_manifest_size", killed)
+        with pytest.raises(MemoryError):
+            kind.purge(spark, table)
+    assert len(sizes()) == 2
+    if own:
+        kind.compact(spark, table, max_files=1000, keep_days=7)
+    else:
+        kind.purge(spark, table)
+    assert sizes() == [own] * bool(own)
 
 
 @pytest.fixture

@@ -46,6 +46,11 @@ _BRANCHES_REFUSED = (
 # `compact` is not to run at the same time.
 _ABANDONED_AFTER = timedelta(days=1)
 
+_MANIFEST_SIZE = "commit.manifest.target-size-bytes"
+_OWN_MANIFEST_SIZE = "afterimage.own_manifest_size"
+"""The table's own value of `_MANIFEST_SIZE`, as long as `purge` has set another one."""
+_NO_SIZE = "none"
+
 _ANY_SIZE = 1 << 62
 """More bytes than a file has: no file is rewritten for its size."""
 
@@ -222,6 +227,7 @@ class Iceberg(TableFormat):
         """Rewrite data and delete files, expire snapshots, drop branches of killed runs."""
         now = datetime.now(timezone.utc)
         _drop_abandoned_branches(session, table, now - _ABANDONED_AFTER)
+        _restore_manifest_size(session, table)
         done = _rewrite(session, table, max_files)
         before = now - timedelta(days=keep_days)
         expired = session.sql(
@@ -281,26 +287,45 @@ def _remove_deleted_entries(session: SparkSession, table: str) -> None:
     delete files) and smaller than a table property says.
     """
     rewrite = f"call system.rewrite_manifests(table => '{table}', use_caching => false)"
+    _restore_manifest_size(session, table)
     if not _sizes_with_deleted_entries(session, table):
         return
     session.sql(rewrite)
     sizes = _sizes_with_deleted_entries(session, table)
     if not sizes:
         return
-    name = "commit.manifest.target-size-bytes"
-    own = session.sql(f"show tblproperties {table}").filter(F.col("key") == name).first()
+    own = _properties(session, table).get(_MANIFEST_SIZE, _NO_SIZE)
     try:
         # the largest comes last: it merges what a smaller size has split
         for size in sizes:
-            session.sql(f"alter table {table} set tblproperties ('{name}' = '{size // 2}')")
+            session.sql(
+                f"alter table {table} set tblproperties "
+                f"('{_MANIFEST_SIZE}' = '{size // 2}', '{_OWN_MANIFEST_SIZE}' = '{own}')"
+            )
             session.sql(rewrite)
     finally:
-        if own is None:
-            session.sql(f"alter table {table} unset tblproperties ('{name}')")
-        else:
-            session.sql(f"alter table {table} set tblproperties ('{name}' = '{own['value']}')")
+        _restore_manifest_size(session, table)
     if _sizes_with_deleted_entries(session, table):
         raise ConcurrentRunError.of(table)
+
+
+def _restore_manifest_size(session: SparkSession, table: str) -> None:
+    """Undo what `_remove_deleted_entries` has set, also where it was killed."""
+    own = _properties(session, table).get(_OWN_MANIFEST_SIZE)
+    if own is None:
+        return
+    names = [_OWN_MANIFEST_SIZE]
+    if own == _NO_SIZE:
+        names.append(_MANIFEST_SIZE)
+    else:
+        session.sql(f"alter table {table} set tblproperties ('{_MANIFEST_SIZE}' = '{own}')")
+    listed = ", ".join(f"'{name}'" for name in names)
+    session.sql(f"alter table {table} unset tblproperties ({listed})")
+
+
+def _properties(session: SparkSession, table: str) -> dict[str, str]:
+    rows = session.sql(f"show tblproperties {table}").collect()
+    return {row["key"]: row["value"] for row in rows}
 
 
 def _sizes_with_deleted_entries(session: SparkSession, table: str) -> list[int]:
