@@ -1,19 +1,24 @@
 """Names and values that break careless SQL, Jinja and paths come out of the tables as they went in.
 
-Tables that contradict their progress are in test_restored_tables.
+So do wide tables, large values, and raw tables that change while they are read. Tables that
+contradict their progress are in test_restored_tables.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dbt_afterimage.change_log.read import read
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.storage.formats import format_named
 from tests.functional.dbt_project import DbtProject
-from tests.functional.people import HEADERS, MODELS, People, seq, start
+from tests.functional.people import HEADERS, MODELS, PEOPLE, People, record, seq, start
+from tests.functional.project_files import changes_model, write_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +40,7 @@ NAMES = (
     "tab\there",
     "-- comment",
     "$1 %s",
+    "${env:HOME}",
     "l" * 120,
 )
 TEXTS = (
@@ -45,6 +51,7 @@ TEXTS = (
     'quo"te',
     "back\\slash",
     "{{ var('nothing') }}",
+    "${env:HOME}",
     "nul\x00inside",
     "\x1b[2J",
     "line\nbreak\r\n",
@@ -54,6 +61,7 @@ TEXTS = (
     "\u202ereversed",
     "long" * 250_000,
 )
+TABLES = ("it's", 'quo"te', "two words", "semi; colon -- comment", "größe", "${env:HOME}")
 EDGES = {
     "whole": ("bigint", "-9223372036854775808", "9223372036854775807"),
     "small": ("tinyint", "-128", "127"),
@@ -143,3 +151,135 @@ def test_texts_as_keys_and_as_values(people: People) -> None:
         (text, text) for text in TEXTS
     )
     assert people.rows("changes_rejected", "count(*)", "1") == [(0,)]
+
+
+@pytest.mark.nightly
+def test_raw_tables_with_names_that_are_code(people: People, spark: SparkSession) -> None:
+    schema = f"{people.dbt.schema}_raw"
+    spark.sql(f"create schema if not exists {schema}")
+    meta = {"system": "qlik_change_table", "key": ["id"]}
+    tables = []
+    for number, name in enumerate(TABLES):
+        spark.sql(f"drop table if exists {schema}.`{name}`")
+        spark.sql(
+            f"create table {schema}.`{name}` using {people.table_format} as select "
+            f"'{seq(1)}' as header__change_seq, 'I' as header__change_oper, {number} as id"
+        )
+        table = {"name": f"hostile_{number}", "identifier": name}
+        tables.append({**table, "config": {"meta": {"afterimage": meta}}})
+        staging = f"{{{{ stage_qlik_change_table('hostile', 'hostile_{number}') }}}}\n"
+        files = changes_model(f"hostile_{number}", f"stg_{number}")
+        write_files(people.dbt.path / "models", {f"staging/stg_{number}.sql": staging, **files})
+    sources = [{"name": "hostile", "schema": schema, "tables": tables}]
+    write_files(people.dbt.path, {"models/hostile.yml": {"version": 2, "sources": sources}})
+    selected = ("--select", *(f"stg_{number}+" for number in range(len(TABLES))))
+    people.dbt("build", *selected)
+    people.dbt("build", *selected)
+    for number in range(len(TABLES)):
+        rows = spark.table(f"{people.dbt.schema}.hostile_{number}_changes").select("id").collect()
+        assert [row["id"] for row in rows] == [number]
+
+
+@pytest.mark.nightly
+def test_a_table_of_two_thousand_columns(people: People) -> None:
+    names = [f"column_{number}" for number in range(2000)]
+    columns = {**HEADERS, "id": "int", **dict.fromkeys(names, "string")}
+    values = tuple(f"v{number}" for number in range(1999))
+    people.land(columns, [(seq(1), "I", 1, *values, "old")])
+    people.dbt("run")
+    rows = [(seq(2), "B", 1, *values, "old"), (seq(2), "U", 1, *values, "new")]
+    people.append(columns, rows)
+    people.dbt("build")
+    shown = f"column_0, {names[-1]}, closed_by"
+    assert people.rows("history", shown, "valid_from_seq") == [
+        ("v0", "old", "U"),
+        ("v0", "new", None),
+    ]
+    fields = people.rows("field_changes", "column_name, old_value, new_value", "1")
+    assert fields == [(names[-1], "old", "new")]
+
+
+@pytest.mark.nightly
+def test_values_of_ten_megabytes(people: People) -> None:
+    columns = {**HEADERS, "id": "int", "name": "string"}
+    first, second = "a" * (10 << 20), "b" * (10 << 20)
+    people.land(columns, [(seq(1), "I", 1, first), (seq(2), "I", 2, first)])
+    people.dbt("run")
+    people.append(columns, [(seq(3), "B", 1, first), (seq(3), "U", 1, second)])
+    people.dbt("build")
+    shown = "id, length(name), md5(name) = md5(repeat('a', 10485760)), closed_by"
+    assert people.rows("history", shown, "id, valid_from_seq") == [
+        (1, 10 << 20, True, "U"),
+        (1, 10 << 20, False, None),
+        (2, 10 << 20, True, None),
+    ]
+
+
+LANDED = [record(1, "I", 1, "Ann"), record(2, "I", 2, "Bob")]
+MORE = [record(3, "B", 1, "Ann"), record(3, "U", 1, "Eva"), record(4, "D", 2, "Bob")]
+
+
+@pytest.mark.nightly
+@pytest.mark.both_formats
+@pytest.mark.parametrize("what", ["truncated", "replaced", "rolled back"])
+def test_a_raw_table_that_changes_while_it_is_read(
+    people: People, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """The run may fail, or read either state; the next one has every record once."""
+    raw = f"{people.dbt.schema}_raw.people__ct"
+    people.land(PEOPLE, LANDED)
+    people.dbt("run")
+    at = format_named(people.table_format).version(spark, raw)
+    restore = {
+        "iceberg": f"call system.set_current_snapshot('{raw}', {at})",
+        "delta": f"restore table {raw} to version as of {at}",
+    }
+    people.append(PEOPLE, MORE)
+    calls: list[str] = []
+
+    def meanwhile(*arguments: Any, **options: Any) -> Any:
+        found = read(*arguments, **options)
+        if not calls:
+            calls.append(what)
+            if what == "truncated":
+                spark.sql(f"truncate table {raw}")
+            elif what == "replaced":
+                people.land(PEOPLE, [*LANDED, *MORE])
+            else:
+                spark.sql(restore[people.table_format])
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dbt_afterimage.change_log.model.read", meanwhile)
+        try:
+            people.dbt("run")
+        except AssertionError:
+            assert what != "rolled back"
+    assert calls
+    people.land(PEOPLE, [*LANDED, *MORE])
+    people.dbt("build")
+    changes = people.rows("changes", "change_seq, change_oper", "1")
+    assert changes == [(seq(1), "I"), (seq(2), "I"), (seq(3), "U"), (seq(4), "D")]
+    versions = people.rows("history", "id, name, closed_by", "id, valid_from_seq")
+    assert versions == [(1, "Ann", "U"), (1, "Eva", None), (2, "Bob", "D")]
+
+
+@pytest.mark.nightly
+def test_a_catalog_that_stays_locked_stops_the_run(
+    people: People, warehouse: Path, spark: SparkSession
+) -> None:
+    """Another process holds SQLite's lock for longer than `busy_timeout`."""
+    people.land(PEOPLE, LANDED)
+    people.dbt("run")
+    people.append(PEOPLE, MORE)
+    lock = sqlite3.connect(warehouse / "catalog.db", isolation_level=None)
+    lock.execute("begin immediate")
+    try:
+        message = people.dbt.error_of("run", "--select", "people_changes+")
+    finally:
+        lock.execute("rollback")
+        lock.close()
+    assert "The catalog's SQLite file stayed locked" in message
+    people.dbt("build")
+    versions = people.rows("history", "id, name, closed_by", "id, valid_from_seq")
+    assert versions == [(1, "Ann", "U"), (1, "Eva", None), (2, "Bob", "D")]

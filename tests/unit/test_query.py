@@ -260,10 +260,26 @@ def test_other_forms_of_a_query(memory: Memory) -> None:
     assert "3" in output("--csv", "summarize orders")
 
 
-@pytest.mark.parametrize("form", [[], ["--json"]])
-def test_control_characters_of_a_value_reach_no_terminal(memory: Memory, form: list[str]) -> None:
-    text = output(*form, "select 'a' || chr(27) || '[2J' || chr(155) || chr(8238) as value")
+HOSTILE = "'a' || chr(27) || '[2J' || chr(155) || chr(8238)"
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--csv"]])
+def test_control_characters_of_a_value_reach_no_terminal(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, form: list[str]
+) -> None:
+    monkeypatch.setattr(query, "_is_terminal", lambda: True)
+    text = output(*form, f"select {HOSTILE} as value")
     assert "[2J\\u009b\\u202e" in text
+    assert not {"\x1b", "\x9b", "\u202e"} & set(text)
+
+
+def test_csv_for_a_file_has_the_values_as_they_are(memory: Memory) -> None:
+    assert output("--csv", f"select {HOSTILE} as value").splitlines()[1] == "a\x1b[2J\x9b\u202e"
+
+
+def test_control_characters_that_an_error_quotes_reach_no_terminal(memory: Memory) -> None:
+    text = error(f"select cast({HOSTILE} as int)")
+    assert "[2J" in text
     assert not {"\x1b", "\x9b", "\u202e"} & set(text)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dbt_afterimage.cli.dbt import run_operation
-from dbt_afterimage.cli.frame import TargetOption, UsageProblem, command
+from dbt_afterimage.cli.frame import TargetOption, UsageProblem, command, printable
 from dbt_afterimage.cli.progress import working
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def erase(
     with working(f"Searching the tables of {table}"):
         plan = plan_erasure(session, ErasableTables.of(take_erasable_tables()), request)
     for line in preview(plan):
-        typer.echo(line)
+        typer.echo(printable(line))
     if dry_run:
         typer.echo("Nothing was erased: --dry-run")
         return
@@ -117,8 +117,10 @@ def preview(plan: ErasurePlan) -> list[str]:
         lines.append(f"Not reached: {', '.join(tables.downstream)}; rebuild them")
     if tables.table_format == "delta":
         lines.append(
-            "Not reached: least and greatest values of old files in Delta's transaction log, which "
-            "Delta removes after `delta.logRetentionDuration`"
+            "Not reached: least and greatest values of old files in Delta's transaction log, of "
+            "texts 32 characters, which Delta removes with a checkpoint after "
+            "`delta.logRetentionDuration` (30 days); docs/commands.md has the statement that ends "
+            "it on the next UTC day"
         )
     if plan.without_key:
         lines.append(

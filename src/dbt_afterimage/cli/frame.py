@@ -98,7 +98,8 @@ class _Commands(typer.core.TyperGroup):
             end_of_java = _why_java_ended(error)
             if not (is_ours(error) or end_of_java):
                 raise
-            typer.echo(end_of_java or str(error), err=True)
+            # errors quote values of records
+            typer.echo(printable(end_of_java or error), err=True)
             raise typer.Exit(WRONG_USAGE if isinstance(error, UsageProblem) else FAILED) from error
 
 

@@ -95,21 +95,31 @@ def _print(rows: DuckDBPyRelation, form: str) -> None:
 
     try:
         if form == "csv":
-            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer = csv.writer(_Terminal() if _is_terminal() else sys.stdout, lineterminator="\n")
             writer.writerow(rows.columns)
             writer.writerows(rows.fetchall())
         elif form == "json":
             found = [dict(zip(rows.columns, row, strict=True)) for row in rows.fetchall()]
             typer.echo(printable(json.dumps(found, default=str, ensure_ascii=False, indent=2)))
         else:
-            is_terminal = sys.stdout.isatty()
-            width = shutil.get_terminal_size().columns if is_terminal else _PIPED_WIDTH
+            width = shutil.get_terminal_size().columns if _is_terminal() else _PIPED_WIDTH
             shown = io.StringIO()
             with redirect_stdout(shown):
                 rows.show(max_width=width)
             typer.echo(printable(shown.getvalue()), nl=False)
     except duckdb.Error as error:  # a value that cannot be cast, for example
         raise QueryError(_of_duckdb(error)) from error
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+class _Terminal:
+    """Standard output where it is a terminal; a file gets the values as they are."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(printable(text))
 
 
 def connect() -> DuckDBPyConnection:

@@ -25,8 +25,12 @@ TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 """Environment variable that gives PySpark's server and clients the token."""
 _SECONDS = 10
 
+TEXT_AS_IT_IS: Mapping[str, str] = {"spark.sql.variable.substitute": "false"}
+"""Spark would replace `${env:HOME}` and the like in a statement, in names and literals too."""
+
 NEEDED: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
+    **TEXT_AS_IT_IS,
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.cteRecursionLevelLimit": "-1",
     "spark.sql.cteRecursionRowLimit": "-1",

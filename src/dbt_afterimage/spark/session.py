@@ -29,6 +29,7 @@ from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.spark.class_archive import ClassArchive, class_archive
 from dbt_afterimage.spark.connect import (
     LAUNCH_SETTINGS,
+    TEXT_AS_IT_IS,
     TOKEN_VARIABLE,
     ConnectError,
     check_reachable,
@@ -248,6 +249,8 @@ def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> 
         gateway: Any = session.sparkContext._gateway
         atexit.register(archive.write, gateway.proc)
     session.sparkContext.setLogLevel("ERROR")
+    for name, value in TEXT_AS_IT_IS.items():
+        session.conf.set(name, value)
     return session
 
 
