@@ -25,7 +25,7 @@ PARALLEL := $(SCRATCH) pytest --numprocesses $(WORKERS) --dist worksteal
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka demo-postgres test lint lint-code lint-sql \
 	check test-unit test-kernel test-staging test-dbt test-functional test-iceberg test-delta test-nightly test-properties \
 	test-mutations \
-	bench bench-statements bench-sweeps bench-start bench-compaction bench-soliddb bench-kafka docs dist lock clean
+	bench bench-statements bench-sweeps bench-start bench-compaction bench-soliddb bench-kafka docs site dist lock clean
 
 help: ## list all commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -153,6 +153,15 @@ bench-kafka: $(SETUP_DONE) ## measure how fast messages are landed and decoded, 
 docs: setup ## build the dbt docs of your warehouse: target/static_index.html
 	$(WITH_ENV) dbt docs generate --static
 	@echo "Open target/static_index.html in a browser."
+
+# In an environment of its own: the site takes no package of the project.
+site: .scratch/site/.done ## build the site of docs/ into build/site; a dead link is an error
+	.scratch/site/bin/mkdocs build --strict --quiet
+
+.scratch/site/.done: requirements-site.txt
+	python3 -m venv .scratch/site
+	.scratch/site/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-site.txt
+	@touch $@
 
 # hatchling sets times and permissions of all files itself, so one commit gives the same files everywhere.
 dist: $(SETUP_DONE) ## build the wheel and the sdist into dist/, reproducibly, with the locks of an image

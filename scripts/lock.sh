@@ -1,6 +1,7 @@
 #!/bin/sh
 # Recreates the lock files from pyproject.toml, all versions with hashes: requirements.txt of the development
-# environment, requirements-connect.txt of an image or a client, requirements-build.txt of what builds PySpark.
+# environment, requirements-connect.txt of an image or a client, requirements-build.txt of what builds PySpark,
+# requirements-site.txt of what builds the site of docs/.
 #
 # Locked versions stay as long as pyproject.toml allows them; pass --upgrade or --upgrade-package NAME for
 # newer versions. The same lock serves Python 3.10 to 3.13 on every operating system.
@@ -27,3 +28,4 @@ compile() {
 compile --output-file requirements.txt --extra read --extra connect --extra kafka --extra dev pyproject.toml "$@"
 compile --output-file requirements-connect.txt --extra connect --constraint requirements.txt pyproject.toml
 compile --output-file requirements-build.txt --group build "$@"
+compile --output-file requirements-site.txt --group site "$@"

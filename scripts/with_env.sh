@@ -35,18 +35,10 @@ PYSPARK_PYTHON="$root/.venv/bin/python"
 PYSPARK_DRIVER_PYTHON="$PYSPARK_PYTHON"
 AFTERIMAGE_WAREHOUSE=${AFTERIMAGE_WAREHOUSE:-$root/warehouse}
 export JAVA_HOME PATH PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON AFTERIMAGE_WAREHOUSE
-# SQLite creates the catalog's file, but not its folder.
-make_warehouse() {
-    case $AFTERIMAGE_WAREHOUSE in
-        *://*) ;;
-        *) mkdir -p "$AFTERIMAGE_WAREHOUSE" ;;
-    esac
-}
 # With SPARK_HOME set, the PySpark of .venv would run another Spark.
 unset SPARK_HOME
 
 if [ -z "$scratch" ]; then
-    make_warehouse
     exec "$@"
 fi
 
@@ -63,5 +55,4 @@ DBT_TARGET_PATH="$scratch/target"
 DBT_LOG_PATH="$scratch/logs"
 export DBT_PROFILES_DIR DBT_TARGET_PATH DBT_LOG_PATH
 unset DBT_PROFILE DBT_TARGET AFTERIMAGE_TARGET
-make_warehouse
 "$@"

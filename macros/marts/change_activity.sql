@@ -2,9 +2,9 @@
     The body of a `change_activity` model: one row per table and hour, with what was changed in it, over several change
     logs. This is the whole table, as a first run builds it; `_change_activity_batch.sql` is what a later run adds.
 
-    Without `tables` the logs are taken from dbt's graph when the model runs. dbt knows references at parse time only,
-    when the graph is empty, so such a model depends on none of the logs: the lineage does not show them, and a batch
-    that is recorded after the model ran is counted by the next run. A log that has not been built yet is left out.
+    Without `tables` the logs are taken from dbt's graph when the model runs. dbt knows references at parse time only, when
+    the graph is empty: the plugin adds all change logs to the lineage of such a model, so that it runs after them. A log
+    that has not been built yet is left out.
 
     Arguments:
       tables  names of tables; the change log of each is the model `<table>_changes`. By default all change logs.

@@ -18,7 +18,9 @@
         {%- call noop_statement('main', 'OK, unchanged') -%}{{ sql }}{%- endcall -%}
     {%- else -%}
         {%- set places = afterimage._mask_places() -%}
-        {%- do afterimage._check_mask_places(fromjson(made.get('afterimage.mask_places', 'null')), places, afterimage._settings_of(model) if places else {}) -%}
+        {%- if places and made and afterimage._has_recorded_masks() -%}
+            {%- do afterimage._check_mask_places(fromjson(made.get('afterimage.mask_places', 'null')), places, afterimage._settings_of(model)) -%}
+        {%- endif -%}
         {%- set create_view -%}
             create or replace view {{ target_relation }} (
                 {{ afterimage._described(get_columns_in_query(sql), model.columns) }}

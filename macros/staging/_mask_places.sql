@@ -49,6 +49,19 @@
 {% endmacro %}
 
 
+{# Whether a change log of the running staging model has changes, which were read with the masks as they were. #}
+{% macro _has_recorded_masks() %}
+    {%- for node in graph.nodes.values()
+        if node.config.materialized == 'change_log' and model.unique_id in node.depends_on.nodes -%}
+        {%- set changes = load_relation(afterimage._relation_of(node)) -%}
+        {%- if changes is not none and run_query("select 1 from " ~ changes ~ " where change_oper <> 'L' limit 1") | length -%}
+            {{ return(true) }}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(false) }}
+{% endmacro %}
+
+
 {#
     Stops if places have changed, except where a setting states them explicitly.
 

@@ -23,10 +23,10 @@ pytestmark = [pytest.mark.both_formats, pytest.mark.delta_nightly]
 ROOT = Path(__file__).parents[2]
 
 
-def install_as_the_readme_says(folder: Path) -> None:
-    """The project's packages.yml, and the lines of its dbt_project.yml, are those of the README."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = text.split("\n## Install it into a dbt project\n")[1].split("\n## ")[0]
+def install_as_the_page_says(folder: Path) -> None:
+    """The project's packages.yml, and its lines in dbt_project.yml, are those of the page."""
+    text = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+    section = text.split("\n## Into a dbt project\n")[1].split("\n## ")[0]
     blocks = re.findall(r"^   ```yaml\n   # (.+?)\n(.*?)^   ```", section, re.S | re.M)
     files = {name: textwrap.dedent(block) for name, block in blocks}
     local = re.sub("local: .+", f"local: {ROOT}", files.pop("packages.yml"))
@@ -47,7 +47,7 @@ def project(
     shutil.copytree(
         ROOT / "integration_tests", folder, ignore=shutil.ignore_patterns("dbt_packages")
     )
-    install_as_the_readme_says(folder)
+    install_as_the_page_says(folder)
     land_invoices(spark)
     project = make_dbt_project(folder, schema="package")
     project("deps")

@@ -30,7 +30,7 @@ def test_land_openedge_hands_options_to_dbt_and_the_jar_to_spark(
     class Runner:
         def invoke(self, arguments: list[str]) -> Any:
             calls.append(arguments)
-            return SimpleNamespace(success=len(calls) == 1)
+            return SimpleNamespace(success=len(calls) == 1, exception=None)
 
     monkeypatch.setattr(dbt.cli.main, "dbtRunner", Runner)
     monkeypatch.setenv(JARS, "")

@@ -77,7 +77,19 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_project_parses_with_what_the_wheel_installs(wheel: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a bare repository, whose tag v9 is the last commit."""
+    folder = tmp_path_factory.mktemp("git") / "afterimage.git"
+    subprocess.run(["git", "clone", "--quiet", "--bare", ROOT, folder], check=True)
+    subprocess.run(["git", "-C", folder, "tag", "v9"], check=True)
+    return f"file://{folder}"
+
+
+@pytest.mark.parametrize("is_from_git", [False, True], ids=["wheel", "git"])
+def test_a_project_parses_with_what_is_installed(
+    wheel: Path, repository: str, tmp_path: Path, is_from_git: bool
+) -> None:
     """In an environment of its own, which sees the other distributions of this one."""
     project = tmp_path / "shop"
     ignored = shutil.ignore_patterns("dbt_packages", "target", "logs", "package-lock.yml")
@@ -86,12 +98,13 @@ def test_a_project_parses_with_what_the_wheel_installs(wheel: Path, tmp_path: Pa
     venv.create(project / ".venv")
     python = project / ".venv/bin/python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
-    subprocess.run(
-        [*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], check=True, cwd=project
-    )
     (packages,) = project.glob(".venv/lib/python*/site-packages")
     others = f"import site; site.addsitedir({site.getsitepackages()[0]!r})\n"
     (packages / "others.pth").write_text(others, encoding="utf-8")
+    # of the others it takes what builds the wheel
+    quietly = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--ignore-installed"]
+    what = f"dbt-afterimage @ git+{repository}@v9" if is_from_git else str(wheel)
+    subprocess.run([*pip, "install", *quietly, what], check=True, cwd=project)
     env = {**os.environ, "DBT_PROFILES_DIR": str(project)}
     for name in ("DBT_TARGET_PATH", "DBT_LOG_PATH", "PYTHONPATH"):
         env.pop(name, None)
@@ -110,7 +123,8 @@ def test_a_project_parses_with_what_the_wheel_installs(wheel: Path, tmp_path: Pa
 
     path = run("dbt_afterimage.cli", "package-path").strip()
     assert path == f"{packages.relative_to(project).as_posix()}/dbt_afterimage/dbt_package"
-    (project / "packages.yml").write_text(f"packages:\n  - local: {path}\n", encoding="utf-8")
+    package = f"git: {repository}\n    revision: v9" if is_from_git else f"local: {path}"
+    (project / "packages.yml").write_text(f"packages:\n  - {package}\n", encoding="utf-8")
     run("dbt.cli.main", "deps")
     listed = run("dbt.cli.main", "--quiet", "list", "--resource-type", "model").split()
     assert "shop.marts.invoices_history" in listed

@@ -136,6 +136,25 @@ def test_models_that_read_each_other_are_left_to_dbt() -> None:
     assert two.docs.node_color
 
 
+def test_what_counts_all_change_logs_runs_after_all_of_them() -> None:
+    logs = [model(f"{name}_changes", "change_log") for name in ("b", "a")]
+    activity, named = model("activity", "change_activity"), model("named", "change_activity")
+    activity.config.get = {"counts_all_change_logs": True}.get
+    named.config.get = {"counts_all_change_logs": False}.get
+    # a log that the project had when the manifest was saved
+    activity.depends_on.nodes = ["model.shop.removed_changes"]
+    history = SimpleNamespace(package_name="afterimage", name="history")
+    manifest: Any = SimpleNamespace(
+        macros={"macro.afterimage.history": history},
+        docs={},
+        sources={},
+        nodes={each.unique_id: each for each in (activity, *logs, named)},
+    )
+    document(manifest)
+    assert activity.depends_on.nodes == ["model.shop.a_changes", "model.shop.b_changes"]
+    assert named.depends_on.nodes == []
+
+
 def test_settings_add_columns() -> None:
     columns = added(STAGE_QLIK, **QLIK, history_metadata=["stream_position"], keep_deleted=True)
     assert columns["history"] & {*OPTIONAL_COLUMNS} == {"stream_position"}

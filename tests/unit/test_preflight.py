@@ -30,9 +30,16 @@ def macro(package: str, name: str, text: str, *calls: str) -> Any:
     )
 
 
-def model(name: str, materialized: str) -> Any:
-    config = SimpleNamespace(materialized=materialized)
-    return SimpleNamespace(resource_type="model", name=name, tags=[], config=config)
+def model(name: str, materialized: str, code: str = "", reads: str = "") -> Any:
+    return SimpleNamespace(
+        resource_type="model",
+        name=name,
+        tags=[],
+        config=SimpleNamespace(materialized=materialized),
+        original_file_path=f"models/{name}.sql",
+        raw_code=code,
+        depends_on=SimpleNamespace(nodes=[reads] if reads else []),
+    )
 
 
 def hook(*calls: str) -> Any:
@@ -41,9 +48,18 @@ def hook(*calls: str) -> Any:
 
 
 def source(name: str, **settings: Any) -> Any:
-    config = SimpleNamespace(meta={"afterimage": settings} if settings else {})
-    entry = {"source_name": "erp", "name": name, "config": {"meta": config.meta}}
-    return SimpleNamespace(meta={}, config=config, to_dict=lambda omit_none: entry)
+    meta = {"afterimage": settings} if settings else {}
+    return source_with(name, {"meta": meta})
+
+
+def source_with(name: str, config: dict[str, Any]) -> Any:
+    entry = {"source_name": "erp", "name": name, "config": config}
+    return SimpleNamespace(
+        meta={},
+        config=SimpleNamespace(meta=config.get("meta", {}), get=config.get),
+        original_file_path=f"models/_{name}.yml",
+        to_dict=lambda omit_none: entry,
+    )
 
 
 def manifest(nodes: list[Any] | None = None, *macros: Any, sources: tuple[Any, ...] = ()) -> Any:
@@ -86,8 +102,41 @@ PACKAGE = [
 
 def test_settings_of_all_source_tables_are_checked() -> None:
     orders, bills = preflight.problem_of(WRONG).splitlines()
+    assert orders.startswith("models/_orders.yml: ")
     assert "Source table erp.orders: unknown setting `kee`. Did you mean `key`?" in orders
     assert "Source table erp.bills: `system` is 'qlik'; allowed: " in bills
+
+
+def test_settings_one_level_too_high_are_named() -> None:
+    settings = {"system": "qlik_change_table", "key": ["id"]}
+    given = manifest(sources=(source_with("orders", {"afterimage": settings}),))
+    assert "`afterimage` is in `config`" in preflight.problem_of(given)
+
+
+def test_models_that_read_another_layer_are_named() -> None:
+    nodes = {
+        "stg": model("stg", "staging_view"),
+        "log": model("log", "change_log", "return build_changes(dbt, session, staged)", "stg"),
+        "view": model("view", "view", reads="log"),
+        "good": model("good", "scd2_history", reads="log"),
+        "own": model("own", "scd2_history", reads="view"),
+        "current": model("current", "current_state", reads="good"),
+        "fields": model("fields", "field_changes", reads="log"),
+    }
+    given = manifest()
+    given.nodes = nodes
+    assert preflight.problem_of(given) == ""
+    given.nodes = {
+        **nodes,
+        "wrong": model("wrong", "scd2_history", reads="stg"),
+        "table": model("table", "table", "return build_changes(dbt, session, staged)", "stg"),
+    }
+    wrong, table = preflight.problem_of(given).splitlines()
+    assert wrong == (
+        "Model wrong (models/wrong.sql) reads stg, which is a staging_view. Its input is a change "
+        "log. Fix: ref('<table>_changes')."
+    )
+    assert table.startswith("Model table (models/table.sql) calls `build_changes` and is")
 
 
 @pytest.mark.parametrize("name", ["run", "build", "test", "compile", "seed", "snapshot"])
@@ -160,7 +209,9 @@ from dbt.cli.main import dbtRunner
 for command in ("parse", "parse", "run", "run", "compile"):
     print("raised", dbtRunner().invoke(["--quiet", command]).exception)
 """)
-    raised = "raised Runtime Error\n  Source table erp.orders: unknown setting `kee`"
+    raised = (
+        "raised Runtime Error\n  models/sources.yml: Source table erp.orders: unknown setting `kee`"
+    )
     assert printed.count(raised) == 5, printed
     assert "Spark did not start" not in printed
     assert not (tmp_path / "logs" / "spark.log").exists()

@@ -53,6 +53,7 @@ def run_demo(*, system: str, scale: int, seed: int, target: str | None, docs: bo
         ]
         if docs:
             steps.append(("Build the dbt docs", [["docs", "generate"]]))
+        typer.echo(f"{len(steps)} steps, about four minutes on two cores")
         warned: list[str] = []
         for number, (what, commands) in enumerate(steps, 1):
             typer.echo(f"{number}/{len(steps)} {what} ... ", nl=False)
@@ -62,6 +63,10 @@ def run_demo(*, system: str, scale: int, seed: int, target: str | None, docs: bo
     session = current()
     typer.echo("\nWhat was built:")
     Console().print(_summary(session, demo))
+    typer.echo(
+        "Open rows are the versions that are valid now. <table>_current also has deleted rows"
+    )
+    typer.echo("where the setting `keep_deleted` says so.")
     _show_rejected(session, demo, warned)
     for story in demo.stories:
         typer.echo(f"\n{story.title}")
@@ -90,10 +95,14 @@ def _next_steps(
             f"{environment} dbt docs serve{chosen}",
         )
     yield (
+        "See the health of the pipeline: writes target/afterimage_report.html",
+        f"{DEMOS}={system} {environment} afterimage report{chosen}",
+    )
+    yield (
         "Run dbt on the demo",
         f"{DEMOS}={system} {environment} dbt build{chosen}",
     )
-    yield ("Add your own change table", 'README.md, "Add your own table"')
+    yield ("Add your own change table", "docs/add_table.md")
 
 
 def _operation(operation: Operation) -> list[str]:

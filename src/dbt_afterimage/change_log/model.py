@@ -46,6 +46,7 @@ from dbt_afterimage.change_log.quarantine import (
     RejectedRecordsError,
     describe_rejects,
     new_rejects,
+    reject_reasons,
     repaired,
 )
 from dbt_afterimage.change_log.raw_version import RawVersion, raw_version
@@ -214,6 +215,15 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     counts = replace(counts, rejected=rejects.count if rejects is not None else 0)
     if rejects is not None and settings["on_reject"] == "fail":
         raise RejectedRecordsError(describe_rejects(context, rejects.rows))
+    if log is None and rejects is not None and counts.rejected > counts.accepted:
+        logger.warning(
+            f"{context.model}: of the first {counts.accepted + counts.rejected:,} records "
+            f"{counts.rejected:,} are rejected: {reject_reasons(rejects.rows)}. So many are a "
+            "wrong setting rather than wrong records. Fix: correct the settings of "
+            f"{settings['source_table']} (for `uncastable_*` the `data_type` of the column, for "
+            "masks the settings `mask_*`), and run again: `dbt build --select "
+            f"{context.upstream[0] if context.upstream else context.selected_as}+`."
+        )
     rows = log_rows(logged)
     rejected_kinds = REJECTED_COLUMNS | optional
     arrival = greatest(found.arrival, done.arrival)

@@ -179,13 +179,18 @@ def record_key(key: list[str], of: str | None = None) -> Column:
     return F.when(is_whole, F.to_json(F.struct(*named))) if key else F.lit(None).cast("string")
 
 
+def reject_reasons(rejects: DataFrame) -> str:
+    """How many rejected records there are of each reason."""
+    counts = rejects.groupBy("reject_reason").count().orderBy("reject_reason").collect()
+    return ", ".join(f"{row['reject_reason']} ({row['count']})" for row in counts)
+
+
 def describe_rejects(context: RunContext, rejects: DataFrame) -> str:
     """What a run under `on_reject: fail` says: how many of which reason, and the first of them.
 
     Of a record only its hash and its position: dbt writes the text to files that others may read.
     """
-    counts = rejects.groupBy("reject_reason").count().orderBy("reject_reason").collect()
-    reasons = ", ".join(f"{row['reject_reason']} ({row['count']})" for row in counts)
+    reasons = reject_reasons(rejects)
     first = rejects.orderBy("change_seq", "record_hash").select("record_hash", "change_seq")
     records = first.limit(_SHOWN_RECORDS).collect()
     hashes = ", ".join(str(row["record_hash"]) for row in records)

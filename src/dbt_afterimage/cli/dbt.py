@@ -48,6 +48,8 @@ def run_dbt(arguments: Sequence[str], target: str | None = None) -> Any:
     project_folder()
     chosen = ["--target", target] if target else []
     result = dbtRunner().invoke([*arguments, *chosen])
+    if isinstance(result.exception, KeyboardInterrupt):
+        raise result.exception
     if not result.success:
         raise DbtFailedError(f"`dbt {arguments[0]}` failed")
     return result

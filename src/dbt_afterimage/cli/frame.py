@@ -6,9 +6,11 @@ failure; 2 it was called wrongly; 130 it was interrupted.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -19,6 +21,7 @@ from dbt_afterimage.errors import AfterimageError, is_ours
 
 FAILED = 1
 WRONG_USAGE = 2
+INTERRUPTED = 130
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -94,6 +97,9 @@ class _Commands(typer.core.TyperGroup):
             return super().invoke(ctx)
         except DbtFailedError as error:
             raise typer.Exit(FAILED) from error
+        except KeyboardInterrupt as error:
+            typer.echo("Interrupted.", err=True)
+            raise typer.Exit(INTERRUPTED) from error
         except Exception as error:
             end_of_java = _why_java_ended(error)
             if not (is_ours(error) or end_of_java):
@@ -140,8 +146,19 @@ def _options(
             "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
         ),
     ] = False,
+    project_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the dbt project. By default the working folder, or one above it.",
+            exists=True,
+            file_okay=False,
+        ),
+    ] = None,
 ) -> None:
     """Options of the program itself."""
+    if project_dir is not None:
+        # dbt reads it, too
+        os.environ["DBT_PROJECT_DIR"] = str(project_dir.resolve())
 
 
 def group(name: str, text: str) -> typer.Typer:

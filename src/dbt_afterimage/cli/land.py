@@ -5,14 +5,81 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import typer
 
 from dbt_afterimage.cli.dbt import run_operation
 from dbt_afterimage.cli.frame import TargetOption, UsageProblem, command, group
+from dbt_afterimage.cli.progress import working
+from dbt_afterimage.cli.session import load_profile, project_session
 
 land = group("land", "Land raw tables that no other tool lands.")
+
+
+@command(
+    "files",
+    of=land,
+    example="""\
+afterimage land files exports/invoices/ --table sales.invoices
+afterimage land files exports/ct/*.csv --table sales.invoices__ct --type amount='decimal(12,2)'""",
+)
+def land_files(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="CSV, JSON lines or Parquet; or folders.")
+    ],
+    table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="The raw table.")],
+    column_type: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="COLUMN=TYPE", help="Type of a column; repeatable."),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Option of Spark's reader, such as sep=';'."),
+    ] = None,
+    target: TargetOption = None,
+) -> None:
+    """Copy files into a raw table, each file once; repeat the command when there are more.
+
+    Columns of a CSV file get types by their values, unless --type says otherwise: a value such as
+    007, or a number of more than 18 digits, stays text. Times without a zone are UTC.
+    """
+    from dbt_afterimage.dbt_spark.macro_api.tables import table_format
+    from dbt_afterimage.ingest import files
+
+    types, options = _pairs("--type", column_type), _pairs("--option", option)
+    if "." not in table:
+        raise UsageProblem(f"--table {table}: the schema is missing. Fix: --table SCHEMA.{table}.")
+    places = [path if "://" in path else _existing(path) for path in paths]
+    with working("Starting Spark"):
+        session = project_session(target)
+    with working(f"Landing {table}"):
+        form = table_format(SimpleNamespace(config=load_profile(target)))
+        done = files.land_files(session, places, table, form, types, options)
+    typer.echo(
+        f"{table}: {done.rows:,} rows of {done.files} files landed; {done.known} files were "
+        "landed before"
+    )
+    for name, kind in done.columns.items():
+        typer.echo(f"  {name} {kind}")
+
+
+def _pairs(name: str, given: list[str] | None) -> dict[str, str]:
+    pairs = {}
+    for text in given or []:
+        key, separator, value = text.partition("=")
+        if not (key and separator):
+            raise UsageProblem(f"{name} {text}: `=` is missing. Fix: {name} NAME=VALUE.")
+        pairs[key] = value
+    return pairs
+
+
+def _existing(path: str) -> str:
+    """An absolute path; a profile's Connect server is expected on this machine."""
+    if not Path(path).exists():
+        raise UsageProblem(f"{path} does not exist. Fix: correct the path.")
+    return f"file://{Path(path).resolve()}"
 
 
 @command(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _MISSING = re.compile(r'Table with name "?(.+?)"? does not exist')
 _PIPED_WIDTH = 200
+_ALL = 1_000_000
 
 
 class QueryError(WarehouseError):
@@ -57,12 +58,12 @@ def query(
         raise UsageProblem("`query`: got --csv and --json. Fix: give one of the two.")
     warehouse, schema = project_warehouse(target)
     connection = connect()
+    form = "csv" if as_csv else "json" if as_json else "table"
     if sql is None:
-        rows = _list(connection, warehouse)
-    else:
-        _check_reads(connection, sql)
-        rows = run(connection, warehouse, schema, sql, in_batches(warehouse))
-    _print(rows, "csv" if as_csv else "json" if as_json else "table")
+        _print(_list(connection, warehouse), form, max_rows=_ALL)
+        return
+    _check_reads(connection, sql)
+    _print(run(connection, warehouse, schema, sql, in_batches(warehouse)), form)
 
 
 def in_batches(warehouse: QueryableWarehouse) -> Callable[[str, str], Any]:
@@ -89,7 +90,7 @@ def _check_reads(connection: DuckDBPyConnection, sql: str) -> None:
         )
 
 
-def _print(rows: DuckDBPyRelation, form: str) -> None:
+def _print(rows: DuckDBPyRelation, form: str, max_rows: int | None = None) -> None:
     """Print all rows as `csv` or `json`, or the first ones as a `table`."""
     import duckdb
 
@@ -105,7 +106,7 @@ def _print(rows: DuckDBPyRelation, form: str) -> None:
             width = shutil.get_terminal_size().columns if _is_terminal() else _PIPED_WIDTH
             shown = io.StringIO()
             with redirect_stdout(shown):
-                rows.show(max_width=width)
+                rows.show(max_width=width, max_rows=max_rows)
             typer.echo(printable(shown.getvalue()), nl=False)
     except duckdb.Error as error:  # a value that cannot be cast, for example
         raise QueryError(_of_duckdb(error)) from error

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.errors import AfterimageError
+from dbt_afterimage.spark.warehouse_folder import resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,18 +27,23 @@ class SparkNotStartedError(AfterimageError):
 
 
 def project_folder() -> Path:
-    """The folder of `dbt_project.yml`: DBT_PROJECT_DIR, or the working folder.
+    """The folder of `dbt_project.yml`, as dbt finds it.
+
+    It is DBT_PROJECT_DIR, or the working folder, or the next one above it that has the file.
 
     Raises:
         ProfileError: there is no `dbt_project.yml`.
     """
-    folder = Path(os.environ.get("DBT_PROJECT_DIR", "."))
-    if not (folder / "dbt_project.yml").exists():
-        raise ProfileError(
-            f"{folder.resolve()} has no dbt_project.yml. Fix: change to the project's folder, or "
-            "create a project with `afterimage init FOLDER`."
-        )
-    return folder
+    given = os.environ.get("DBT_PROJECT_DIR")
+    folders = [Path(given)] if given else [Path(), *Path.cwd().parents]
+    for folder in folders:
+        if (folder / "dbt_project.yml").exists():
+            return folder
+    raise ProfileError(
+        f"{folders[0].resolve()} has no dbt_project.yml. Fix: change to the project's folder, name "
+        "it with `afterimage --project-dir FOLDER ...`, or create a project with `afterimage init "
+        "FOLDER`."
+    )
 
 
 def is_remote_target(target: str | None = None) -> bool:
@@ -114,6 +120,7 @@ def load_profile(target: str | None = None) -> Any:
             f"Target {profile.target_name}: `method` is {method}; allowed: session. Fix: set "
             "`method: session` in profiles.yml, or choose another --target."
         )
+    resolve(getattr(profile.credentials, "server_side_parameters", None) or {}, folder)
     return profile
 
 

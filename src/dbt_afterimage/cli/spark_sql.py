@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,6 +24,16 @@ from dbt_afterimage.spark.launch import launch_arguments, private_settings, prog
 def spark_sql(
     execute: Annotated[
         str | None, typer.Option("-e", "--execute", help="Run these statements and end.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "-f",
+            "--file",
+            help="Run the statements of a file and end.",
+            exists=True,
+            dir_okay=False,
+        ),
     ] = None,
     target: TargetOption = None,
 ) -> None:
@@ -51,6 +62,20 @@ def spark_sql(
         arguments += ["-i", use.name]
         if execute is not None:
             arguments += ["-e", execute]
+        if file is not None:
+            arguments += ["-f", str(file.resolve())]
         environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
-        done = subprocess.run([program("spark-sql"), *arguments], env=environment, check=False)
+        is_shell = execute is None and file is None
+        # besides errors, it has what Ivy and Spark print when they start
+        said = None if is_shell else subprocess.PIPE
+        command = [program("spark-sql"), *arguments]
+        done = subprocess.run(command, env=environment, stderr=said, text=True, check=False)
+    if done.returncode and done.stderr:
+        typer.echo(_errors(done.stderr), err=True)
     raise typer.Exit(done.returncode)
+
+
+def _errors(said: str) -> str:
+    """What was printed once Spark ran, without stack traces."""
+    lines = said.rpartition("Spark master: ")[2].splitlines()
+    return "\n".join(line for line in lines if not line.startswith(("\tat ", "Time taken: ")))

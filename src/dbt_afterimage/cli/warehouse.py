@@ -20,6 +20,7 @@ from dbt_afterimage.cli.progress import working
 from dbt_afterimage.cli.session import load_profile, project_session
 from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.settings.suggestions import similar_names
+from dbt_afterimage.spark.warehouse_folder import check_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,6 +185,7 @@ class IcebergWarehouse:
 
     Raises:
         WarehouseError: the file does not exist, or PyIceberg is not installed.
+        MovedWarehouseError: the file was moved, and its tables with it.
     """
 
     def __init__(
@@ -200,6 +202,7 @@ class IcebergWarehouse:
                 "set AFTERIMAGE_WAREHOUSE to the folder of the warehouse, or build one with "
                 "`dbt build`."
             )
+        check_file(file)
         try:
             from pyiceberg.catalog.sql import SqlCatalog
         except ImportError as error:

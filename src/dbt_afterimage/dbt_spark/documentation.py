@@ -1,7 +1,8 @@
 """What dbt docs and the warehouse say of a project's tables, without a line of the project's YAML.
 
 Only what the project leaves open is filled in: descriptions of the columns that this product adds,
-comments in the warehouse, and a colour per layer. Private macros are hidden.
+comments in the warehouse, a colour per layer, and the lineage of a model that counts all change
+logs. Private macros are hidden.
 """
 
 from __future__ import annotations
@@ -62,6 +63,9 @@ _JOIN = re.compile(
 
 _JOINED_BY = re.compile(r"\bby\s*=\s*['\"](change_seq|time)\b")
 
+_COUNTS_ALL = "counts_all_change_logs"
+"""Setting of a model `change_activity` that names no tables."""
+
 # Columns that only some of the tables have whose blocks these are: see `_Columns._of_some`.
 _OF_SOME = {
     "staging": {*OPTIONAL_COLUMNS, "partner_may_follow", "ends_load"},
@@ -77,7 +81,7 @@ def uses_the_package(manifest: Manifest) -> bool:
 
 
 def document(manifest: Manifest) -> None:
-    """Complete the documentation of a manifest in place, if its project uses the dbt package."""
+    """Complete documentation and lineage of a manifest, if its project uses the dbt package."""
     if not uses_the_package(manifest):
         return
     for macro in manifest.macros.values():
@@ -90,6 +94,17 @@ def document(manifest: Manifest) -> None:
             _document_model(node, layer, columns.described(node, layer))
         elif _is_join(node):
             _describe(node, columns.of_join(node))
+    _run_after_all_logs(manifest)
+
+
+def _run_after_all_logs(manifest: Manifest) -> None:
+    """Let models that count all change logs depend on them: dbt parses one file after another."""
+    models: list[Any] = [node for node in manifest.nodes.values() if _layer(node) is not None]
+    logs = [node.unique_id for node in models if node.config.materialized == "change_log"]
+    for node in models:
+        if node.config.materialized == "change_activity" and node.config.get(_COUNTS_ALL):
+            # a manifest of an earlier command may have those that existed then
+            node.depends_on.nodes = sorted(logs)
 
 
 def is_of_package(node: Any) -> bool:

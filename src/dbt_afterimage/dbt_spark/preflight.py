@@ -75,19 +75,60 @@ def check_before_connecting(adapter: Any) -> None:
 
 def problem_of(manifest: Manifest) -> str:
     """Why no command of a project can succeed, with the fix; "" if there is no reason."""
-    return _copied_macro(manifest) or _missing_hook(manifest) or _wrong_settings(manifest)
+    return (
+        _copied_macro(manifest)
+        or _missing_hook(manifest)
+        or _wrong_settings(manifest)
+        or _wrong_models(manifest)
+    )
 
 
 def _wrong_settings(manifest: Manifest) -> str:
     """Errors in the settings of all source tables that have some, selected or not."""
     problems = []
     for source in manifest.sources.values():
-        if not (source.meta.get("afterimage") or source.config.meta.get("afterimage")):
+        if not (
+            source.meta.get("afterimage")
+            or source.config.meta.get("afterimage")
+            or source.config.get("afterimage")
+        ):
             continue
         try:
             parse_settings(source.to_dict(omit_none=False))
         except SettingsError as error:
-            problems.append(str(error))
+            problems.append(f"{source.original_file_path}: {error}")
+    return "\n".join(problems)
+
+
+_WRONG_INPUTS = {
+    "scd2_history": ("change log", "<table>_changes", ("staging_view", "scd2_history")),
+    "current_state": ("history", "<table>_history", ("staging_view", "change_log")),
+    "field_changes": ("change log", "<table>_changes", ("staging_view",)),
+}
+"""Materialization -> what its first input is, how that is named, and what it cannot be."""
+
+
+def _wrong_models(manifest: Manifest) -> str:
+    """Models that read a model of another layer, or lack the materialization of their macro."""
+    problems = []
+    models: dict[str, Any] = dict(manifest.nodes)
+    for node in models.values():
+        if node.resource_type != "model":
+            continue
+        kind = node.config.materialized
+        where = f"Model {node.name} ({node.original_file_path})"
+        if "build_changes(" in node.raw_code and kind not in ("change_log", "staging_log"):
+            problems.append(
+                f"{where} calls `build_changes` and is materialized as {kind}. Fix: add the line "
+                'dbt.config(materialized="change_log") before it.'
+            )
+        first = models.get(next(iter(node.depends_on.nodes), ""))
+        wanted, name, wrong = _WRONG_INPUTS.get(kind, ("", "", ()))
+        if first is not None and first.config.materialized in wrong:
+            problems.append(
+                f"{where} reads {first.name}, which is a {first.config.materialized}. Its input is "
+                f"a {wanted}. Fix: ref('{name}')."
+            )
     return "\n".join(problems)
 
 

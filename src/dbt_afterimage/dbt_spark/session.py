@@ -17,6 +17,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_afterimage.dbt_spark.jars import submit_arguments
 from dbt_afterimage.errors import AfterimageError, explained, has_explanation
 from dbt_afterimage.spark import session as spark
+from dbt_afterimage.spark import warehouse_folder
 from dbt_afterimage.spark.java_objects import free_unused_java_objects
 
 if TYPE_CHECKING:
@@ -91,7 +92,11 @@ def live_session(parameters: dict[str, Any]) -> SparkSession:
     arguments = submit_arguments(
         os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"), parameters.get("spark.jars")
     )
+    # in place: dbt-spark sets them on the session with each statement
+    warehouse_folder.resolve(parameters, dbt_folder("PROJECT_DIR", "."))
     try:
+        if spark.active() is None and not spark.server_address(parameters):
+            warehouse_folder.check_not_moved(parameters)
         return spark.start(parameters, log, arguments)
     except AfterimageError as error:
         raise DbtRuntimeError(str(error)) from error

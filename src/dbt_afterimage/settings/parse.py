@@ -41,6 +41,12 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
     """
     table = f"{source['source_name']}.{source['name']}"
     given = _given(table, source)
+    if (source.get("config") or {}).get("afterimage"):
+        raise SettingsError(
+            f"Source table {table}: `afterimage` is in `config`, where dbt does not look for "
+            "settings of the project's own. Fix: move it one level down: `config: {meta: "
+            "{afterimage: {...}}}`."
+        )
     if not given:
         raise SettingsError(
             f"Source table {table} has no `meta.afterimage`. Fix: add `config: {{meta: "

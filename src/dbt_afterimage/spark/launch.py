@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dbt_afterimage.spark.warehouse_folder import create
+
 HOST = "spark.driver.host"
 _LOCAL_DIR = "spark.local.dir"
 # what Java's Properties would take for a separator, a comment or an escape
@@ -36,6 +38,7 @@ def launch_arguments(settings: Mapping[str, Any]) -> Iterator[list[str]]:
     Args:
         settings: of Spark, by name; those of spark-defaults.conf apply besides them.
     """
+    create(settings)
     with tempfile.NamedTemporaryFile(
         "w", prefix="afterimage_", suffix=".conf", encoding="utf-8"
     ) as file:

@@ -49,6 +49,15 @@ def test_columns_are_described_and_text_gets_the_type_of_the_base_table() -> Non
     assert columns["status"].data_type is None
 
 
+def test_a_table_of_texts_is_told_about_types() -> None:
+    texts = tuple(replace(column, data_type="string") for column in DATA)
+    changes = RawTable("bills__ct", (*HEADERS, MASK, *texts))
+    found = qlik.propose(changes, RawSchema.of("sales", [changes]), "s", Sample())
+    assert any("all columns are text" in note for note in found.notes)
+    typed = qlik.propose(CHANGES, SCHEMA, "s", Sample())
+    assert not any("all columns are text" in note for note in typed.notes)
+
+
 def test_the_prefix_and_the_base_are_found_by_columns_and_name() -> None:
     renamed = RawTable(
         "INVOICES_changes",

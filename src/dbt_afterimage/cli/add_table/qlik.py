@@ -146,12 +146,19 @@ def propose(
         notes.append(f"base.kind: {kind} ({why})")
         notes.append(LOAD_WITHOUT_TIME)
     arguments = [f"'{source}'", f"'{table.name}'"]
+    columns = _source_columns(table, base, key)
+    has_types = any(column.data_type for column in columns)
+    if not has_types and all(column.data_type == "string" for column in data):
+        notes.append(
+            "all columns are text, so that `order by` gives 1, 10, 102: add `data_type` to the "
+            "columns that hold numbers or times"
+        )
     tables = [
         SourceTable(
             name=table.name,
             description=table.comment or f"One row per change record of {_plain(name, prefix)}.",
             settings=settings,
-            columns=tuple(_source_columns(table, base, key)),
+            columns=tuple(columns),
         )
     ]
     if base:

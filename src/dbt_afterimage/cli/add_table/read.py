@@ -19,6 +19,7 @@ from dbt_afterimage.cli.add_table.raw_schema import (
     Sample,
 )
 from dbt_afterimage.errors import AfterimageError, explained
+from dbt_afterimage.internal_columns import LANDED_COLUMNS
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.session import session_settings
 
@@ -219,8 +220,9 @@ def _described(session: SparkSession, schema: str, name: str) -> RawTable:
         label, kind, note = row["col_name"], row["data_type"] or "", row["comment"] or ""
         if in_columns and (not label or label.startswith("# ")):
             in_columns = False
-        if in_columns:
+        if in_columns and label not in LANDED_COLUMNS:
             columns.append(Column(label, kind, note))
+        if in_columns:
             continue
         key = _KEY_CONSTRAINT.search(kind)
         if key is None and label == "Table Properties":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -54,10 +55,16 @@ def init(
                     "--yes to write the lines shown above."
                 )
             typer.confirm("Write these lines?", abort=True)
-    write(folder, found)
+    try:
+        write(folder, found)
+    except OSError as error:
+        raise UsageProblem(
+            f"{home}: {error.strerror}: {error.filename}. Fix: name a folder that you can write to."
+        ) from error
     for change in found:
         typer.echo(f"{'created' if change.old is None else 'changed'} {change.path}")
     if not is_new:
         typer.echo(f"The settings that Spark needs are in {source / 'profiles.yml.example'}")
-    enter = "" if home == Path.cwd() else f"cd {os.path.relpath(home)} && "
-    typer.echo(f"Next: {enter}dbt deps, then afterimage add-table SCHEMA.TABLE")
+    enter = "" if home == Path.cwd() else f"cd {shlex.quote(os.path.relpath(home))} && "
+    check = "" if is_new else "afterimage doctor, which checks your profile and its catalog, "
+    typer.echo(f"Next: {enter}dbt deps, then {check}afterimage add-table SCHEMA.TABLE")

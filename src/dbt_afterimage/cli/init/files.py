@@ -36,15 +36,20 @@ def new_project(name: str, package: str, profiles: str) -> dict[str, str]:
         "dbt_project.yml": _rendered("dbt_project.yml", name=name, dispatch=dispatch),
         "packages.yml": f"packages:\n{_package_entry(package)}",
         "profiles.yml": _own_profiles(profiles, name),
-        "requirements.txt": f"dbt-afterimage=={__version__}\n",
+        "requirements.txt": _requirements(),
         ".gitignore": _rendered("gitignore"),
         ".github/workflows/dbt.yml": _rendered("ci.yml", python=python),
         "README.md": _rendered("README.md", name=name),
         "models/marts/change_activity.sql": _rendered("activity.sql"),
         "models/marts/_change_activity__models.yml": _rendered("activity.yml"),
-        # SQLite creates the file of the catalog, and not its folder
-        "warehouse/.gitkeep": "",
     }
+
+
+def _requirements() -> str:
+    line = f"dbt-afterimage[read]=={__version__}\n"
+    if ".dev" not in __version__:
+        return line
+    return f"# no package index has this version: replace the line by the path of the wheel\n{line}"
 
 
 def additions(folder: Path, package: str) -> dict[str, str]:
@@ -135,7 +140,8 @@ def _own_profiles(text: str, name: str) -> str:
     body = body.replace(f"spark.app.name: {_SHIPPED}", f"spark.app.name: {name}")
     head = (
         "# The targets of this project; `dbt build --target delta` chooses one.\n"
-        "# AFTERIMAGE_WAREHOUSE moves the warehouse folder; set it to an absolute path.\n\n"
+        "# AFTERIMAGE_WAREHOUSE moves the warehouse; a relative path begins in the "
+        "project's folder.\n\n"
     )
     return f"{head}{name}:\n{body}"
 

@@ -11,6 +11,7 @@ from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
 from dbt_afterimage.dbt_spark.session import check_method, live_session
 from dbt_afterimage.errors import ConcurrentRunError, explained
 from dbt_afterimage.history.table import ADDED_COLUMNS
+from dbt_afterimage.internal_columns import LANDED_COLUMNS
 from dbt_afterimage.spark.session import active, current, server_address
 from dbt_afterimage.storage.descriptions import describe_columns
 from dbt_afterimage.storage.schema_contract import Origin, SchemaContractError, TargetSchema
@@ -63,6 +64,8 @@ def table_options(adapter: Any) -> str:
 def columns(adapter: Any, relation: Any) -> list[dict[str, str]]:
     """Columns of a table or view, `name` and `data_type`; none where there is no such.
 
+    Without those by which `land files` knows its files: they are not the source's.
+
     Args:
         adapter: dbt's adapter.
         relation: the table or view.
@@ -78,7 +81,11 @@ def columns(adapter: Any, relation: Any) -> list[dict[str, str]]:
         if is_missing(error):
             return []
         raise DbtRuntimeError(explained(str(error))) from error
-    return [{"name": name, "data_type": kind} for name, kind in types.items()]
+    return [
+        {"name": name, "data_type": kind}
+        for name, kind in types.items()
+        if name not in LANDED_COLUMNS
+    ]
 
 
 @macro_method(while_parsing=[])
