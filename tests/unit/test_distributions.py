@@ -103,7 +103,7 @@ def test_a_project_parses_with_what_is_installed(
     (packages / "others.pth").write_text(others, encoding="utf-8")
     # of the others it takes what builds the wheel
     quietly = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--ignore-installed"]
-    what = f"dbt-afterimage @ git+{repository}@v9" if is_from_git else str(wheel)
+    what = f"git+{repository}@v9" if is_from_git else str(wheel)
     subprocess.run([*pip, "install", *quietly, what], check=True, cwd=project)
     env = {**os.environ, "DBT_PROFILES_DIR": str(project)}
     for name in ("DBT_TARGET_PATH", "DBT_LOG_PATH", "PYTHONPATH"):
