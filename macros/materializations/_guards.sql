@@ -3,14 +3,18 @@
     Python (src/dbt_afterimage/storage/schema_contract.py), shared with the change log.
 #}
 
-{# Stops if a mart was built with other settings or has incompatible columns; adds new columns, widens types. #}
+{#
+    Stops if a mart was built with other settings or has incompatible columns; adds new columns, widens types. True if it has altered
+    the table.
+#}
 {% macro _check_mart(target_relation, mart, inputs) %}
     {%- if mart == 'current' -%}
         {%- do afterimage._check_keep_deleted(target_relation, inputs[0], afterimage._settings_of(model)) -%}
     {%- endif -%}
     {%- if afterimage._is_of_one_table(mart) -%}
-        {%- do adapter.afterimage.evolve_mart_schema(target_relation, inputs[0], afterimage._mart_expectations(mart, inputs)) -%}
+        {{ return(adapter.afterimage.evolve_mart_schema(target_relation, inputs[0], afterimage._mart_expectations(mart, inputs))) }}
     {%- endif -%}
+    {{ return(false) }}
 {% endmacro %}
 
 

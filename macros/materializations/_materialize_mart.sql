@@ -57,7 +57,9 @@
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
         {%- do afterimage._record(target_relation, mart, whole.applied, none) -%}
     {%- else -%}
-        {%- do afterimage._check_mart(target_relation, mart, inputs) -%}
+        {%- if afterimage._check_mart(target_relation, mart, inputs) -%}
+            {%- set state = adapter.afterimage.state(target_relation) -%}
+        {%- endif -%}
         {%- set batch = afterimage._mart_batch(target_relation, mart, inputs, progress, state) -%}
         {%- if batch is none -%}
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}

@@ -1,24 +1,24 @@
-"""The body of every `<table>_changes` model: reads new records of staging and decides each one."""
+"""The body of every `<table>_changes` model: decides what becomes of each new record of staging.
+
+Five stages, each made of the one before: `begin` (what the log has read), records, decided rows,
+their summary, and the batch for the materialization to write.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.batch import ChangeBatch
-from dbt_afterimage.change_log.contract import (
-    LOG_COLUMNS,
-    REJECTED_COLUMNS,
-    data_columns,
-    optional_columns,
-)
+from dbt_afterimage.change_log.batch import BatchCounts, ChangeBatch
+from dbt_afterimage.change_log.begin import Begun, begin
+from dbt_afterimage.change_log.contract import LOG_COLUMNS, REJECTED_COLUMNS
 from dbt_afterimage.change_log.erased_records import ErasedKeys
 from dbt_afterimage.change_log.full_load import (
+    Loads,
     decide_loads,
     find_loads,
     is_fresh,
@@ -29,11 +29,7 @@ from dbt_afterimage.change_log.full_load import (
     rows_too_late,
 )
 from dbt_afterimage.change_log.gaps import check_gap
-from dbt_afterimage.change_log.log_schema import (
-    conformed,
-    data_columns_of_log,
-    evolve_log_schema,
-)
+from dbt_afterimage.change_log.log_schema import conformed, data_columns_of_log
 from dbt_afterimage.change_log.new_rows import NewRows, new_rows
 from dbt_afterimage.change_log.pairing import (
     ACCEPTED,
@@ -44,32 +40,22 @@ from dbt_afterimage.change_log.pairing import (
 from dbt_afterimage.change_log.processed_records import count_processed
 from dbt_afterimage.change_log.quarantine import (
     RejectedRecordsError,
+    Rejects,
     describe_rejects,
     new_rejects,
     reject_reasons,
     repaired,
 )
-from dbt_afterimage.change_log.raw_version import RawVersion, raw_version
-from dbt_afterimage.change_log.read import pending_halves, read
-from dbt_afterimage.change_log.rebuild import check_rebuild
-from dbt_afterimage.change_log.summary import columns_in_no_record, summarize
+from dbt_afterimage.change_log.raw_version import RawVersion
+from dbt_afterimage.change_log.read import Reading, pending_halves, read
+from dbt_afterimage.change_log.summary import Late, Summary, columns_in_no_record, summarize
 from dbt_afterimage.log_rows.profile import profiled
 from dbt_afterimage.run_context import RunContext
-from dbt_afterimage.settings import positions
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.literals import timestamp_as_text
 from dbt_afterimage.storage.checkpoint import checkpoint
-from dbt_afterimage.storage.contradictions import check_log
 from dbt_afterimage.storage.local_relation import local_rows
-from dbt_afterimage.storage.progress import (
-    Progress,
-    greatest,
-    least,
-    next_recorded_at,
-    read_progress,
-    recover_progress,
-    rows_after_progress,
-)
+from dbt_afterimage.storage.progress import greatest, least, next_recorded_at
 
 logger = AdapterLogger("afterimage")
 
@@ -97,183 +83,314 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
         ContradictionError: the log is not the one that its progress describes.
         SchemaContractError: the log cannot take what staging yields.
     """
-    context = RunContext(**dbt.config.get("afterimage"))
-    settings = context.settings
-    key = settings["key"]
-    sequence = positions(settings)
-    has_log = session.catalog.tableExists(context.log)
-    is_rebuild = has_log and context.rebuild_changes
-    log_version = check_log(session, context) if has_log and not is_rebuild else None
-    hashed_after = evolve_log_schema(session, context, staged)
-    version = raw_version(session, context, staged)
-    log = session.table(context.log) if has_log else None
-    progress = read_progress(session, context.progress, context.model) if log else Progress()
-    seen = RawVersion.from_text(progress.raw_version)
-    if log is not None and not is_rebuild and seen.digest and seen.digest == version.digest:
+    begun = begin(session, RunContext(**dbt.config.get("afterimage")), staged)
+    if begun is None:
         return None
-    is_change = F.col("change_oper") != "L"
-    seq, at = (F.when(is_change, F.col(name)) for name in ("change_seq", "changed_at"))
-    # else the log is as its last publication has left it
-    is_ahead = log_version is None or log_version != progress.table_version
-    done = recover_progress(log, progress, seq, at) if is_ahead else progress
-    if log is not None and done != progress:
-        loaded = rows_after_progress(log, progress).filter(F.col("load_rows").isNotNull())
-        positions_loaded = [row["change_seq"] for row in loaded.select("change_seq").collect()]
-        done = replace(done, change_seq=read_up_to(sequence, done.change_seq, positions_loaded))
-    if log is not None and is_rebuild:
-        check_rebuild(context, sequence, staged, log)
-        # as in a first run, except for the batch's time: it is later than what the marts know
-        log, done = None, Progress(recorded_at=done.recorded_at)
+    return _batch(_summarize(_decide(_read(begun))))
+
+
+@dataclass(frozen=True)
+class _Records:
+    """Records that no run has processed, without those of erased rows.
+
+    Attributes:
+        changes: raw records of changes.
+        loads: the full loads that were found.
+        of_loads: records of those that are new.
+        of_late_loads: records that came after their load was recorded.
+    """
+
+    begun: Begun
+    reading: Reading
+    changes: DataFrame
+    loads: Loads
+    of_loads: DataFrame | None
+    of_late_loads: DataFrame | None
+
+    def all(self) -> DataFrame:
+        """All of them, as staged."""
+        rows = self.changes
+        for more in (self.of_loads, self.of_late_loads):
+            rows = rows if more is None else rows.unionByName(more)
+        return rows
+
+
+def _read(begun: Begun) -> _Records:
+    log, done, staged = begun.log, begun.done, begun.staged
+    erased = ErasedKeys.of_run(begun.session, begun.context)
 
     def find_new(floor: str) -> NewRows | None:
-        if version.tables is None or log is None:
+        if begun.version.tables is None or log is None:
             return None
-        return new_rows(session, seen.tables, version.tables, log, floor)
+        return new_rows(begun.session, begun.seen.tables, begun.version.tables, log, floor)
 
-    reading = read(context, sequence, staged, log, done, seen.next_arrival, find_new)
-    data = data_columns(staged.columns, settings["optional_columns"])
-    optional = optional_columns(staged.columns, settings["optional_columns"])
-    erased = ErasedKeys.of_run(session, context)
-    records = erased.removed_from_changes(reading.changes, sequence)
-    decided = pair(
-        records,
-        reading.recorded,
-        key,
-        before_images=settings["pairs_before_images"],
-        optional=optional,
-        hashed_after=hashed_after,
-        keeps_unread=False,
+    reading = read(
+        begun.context, begun.sequence, staged, log, done, begun.seen.next_arrival, find_new
     )
-
-    found_loads = find_loads(
-        settings,
+    loads = find_loads(
+        begun.settings,
         staged,
         log,
-        sequence,
+        begun.sequence,
         done,
         reads_all=reading.floor is None,
-        pending_from=seen.next_arrival,
+        pending_from=begun.seen.next_arrival,
     )
-    loads = found_loads.new
-    if loads:
-        of_loads = erased.removed_from_loads(rows_of(loads, staged))
-        records = records.unionByName(of_loads)
-        rows = decide_loads(of_loads, key)
-        decided = decided.unionByName(rows, allowMissingColumns=True)
-    if log is not None and found_loads.again:
-        landed = rows_of(found_loads.again, staged.filter(is_fresh(done)))
-        of_loads = erased.removed_from_loads(landed)
-        records = records.unionByName(of_loads)
-        rows = rows_too_late(found_loads.again, of_loads, log, key, hashed_after)
-        decided = decided.unionByName(rows, allowMissingColumns=True)
-    decided = checkpoint(decided)
+    of_loads, of_late_loads = None, None
+    if loads.new:
+        of_loads = erased.removed_from_loads(rows_of(loads.new, staged))
+    if log is not None and loads.again:
+        landed = rows_of(loads.again, staged.filter(is_fresh(done)))
+        of_late_loads = erased.removed_from_loads(landed)
+    changes = erased.removed_from_changes(reading.changes, begun.sequence)
+    return _Records(begun, reading, changes, loads, of_loads, of_late_loads)
 
-    recorded_at = next_recorded_at(done)
-    kinds = LOG_COLUMNS | optional
 
-    def log_rows(rows: DataFrame) -> DataFrame:
-        return _log_rows(rows, kinds, data, recorded_at, context.beginning_of_time)
+@dataclass(frozen=True)
+class _Decided:
+    """What becomes of each record.
 
-    held = None
-    # only history plans from it; where it finds a new log or a load, it reads the log in any case
-    if key and log is not None and not loads:
-        accepted = conformed(
-            log_rows(decided.filter(F.col("outcome") == ACCEPTED)), log.schema, settings
+    Attributes:
+        rows: the records with their `outcome`, see `pairing.py`; checkpointed.
+        recorded_at: the batch.
+    """
+
+    records: _Records
+    rows: DataFrame
+    recorded_at: str
+
+    def log_rows(self, rows: DataFrame) -> DataFrame:
+        """Rows of the log, of accepted records."""
+        begun = self.records.begun
+        beginning = F.lit(begun.context.beginning_of_time).cast("timestamp")
+        rows = rows.withColumns(
+            {
+                "recorded_at": F.expr(timestamp_as_text(self.recorded_at, "change_oper")),
+                "change_date": F.to_date(F.coalesce("changed_at", beginning)),
+            }
         )
-        beginning = f"timestamp '{context.beginning_of_time}'"
-        held = profiled(accepted, key, data_columns_of_log(log.columns, settings), beginning)
-    found = summarize(decided, sequence, held)
-    if log is None and found.newest is not None and found.newest < _OLDEST_EXPECTED:
+        if "load_rows" not in rows.columns:
+            rows = rows.withColumn("load_rows", F.lit(None).cast("bigint"))
+        kinds = LOG_COLUMNS | begun.optional
+        return rows.selectExpr(
+            *(f"cast({quoted(name)} as {kind}) as {quoted(name)}" for name, kind in kinds.items()),
+            *map(quoted, begun.data),
+            "before",
+        )
+
+
+def _decide(records: _Records) -> _Decided:
+    begun = records.begun
+    rows = pair(
+        records.changes,
+        records.reading.recorded,
+        begun.key,
+        before_images=begun.settings["pairs_before_images"],
+        optional=begun.optional,
+        hashed_after=begun.hashed_after,
+        keeps_unread=False,
+    )
+    if records.of_loads is not None:
+        loaded = decide_loads(records.of_loads, begun.key)
+        rows = rows.unionByName(loaded, allowMissingColumns=True)
+    if begun.log is not None and records.of_late_loads is not None:
+        late = rows_too_late(
+            records.loads.again, records.of_late_loads, begun.log, begun.key, begun.hashed_after
+        )
+        rows = rows.unionByName(late, allowMissingColumns=True)
+    return _Decided(records, checkpoint(rows), next_recorded_at(begun.done))
+
+
+@dataclass(frozen=True)
+class _Summarized:
+    """What the batch holds as a whole.
+
+    Attributes:
+        accepted: records for the log.
+        rejects: those of the rejected records that are new.
+        change_seq: the greatest position that the log has read then.
+        arrival: the greatest mark of arrival, likewise.
+    """
+
+    decided: _Decided
+    found: Summary
+    late: Late
+    counts: BatchCounts
+    accepted: DataFrame
+    rejects: Rejects | None
+    change_seq: str | None
+    arrival: str | None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the log gets rows."""
+        return bool(self.counts.accepted) or bool(self.decided.records.loads.new)
+
+
+def _summarize(decided: _Decided) -> _Summarized:
+    records, begun = decided.records, decided.records.begun
+    done, loads = begun.done, records.loads.new
+    found = summarize(decided.rows, begun.sequence, _profile(decided))
+    if begun.log is None:
+        _warn_of_old_times(begun.context, found)
+        _warn_of_columns_in_no_record(begun.context, decided.rows, begun.data)
+    elif not loads:
+        check_gap(
+            begun.context,
+            begun.sequence,
+            begun.staged,
+            begun.log,
+            done,
+            records.reading.marks,
+            found.first_seq,
+        )
+    newest = greatest(found.seen_seq, done.change_seq) or begun.sequence.first
+    horizon = begun.sequence.before_look_back(begun.sequence.up_to_now(newest))
+    accepted, rejected = _split(decided.rows, horizon)
+    late = found.late(decided.rows, horizon)
+    counts = found.counts(late, before_images=begun.settings["before_images"])
+    rejects = None
+    if counts.rejected:
+        rejects = new_rejects(
+            begun.session,
+            begun.context,
+            rejected,
+            records.all(),
+            decided.recorded_at,
+            begun.hashed_after,
+        )
+    if rejects is not None and begun.settings["on_reject"] == "fail":
+        raise RejectedRecordsError(describe_rejects(begun.context, rejects.rows))
+    # records that are read again are not new
+    counts = replace(counts, rejected=rejects.count if rejects is not None else 0)
+    if begun.log is None and rejects is not None and counts.rejected > counts.accepted:
+        _warn_of_rejects(begun.context, counts, rejects)
+    return _Summarized(
+        decided,
+        found,
+        late,
+        counts,
+        accepted,
+        rejects,
+        read_up_to(
+            begun.sequence,
+            greatest(found.accepted_seq, late.seq, done.change_seq),
+            [load.position for load in loads],
+        ),
+        greatest(found.arrival, done.arrival),
+    )
+
+
+def _profile(decided: _Decided) -> DataFrame | None:
+    """Of the accepted changes, for history, where it plans from that.
+
+    Where it finds a new log or a load, it reads the log in any case.
+    """
+    records, begun = decided.records, decided.records.begun
+    if not begun.key or begun.log is None or records.loads.new:
+        return None
+    rows = decided.log_rows(decided.rows.filter(F.col("outcome") == ACCEPTED))
+    accepted = conformed(rows, begun.log.schema, begun.settings)
+    columns = data_columns_of_log(begun.log.columns, begun.settings)
+    return profiled(accepted, begun.key, columns, f"timestamp '{begun.context.beginning_of_time}'")
+
+
+def _batch(summarized: _Summarized) -> ChangeBatch:
+    decided, found, late = summarized.decided, summarized.found, summarized.late
+    records, begun = decided.records, decided.records.begun
+    done, session = begun.done, begun.session
+    logged, loads = summarized.accepted, records.loads.new
+    if loads:
+        loaded = decided.rows.filter(is_row_of(loads) & (F.col("outcome") == ACCEPTED))
+        logged = logged.unionByName(markers(loaded, loads), allowMissingColumns=True)
+    rows = decided.log_rows(logged)
+    version = _version_read(summarized)
+    is_version_recorded = version.digest is None and (version.tables, version.settled) == (
+        begun.seen.tables,
+        begun.seen.settled,
+    )
+    kinds = ", ".join(
+        f"{name} {kind}" for name, kind in (REJECTED_COLUMNS | begun.optional).items()
+    )
+    is_new_batch = summarized.has_rows or begun.is_rebuild
+    return ChangeBatch(
+        accepted=rows if summarized.has_rows else None,
+        rejected=summarized.rejects,
+        repaired=repaired(session, begun.context, summarized.accepted)
+        if summarized.counts.accepted
+        else None,
+        empty_log=rows.limit(0),
+        empty_rejected=local_rows(session, [], kinds),
+        change_seq=summarized.change_seq,
+        changed_at=greatest(found.accepted_at, late.changed_at, done.changed_at),
+        arrival=summarized.arrival,
+        recorded_at=decided.recorded_at
+        if is_new_batch
+        else done.recorded_at or decided.recorded_at,
+        recorded_after=done.recorded_at,
+        base_version=begun.base_version,
+        is_rebuild=begun.is_rebuild,
+        is_progress_behind=done != begun.progress
+        or summarized.arrival != done.arrival
+        or not is_version_recorded,
+        raw_version=version.to_text(),
+        days=found.days,
+        counts=summarized.counts,
+        profile=None if late.updates else found.profile,
+        kept=decided.rows,
+    )
+
+
+def _version_read(summarized: _Summarized) -> RawVersion:
+    """The versions of the raw tables that the log has read then, and what later runs read again."""
+    found, records = summarized.found, summarized.decided.records
+    begun, reading = records.begun, records.reading
+    version, change_seq = begun.version, summarized.change_seq
+    if not reading.finds_all_late and (version.tables is None or reading.floor is not None):
+        before = begun.seen.settled
+        settled = count_processed(
+            begun.context,
+            begun.sequence,
+            begun.staged,
+            reading,
+            before,
+            change_seq,
+            summarized.arrival,
+        )
+        # if the run records nothing else, an older count serves, and no progress is written
+        is_same = not summarized.has_rows and summarized.arrival == begun.done.arrival
+        version = replace(version, settled=before if before is not None and is_same else settled)
+    waiting, is_unmarked = None, bool(found.open_unmarked)
+    if begun.settings["has_halves"] and version.tables is not None and not is_unmarked:
+        waiting, is_unmarked = pending_halves(begun.sequence, begun.staged, reading, change_seq)
+    if not is_unmarked:
+        pending_from = records.loads.pending_from
+        first_open = least(found.open_arrival, waiting, pending_from, summarized.arrival)
+        version = replace(version, next_arrival=first_open)
+    # each run is to warn of a pending load, also where nothing has landed
+    return replace(version, digest=None) if records.loads.is_pending else version
+
+
+def _warn_of_rejects(context: RunContext, counts: BatchCounts, rejects: Rejects) -> None:
+    logger.warning(
+        f"{context.model}: of the first {counts.accepted + counts.rejected:,} records "
+        f"{counts.rejected:,} are rejected: {reject_reasons(rejects.rows)}. So many are a "
+        "wrong setting rather than wrong records. Fix: correct the settings of "
+        f"{context.settings['source_table']} (for `uncastable_*` the `data_type` of the column, for "
+        "masks the settings `mask_*`), and run again: `dbt build --select "
+        f"{context.upstream[0] if context.upstream else context.selected_as}+`."
+    )
+
+
+def _warn_of_old_times(context: RunContext, found: Summary) -> None:
+    if found.newest is not None and found.newest < _OLDEST_EXPECTED:
         logger.warning(
             f"{context.model}: all times of the first batch lie before {_OLDEST_EXPECTED}; the "
             f"newest is {found.newest}. A number that was taken for a time, or one in another "
             "unit, looks like that. Fix: if these times are wrong, correct the settings of "
-            f"{settings['source_table']}, such as `changed_at` and `changed_at_unit` of a change "
-            "feed, and run once with --vars '{rebuild_changes: true}'."
+            f"{context.settings['source_table']}, such as `changed_at` and `changed_at_unit` of a "
+            "change feed, and run once with --vars '{rebuild_changes: true}'."
         )
-    if log is None:
-        _warn_of_columns_in_no_record(context, decided, data)
-    if log is not None and not loads:
-        check_gap(context, sequence, staged, log, done, reading.marks, found.first_seq)
-    newest = greatest(found.seen_seq, done.change_seq) or sequence.first
-    horizon = sequence.before_look_back(sequence.up_to_now(newest))
-    accepted, rejected = _split(decided, horizon)
-    late = found.late(decided, horizon)
-    counts = found.counts(late, before_images=settings["before_images"])
-    logged = accepted
-    if loads:
-        loaded = decided.filter(is_row_of(loads) & (F.col("outcome") == ACCEPTED))
-        logged = logged.unionByName(markers(loaded, loads), allowMissingColumns=True)
-
-    has_rows = bool(counts.accepted) or bool(loads)
-    rejects = (
-        new_rejects(session, context, rejected, records, recorded_at, hashed_after)
-        if counts.rejected
-        else None
-    )
-    # records that are read again are not new
-    counts = replace(counts, rejected=rejects.count if rejects is not None else 0)
-    if rejects is not None and settings["on_reject"] == "fail":
-        raise RejectedRecordsError(describe_rejects(context, rejects.rows))
-    if log is None and rejects is not None and counts.rejected > counts.accepted:
-        logger.warning(
-            f"{context.model}: of the first {counts.accepted + counts.rejected:,} records "
-            f"{counts.rejected:,} are rejected: {reject_reasons(rejects.rows)}. So many are a "
-            "wrong setting rather than wrong records. Fix: correct the settings of "
-            f"{settings['source_table']} (for `uncastable_*` the `data_type` of the column, for "
-            "masks the settings `mask_*`), and run again: `dbt build --select "
-            f"{context.upstream[0] if context.upstream else context.selected_as}+`."
-        )
-    rows = log_rows(logged)
-    rejected_kinds = REJECTED_COLUMNS | optional
-    arrival = greatest(found.arrival, done.arrival)
-    change_seq = read_up_to(
-        sequence,
-        greatest(found.accepted_seq, late.seq, done.change_seq),
-        [load.position for load in loads],
-    )
-    if not reading.finds_all_late and (version.tables is None or reading.floor is not None):
-        settled = count_processed(
-            context, sequence, staged, reading, seen.settled, change_seq, arrival
-        )
-        # if the run records nothing else, an older count serves, and no progress is written
-        is_kept = seen.settled is not None and not has_rows and arrival == done.arrival
-        version = replace(version, settled=seen.settled if is_kept else settled)
-    waiting, is_unmarked = None, bool(found.open_unmarked)
-    if settings["has_halves"] and version.tables is not None and not is_unmarked:
-        waiting, is_unmarked = pending_halves(sequence, staged, reading, change_seq)
-    if not is_unmarked:
-        first_open = least(found.open_arrival, waiting, found_loads.pending_from, arrival)
-        version = replace(version, next_arrival=first_open)
-    if found_loads.is_pending:
-        # each run is to warn of it, also where nothing has landed
-        version = replace(version, digest=None)
-    is_version_recorded = version.digest is None and (version.tables, version.settled) == (
-        seen.tables,
-        seen.settled,
-    )
-    return ChangeBatch(
-        accepted=rows if has_rows else None,
-        rejected=rejects,
-        repaired=repaired(session, context, accepted) if counts.accepted else None,
-        empty_log=rows.limit(0),
-        empty_rejected=local_rows(
-            session, [], ", ".join(f"{name} {kind}" for name, kind in rejected_kinds.items())
-        ),
-        change_seq=change_seq,
-        changed_at=greatest(found.accepted_at, late.changed_at, done.changed_at),
-        arrival=arrival,
-        recorded_at=recorded_at if has_rows or is_rebuild else done.recorded_at or recorded_at,
-        recorded_after=done.recorded_at,
-        base_version=None if is_ahead else log_version,
-        is_rebuild=is_rebuild,
-        is_progress_behind=done != progress or arrival != done.arrival or not is_version_recorded,
-        raw_version=version.to_text(),
-        days=found.days,
-        counts=counts,
-        profile=None if late.updates else found.profile,
-        kept=decided,
-    )
 
 
 def _warn_of_columns_in_no_record(context: RunContext, decided: DataFrame, data: list[str]) -> None:
@@ -306,26 +423,3 @@ def _split(decided: DataFrame, horizon: str) -> tuple[DataFrame, DataFrame]:
         F.when(orphan, F.lit("orphan_before_image")).otherwise(F.col("reject_reason")),
     )
     return accepted, rejected
-
-
-def _log_rows(
-    accepted: DataFrame,
-    kinds: Mapping[str, str],
-    data: list[str],
-    recorded_at: str,
-    beginning_of_time: str,
-) -> DataFrame:
-    beginning = F.lit(beginning_of_time).cast("timestamp")
-    rows = accepted.withColumns(
-        {
-            "recorded_at": F.expr(timestamp_as_text(recorded_at, "change_oper")),
-            "change_date": F.to_date(F.coalesce("changed_at", beginning)),
-        }
-    )
-    if "load_rows" not in rows.columns:
-        rows = rows.withColumn("load_rows", F.lit(None).cast("bigint"))
-    return rows.selectExpr(
-        *(f"cast({quoted(name)} as {kind}) as {quoted(name)}" for name, kind in kinds.items()),
-        *map(quoted, data),
-        "before",
-    )

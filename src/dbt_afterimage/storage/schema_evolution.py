@@ -38,13 +38,15 @@ def table_properties(session: SparkSession, table: str) -> dict[str, str]:
     return {row["key"]: row["value"] for row in rows}
 
 
-def alter_table(session: SparkSession, table: str, changes: Alterations, table_format: str) -> None:
-    """Alter a table. Without changes nothing is sent, and nothing committed."""
+def alter_table(session: SparkSession, table: str, changes: Alterations, table_format: str) -> bool:
+    """Alter a table; whether there was anything to alter. Else nothing is sent or committed."""
     # not on top: formats import PySpark, and dbt imports this module in each of its commands
     from dbt_afterimage.storage.formats import format_named
 
     table_kind = format_named(table_format)
     named = table_kind.properties_for_columns(changes.added)
     changes = replace(changes, properties={**changes.properties, **named})
-    for statement in statements(table, changes, table_kind.widening_properties):
+    found = list(statements(table, changes, table_kind.widening_properties))
+    for statement in found:
         session.sql(statement)
+    return bool(found)

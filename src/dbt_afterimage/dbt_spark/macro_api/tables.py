@@ -302,8 +302,8 @@ def mart_properties(adapter: Any, settings: Any, is_tracking: bool) -> dict[str,
 
 
 @macro_method()
-def evolve_mart_schema(adapter: Any, relation: Any, upstream: Any, expected: Any) -> None:
-    """Alter an existing mart to what a run wants to write; stops where that cannot be done.
+def evolve_mart_schema(adapter: Any, relation: Any, upstream: Any, expected: Any) -> bool:
+    """Alter an existing mart to what a run wants to write; whether there was anything to alter.
 
     Args:
         adapter: dbt's adapter.
@@ -339,7 +339,7 @@ def evolve_mart_schema(adapter: Any, relation: Any, upstream: Any, expected: Any
         changes = check_table(session, wanted)
     except SchemaContractError as error:
         raise DbtRuntimeError(str(error)) from error
-    alter_table(session, str(relation), changes, table_format(adapter))
+    return alter_table(session, str(relation), changes, table_format(adapter))
 
 
 def _origin(settings: Any, is_tracking: bool) -> Origin:
