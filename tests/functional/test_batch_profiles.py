@@ -194,6 +194,32 @@ def test_a_progress_table_without_the_batch_column_gets_it(begun: People) -> Non
     assert recorded_batches(begun, "people_changes")[-1]["after"] == batches(begun)[0]
 
 
+@pytest.mark.both_formats
+def test_a_run_records_its_progress_together(
+    begun: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of history at once: one that is ahead of its progress is rebuilt."""
+    begun.append(PEOPLE, [record(3, "I", 3, "Cid")])
+    commits = []
+    append_progress = progress_cache.append_progress
+
+    def noted(session: SparkSession, progress: str, published: Any) -> None:
+        commits.append([model for model, _ in published])
+        append_progress(session, progress, published)
+
+    monkeypatch.setattr(progress_cache, "append_progress", noted)
+    begun.dbt("run")
+    assert [models[-1] for models in commits[:-1]] == ["people_history"]
+    assert sorted(model for models in commits for model in models) == [
+        "people_changes",
+        "people_current",
+        "people_field_changes",
+        "people_history",
+    ]
+    with begun.untouched():
+        begun.dbt("run")
+
+
 def test_progress_that_another_run_removes_meanwhile_counts(
     begun: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
 import pytest
 
-from dbt_afterimage.storage import progress_cache
 from dbt_afterimage.storage.progress_cache import (
     Publication,
     begin_command,
@@ -149,32 +148,6 @@ def test_other_settings_read_the_raw_table_again(people: People) -> None:
     people.declare()
     people.land(PEOPLE_LATER, LATER)
     people.dbt("run")
-
-
-def test_a_run_records_its_progress_together(
-    people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of history at once: one that is ahead of its progress is rebuilt."""
-    people.dbt("run")
-    people.append(PEOPLE_LATER, [(seq(91), "I", 91, "Zoe", 0.5, "1.00", None)])
-    commits = []
-    append_progress = progress_cache.append_progress
-
-    def noted(session: SparkSession, progress: str, published: Any) -> None:
-        commits.append([model for model, _ in published])
-        append_progress(session, progress, published)
-
-    monkeypatch.setattr(progress_cache, "append_progress", noted)
-    people.dbt("run")
-    assert [models[-1] for models in commits[:-1]] == ["people_history"]
-    assert sorted(model for models in commits for model in models) == [
-        "people_changes",
-        "people_current",
-        "people_field_changes",
-        "people_history",
-    ]
-    with people.untouched():
-        people.dbt("run")
 
 
 def test_progress_that_another_command_records_is_seen(people: People) -> None:
