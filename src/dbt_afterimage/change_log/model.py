@@ -376,8 +376,8 @@ def _warn_of_rejects(context: RunContext, counts: BatchCounts, rejects: Rejects)
         f"{context.model}: of the first {counts.accepted + counts.rejected:,} records "
         f"{counts.rejected:,} are rejected: {reject_reasons(rejects.rows)}. So many are a "
         "wrong setting rather than wrong records. Fix: correct the settings of "
-        f"{context.settings['source_table']} (for `uncastable_*` the `data_type` of the column, for "
-        "masks the settings `mask_*`), and run again: `dbt build --select "
+        f"{context.settings['source_table']} (for `uncastable_*` the `data_type` of the column, "
+        "for masks the settings `mask_*`), and run again: `dbt build --select "
         f"{context.upstream[0] if context.upstream else context.selected_as}+`."
     )
 
