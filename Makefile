@@ -25,7 +25,7 @@ PARALLEL := $(SCRATCH) pytest --numprocesses $(WORKERS) --dist worksteal
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka demo-postgres test lint lint-code lint-sql \
 	check test-unit test-kernel test-staging test-dbt test-functional test-iceberg test-delta test-nightly test-properties \
 	test-mutations \
-	bench bench-statements bench-sweeps bench-start bench-compaction bench-soliddb bench-kafka docs site dist lock clean
+	bench bench-statements bench-sweeps bench-start bench-compaction bench-soliddb bench-kafka bench-joins docs site dist lock clean
 
 help: ## list all commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -149,6 +149,9 @@ bench-soliddb: $(SETUP_DONE) ## measure how fast solidDB rows are decoded, compa
 
 bench-kafka: $(SETUP_DONE) ## measure how fast messages are landed and decoded, compared with a plain copy of the topic
 	$(WITH_ENV) python -m benchmarks.kafka_throughput --table-format $(FORMAT) $(BENCH_ARGS)
+
+bench-joins: $(SETUP_DONE) ## measure `temporal_join`, compared with a plain equi-join of the same versions
+	$(WITH_ENV) python -m benchmarks.temporal_join $(BENCH_ARGS)
 
 docs: setup ## build the dbt docs of your warehouse: target/static_index.html
 	$(WITH_ENV) dbt docs generate --static
