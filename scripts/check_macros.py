@@ -34,8 +34,6 @@ KIND_AND_NAME = re.compile(r"\{%-?\s*(macro|test|materialization)\s+([A-Za-z_0-9
 JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 COMMENT_OR_TEXT = re.compile(r"\{#.*?#\}|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 CALL = re.compile(r"(?<![\w.])(?<!macro )(?<!test )([A-Za-z_]\w*)\(")
-# dbt and dbt-spark call these by their plain names, as a project's own override.
-OVERRIDES = {"py_write_table"}
 ADAPTER_PREFIX = re.compile(r"^(?:spark|default)__")
 
 
@@ -88,7 +86,7 @@ def called_plainly(texts: Mapping[str, str]) -> Iterator[str]:
     Args:
         texts: the text of each macro file.
     """
-    own = {macro for text in texts.values() for macro in DEFINITION.findall(text)} - OVERRIDES
+    own = {macro for text in texts.values() for macro in DEFINITION.findall(text)}
     for file, text in texts.items():
         for tag in JINJA.findall(re.sub(r"\{#.*?#\}", "", text, flags=re.DOTALL)):
             for macro in CALL.findall(COMMENT_OR_TEXT.sub("''", tag)):

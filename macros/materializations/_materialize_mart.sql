@@ -87,7 +87,7 @@
         {%- endif -%}
     {%- endif -%}
 
-    {%- do persist_docs(target_relation, model) -%}
+    {%- do afterimage._persist_descriptions(target_relation) -%}
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [target_relation]}) }}
 {% endmacro %}

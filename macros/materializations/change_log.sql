@@ -21,7 +21,7 @@ config_dict["afterimage"]["raw_tables"] = raw_tables(spark, RunContext(**config_
 batch = model(dbtObj(existing_table(spark)), spark)
 write_batch(spark, RunContext(**config_dict["afterimage"]), batch)
     {%- endcall -%}
-    {%- do persist_docs(target_relation, model) -%}
+    {%- do afterimage._persist_descriptions(target_relation) -%}
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [target_relation]}) }}
 {% endmaterialization %}

@@ -30,6 +30,7 @@ profile: afterimage
 model-paths: [models]
 macro-paths: [{macros}]
 clean-targets: [leftovers]
+models: {{+file_format: "{{{{ target.name }}}}"}}
 flags: {{send_anonymous_usage_stats: false}}
 """
 
@@ -240,27 +241,6 @@ def test_a_repaired_model_runs(project: DbtProject, spark: SparkSession) -> None
     write(project.path, "mended.py", text.format('dbt.ref("numbers")'))
     project("run")
     assert ids(spark, "mended") == [1, 2, 3]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("partition_by", ['"parity"', '["parity", "size"]'])
-def test_partition_by(project: DbtProject, spark: SparkSession, partition_by: str) -> None:
-    write(
-        project.path,
-        "parted.py",
-        f"""\
-        def model(dbt, session):
-            dbt.config(materialized="table", partition_by={partition_by})
-            return dbt.ref("numbers").selectExpr("id", "id % 2 as parity", "'s' as size")
-        """,
-    )
-    project("run")
-    project("run")
-    assert ids(spark, "parted") == [1, 2, 3]
-    described = spark.sql(f"describe table {SCHEMA}.parted").collect()
-    names = [row["col_name"] for row in described]
-    partitions = names[names.index("# Partition Information") + 2 :]
-    assert partitions == [name for name in ("parity", "size") if name in partition_by]
 
 
 @pytest.mark.nightly

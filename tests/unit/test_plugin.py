@@ -347,6 +347,17 @@ def test_the_table_format_follows_the_default_catalog(
     assert MacroApi(_adapter(parameters)).table_format() == table_format
 
 
+def test_spark_s_own_catalog_is_no_iceberg_catalog() -> None:
+    lake = {"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}
+    session = {"spark.sql.catalog.spark_catalog": "org.apache.iceberg.spark.SparkSessionCatalog"}
+    for parameters, expected in (
+        ({"spark.sql.defaultCatalog": "lake", **lake}, True),
+        (lake, False),
+        (session, False),
+    ):
+        assert MacroApi(_adapter(parameters)).is_iceberg_catalog() is expected
+
+
 @pytest.mark.parametrize("parameters", [{}, {"spark.sql.defaultCatalog": "hive"}])
 def test_a_catalog_without_merge_is_refused(parameters: dict[str, str]) -> None:
     with pytest.raises(DbtRuntimeError, match=r"cannot be merged into\..*Fix: "):

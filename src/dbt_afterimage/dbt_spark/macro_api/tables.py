@@ -17,20 +17,44 @@ from dbt_afterimage.storage.descriptions import describe_columns
 from dbt_afterimage.storage.schema_contract import Origin, SchemaContractError, TargetSchema
 from dbt_afterimage.storage.schema_evolution import alter_table, check_table, column_types
 
+_SESSION_CATALOG = "spark_catalog"
+"""The catalog that every Spark session has."""
+
 
 @macro_method(while_parsing="iceberg")
 def table_format(adapter: Any) -> str:
     """Table format of the target's default catalog: `iceberg` or `delta`.
-
-    Every command calls it first, so it also checks where Spark runs.
 
     Raises:
         DbtRuntimeError: Spark is elsewhere than in this process; or the catalog is neither, and
             history needs MERGE, which plain Parquet lacks.
     """
     check_method(adapter.config.credentials)
+    catalog, implementation = _default_catalog(adapter)
+    for known in ("iceberg", "delta"):
+        if known in implementation.lower():
+            return known
+    raise DbtRuntimeError(
+        f"The target's default catalog `{catalog}` is {implementation}; its tables cannot be "
+        "merged into. Allowed: an Iceberg or a Delta catalog. Fix: take one from "
+        "profiles.yml.example."
+    )
+
+
+@macro_method(while_parsing=True)
+def is_iceberg_catalog(adapter: Any) -> bool:
+    """Whether the default catalog has Iceberg tables and views alone.
+
+    Iceberg's SparkSessionCatalog is Spark's own catalog, with tables of all formats.
+    """
+    catalog, implementation = _default_catalog(adapter)
+    return catalog != _SESSION_CATALOG and "iceberg" in implementation.lower()
+
+
+def _default_catalog(adapter: Any) -> tuple[str, str]:
+    """Name and implementation of the target's default catalog."""
     session = active()
-    parameters = adapter.config.credentials.server_side_parameters
+    parameters = getattr(adapter.config.credentials, "server_side_parameters", None) or {}
     catalog_name = "spark.sql.defaultCatalog"
     if session is None and server_address(parameters) and catalog_name not in parameters:
         # the catalog is the server's
@@ -40,16 +64,8 @@ def table_format(adapter: Any) -> str:
         value = session.conf.get(name, default) if session else parameters.get(name, default)
         return str(value)
 
-    catalog = setting(catalog_name, "spark_catalog")
-    implementation = setting(f"spark.sql.catalog.{catalog}", "Spark's own session catalog")
-    for known in ("iceberg", "delta"):
-        if known in implementation.lower():
-            return known
-    raise DbtRuntimeError(
-        f"The target's default catalog `{catalog}` is {implementation}; its tables cannot be "
-        "merged into. Allowed: an Iceberg or a Delta catalog. Fix: take one from "
-        "profiles.yml.example."
-    )
+    catalog = setting(catalog_name, _SESSION_CATALOG)
+    return catalog, setting(f"spark.sql.catalog.{catalog}", "Spark's own session catalog")
 
 
 @macro_method(while_parsing="")

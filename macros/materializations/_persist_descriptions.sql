@@ -1,14 +1,14 @@
 {#
-    Overrides dbt-spark's persist_docs for tables. That one sends one `alter` per column in every run, each of them a
+    What dbt's `persist_docs` does for our tables. dbt-spark's sends one `alter` per column in every run, each of them a
     commit, and never sets the table's own comment. Here only what differs is sent, in one statement: normally nothing.
 #}
-{% macro spark__persist_docs(relation, model, for_relation=true, for_columns=true) %}
-    {%- if relation.type == 'table' and (config.persist_relation_docs() or config.persist_column_docs()) -%}
+{% macro _persist_descriptions(relation) %}
+    {%- if config.persist_relation_docs() or config.persist_column_docs() -%}
         {%- set stored = afterimage._stored_descriptions(relation) -%}
-        {%- if for_relation and config.persist_relation_docs() and model.description and stored.comment != model.description | trim -%}
+        {%- if config.persist_relation_docs() and model.description and stored.comment != model.description | trim -%}
             {%- do run_query("comment on table " ~ relation ~ " is '" ~ afterimage._escaped(model.description | trim) ~ "'") -%}
         {%- endif -%}
-        {%- if for_columns and config.persist_column_docs() -%}
+        {%- if config.persist_column_docs() -%}
             {%- set specs = [] -%}
             {%- for name, column in model.columns.items() -%}
                 {%- if name in stored.columns and column.description and stored.columns[name] != column.description | trim -%}

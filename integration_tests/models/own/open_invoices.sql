@@ -1,4 +1,3 @@
--- A model of the project's own, which the package leaves alone.
 {{ config(materialized='table') }}
 select
     status,

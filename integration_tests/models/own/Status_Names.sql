@@ -1,0 +1,3 @@
+{{ config(materialized='table') }}
+select upper(status) as status_name
+from {{ ref('statuses') }}

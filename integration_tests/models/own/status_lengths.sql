@@ -1,0 +1,5 @@
+{{ config(materialized='table', file_format='parquet') }}
+select
+    status,
+    length(status) as letters
+from {{ ref('statuses') }}
