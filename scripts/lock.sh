@@ -25,7 +25,7 @@ compile() {
         --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' "$@"
 }
 
-compile --output-file requirements.txt --extra read --extra connect --extra kafka --extra dev pyproject.toml "$@"
+compile --output-file requirements.txt --extra read --extra connect --extra java --extra kafka --extra dev pyproject.toml "$@"
 compile --output-file requirements-connect.txt --extra connect --constraint requirements.txt pyproject.toml
 compile --output-file requirements-build.txt --group build "$@"
 compile --output-file requirements-site.txt --group site "$@"

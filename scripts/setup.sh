@@ -45,13 +45,10 @@ current_step() {
         -e 's/^\(Installing\) collected packages.*/\1/p' "$log" | tail -n 1
 }
 
-java=$(scripts/java_home.sh)
-say 1 "Java found in $java"
-
 if [ -x .venv/bin/python ] &&
     .venv/bin/python -c 'import pip, sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' \
         2>>"$log"; then
-    say 2 ".venv exists, with $(.venv/bin/python -V)"
+    say 1 ".venv exists, with $(.venv/bin/python -V)"
 else
     python=$(scripts/python_for_venv.sh)
     if ! "$python" -c 'import ensurepip, venv' 2>>"$log"; then
@@ -59,7 +56,7 @@ else
         package="python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv"
         if [ -z "${AFTERIMAGE_NO_INSTALL:-}" ] && [ "$(id -u)" -eq 0 ] &&
             command -v apt-get >/dev/null 2>&1; then
-            say 2 "installing $package with apt-get (log: $log)"
+            say 1 "installing $package with apt-get (log: $log)"
             export DEBIAN_FRONTEND=noninteractive
             apt-get update >>"$log" 2>&1 </dev/null || true
             apt-get install -y "$package" >>"$log" 2>&1 </dev/null || true
@@ -69,19 +66,22 @@ else
             "Fix: on Debian or Ubuntu, run: sudo apt-get install $package" \
             "Then run the same command again."
     fi
-    say 2 "creating .venv with $("$python" -V) ($python)"
+    say 1 "creating .venv with $("$python" -V) ($python)"
     "$python" -m venv --clear .venv >>"$log" 2>&1 || {
         tail -n 25 "$log" >&2
         die '' "Creating .venv failed. The whole output is in $log."
     }
 fi
 
-say 3 'installing the locked packages into .venv (the first time: a download of about 500 MB, a few minutes)'
+say 2 'installing the locked packages into .venv (the first time: a download of about 500 MB, a few minutes)'
 # In two steps, because PySpark is built from source and its build backend must come from the lock too:
 # with --no-build-isolation, pip downloads nothing without a hash.
 run_pip install --no-deps --require-hashes -r requirements-build.txt
 run_pip install --no-deps --require-hashes --no-build-isolation --use-pep517 -r requirements.txt
 run_pip install --no-deps --no-build-isolation -e . -e ./demo
+
+java=$(scripts/java_home.sh)
+say 3 "Java found in $java"
 
 if [ -f profiles.yml ]; then
     say 4 'profiles.yml exists'

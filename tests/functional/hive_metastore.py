@@ -11,7 +11,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from afterimage_demo.ports import free_ports
-from dbt_afterimage.dbt_spark.jars import java
+from dbt_afterimage.spark.java import java
 from tests.functional.standalone import HOST, process_of, wait_until_listening
 
 _JARS = Path(pyspark.__file__).parent / "jars" / "*"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pyspark
 
-from dbt_afterimage.dbt_spark.jars import fetched, java
+from dbt_afterimage.dbt_spark.jars import fetched
+from dbt_afterimage.spark.java import java
 from tests.functional.standalone import HOST, process_of
 
 _ICEBERG = "org.apache.iceberg"

@@ -738,17 +738,24 @@ def test_a_jvm_that_does_not_start_shows_why(tmp_path: Path) -> None:
     (tmp_path / "profiles.yml").write_text(example, encoding="utf-8")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "spark.log").write_text("of a run before\n", encoding="utf-8")
+    java = tmp_path / "broken" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(
+        '#!/bin/sh\n[ "$*" = -version ] && echo \'version "17"\' || echo "broken Java" >&2\n',
+        encoding="utf-8",
+    )
+    java.chmod(0o755)
     printed = python(
         """
         from dbt.cli.main import dbtRunner
         dbtRunner().invoke(["run-operation", "ask", "--log-path", "elsewhere"])
         """,
         tmp_path,
-        JAVA_HOME=str(tmp_path / "no_java"),
+        JAVA_HOME=str(tmp_path / "broken"),
         AFTERIMAGE_WAREHOUSE=str(tmp_path / "warehouse"),
     )
     assert "Spark did not start" in printed
-    assert f"{tmp_path}/no_java/bin/java: No such file or directory" in printed
+    assert "broken Java" in printed
     assert "Fix: set JAVA_HOME to the folder of a Java 17 or 21" in printed
     assert "of a run before" not in printed
     # Spark's log is next to dbt's own.

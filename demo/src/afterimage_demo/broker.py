@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from afterimage_demo.ports import free_ports
-from dbt_afterimage.dbt_spark.jars import fetched, java
+from dbt_afterimage.dbt_spark.jars import fetched
+from dbt_afterimage.spark.java import java
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

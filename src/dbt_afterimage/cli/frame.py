@@ -18,6 +18,7 @@ import typer.core
 
 from dbt_afterimage import __version__
 from dbt_afterimage.errors import AfterimageError, is_ours
+from dbt_afterimage.spark.java import use_packaged_java
 
 FAILED = 1
 WRONG_USAGE = 2
@@ -93,6 +94,7 @@ class _Commands(typer.core.TyperGroup):
             )
 
     def invoke(self, ctx: Any) -> Any:
+        use_packaged_java()
         try:
             return super().invoke(ctx)
         except DbtFailedError as error:

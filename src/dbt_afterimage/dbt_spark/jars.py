@@ -18,6 +18,7 @@ from pathlib import Path
 from dbt.adapters.events.logging import AdapterLogger
 
 from dbt_afterimage.spark.ivy import alone
+from dbt_afterimage.spark.java import java
 
 logger = AdapterLogger("afterimage")
 
@@ -143,7 +144,7 @@ def fetched(coordinates: Sequence[Coordinate], transitive: bool = False) -> list
         except OSError as error:
             raise JarsError(
                 f"Java cannot be started, which fetches Spark's jars: {error}. Fix: set JAVA_HOME "
-                "to the folder of a Java 17 or 21."
+                "to the folder of a Java 17 or 21, or `pip install 'dbt-afterimage[java]'`."
             ) from error
         if run.returncode or not found.exists():
             names = ", ".join(":".join(coordinate) for coordinate in coordinates)
@@ -163,9 +164,3 @@ def _dependency(
         f'<dependency org="{organisation}" name="{name}" rev="{number}" conf="*->default" '
         f'transitive="{str(transitive).lower()}">{artifact if classifier else ""}</dependency>'
     )
-
-
-def java() -> str:
-    """The program `java`: that of JAVA_HOME, where it is set."""
-    home = os.environ.get("JAVA_HOME")
-    return str(Path(home) / "bin" / "java") if home else "java"

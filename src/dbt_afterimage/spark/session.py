@@ -351,8 +351,9 @@ def _why(error: Exception, log: Path, start: int) -> str:
     return (
         f"Spark did not start: {error}\n"
         f"The last lines of {log}:\n  {_last_lines(log, start)}\n"
-        "Fix: set JAVA_HOME to the folder of a Java 17 or 21 (`afterimage doctor` checks it; in a "
-        "clone, `make setup` finds or installs one). If Java is right: the first start downloads "
+        "Fix: set JAVA_HOME to the folder of a Java 17 or 21, or `pip install "
+        "'dbt-afterimage[java]'` (`afterimage doctor` checks it; in a clone, `make setup` does "
+        "this). If Java is right: the first start downloads "
         "the jars of `spark.jars.packages` from Maven Central."
     )
 

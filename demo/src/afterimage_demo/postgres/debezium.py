@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 from afterimage_demo.broker import KAFKA, Broker
 from afterimage_demo.ports import free_ports
 from afterimage_demo.postgres.server import Database, PostgresError
-from dbt_afterimage.dbt_spark.jars import fetched, java
+from dbt_afterimage.dbt_spark.jars import fetched
+from dbt_afterimage.spark.java import java
 
 TOPICS = "bank"
 """The topic of a table is `bank.public.<table>`."""

