@@ -247,21 +247,11 @@
     {%- for name, value in (config.get('tblproperties') or {}).items() -%}
         {%- do properties.update({name: value | string}) -%}
     {%- endfor -%}
-    {%- if model.description -%}
-        {%- do properties.update({'comment': model.description}) -%}
+    {%- if afterimage._relation_description() -%}
+        {%- do properties.update({'comment': afterimage._relation_description()}) -%}
     {%- endif -%}
     {%- do properties.update(afterimage._mart_properties(mart)) -%}
     {{ return(properties) }}
-{% endmacro %}
-
-
-{# Column name -> description, of the model that runs. #}
-{% macro _column_descriptions() %}
-    {%- set descriptions = {} -%}
-    {%- for name, column in model.columns.items() if column.description -%}
-        {%- do descriptions.update({name: column.description}) -%}
-    {%- endfor -%}
-    {{ return(descriptions) }}
 {% endmacro %}
 
 

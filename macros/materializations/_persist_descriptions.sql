@@ -6,14 +6,14 @@
     {%- if config.persist_relation_docs() or config.persist_column_docs() -%}
         {%- set stored = afterimage._stored_descriptions(relation) -%}
         {%- if config.persist_relation_docs() and model.description and stored.comment != model.description | trim -%}
-            {%- do run_query("comment on table " ~ relation ~ " is '" ~ afterimage._escaped(model.description | trim) ~ "'") -%}
+            {%- do run_query("comment on table " ~ relation ~ " is " ~ afterimage._text(model.description | trim)) -%}
         {%- endif -%}
         {%- if config.persist_column_docs() -%}
             {%- set specs = [] -%}
             {%- for name, column in model.columns.items() -%}
                 {%- if name in stored.columns and column.description and stored.columns[name] != column.description | trim -%}
                     {%- do specs.append(
-                        afterimage._quoted(name) ~ " comment '" ~ afterimage._escaped(column.description | trim) ~ "'"
+                        afterimage._quoted(name) ~ " comment " ~ afterimage._text(column.description | trim)
                     ) -%}
                 {%- endif -%}
             {%- endfor -%}
@@ -22,6 +22,30 @@
             {%- endif -%}
         {%- endif -%}
     {%- endif -%}
+{% endmacro %}
+
+
+{# What `persist_docs` says, {relation, columns}; both where the project does not set it. #}
+{% macro _persisted_docs() %}
+    {{ return(config.get('persist_docs') or {'relation': true, 'columns': true}) }}
+{% endmacro %}
+
+
+{# The model's description, where it is to be stored; else "". #}
+{% macro _relation_description() %}
+    {{ return(model.description if afterimage._persisted_docs().get('relation') else '') }}
+{% endmacro %}
+
+
+{# Column name -> description, of those that are to be stored. #}
+{% macro _column_descriptions() %}
+    {%- set descriptions = {} -%}
+    {%- if afterimage._persisted_docs().get('columns') -%}
+        {%- for name, column in model.columns.items() if column.description -%}
+            {%- do descriptions.update({name: column.description}) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {{ return(descriptions) }}
 {% endmacro %}
 
 
@@ -38,10 +62,4 @@
         {%- endif -%}
     {%- endfor -%}
     {{ return(stored) }}
-{% endmacro %}
-
-
-{# Text as the inside of a SQL literal. #}
-{% macro _escaped(text) %}
-    {{ return(text | replace("\\", "\\\\") | replace("'", "\\'")) }}
 {% endmacro %}

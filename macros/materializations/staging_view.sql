@@ -6,7 +6,8 @@
 {% materialization staging_view, adapter='spark' %}
     {%- set existing = load_cached_relation(this) -%}
     {%- set target_relation = this.incorporate(type='view') -%}
-    {%- set definition = local_md5(sql ~ model.description ~ tojson(afterimage._column_descriptions())) -%}
+    {%- set description = afterimage._relation_description() -%}
+    {%- set definition = local_md5(sql ~ description ~ tojson(afterimage._column_descriptions())) -%}
     {{ run_hooks(pre_hooks) }}
 
     {%- if existing is not none and not existing.is_view -%}
@@ -23,9 +24,9 @@
         {%- endif -%}
         {%- set create_view -%}
             create or replace view {{ target_relation }} (
-                {{ afterimage._described(get_columns_in_query(sql), model.columns) }}
+                {{ afterimage._described(get_columns_in_query(sql), afterimage._column_descriptions()) }}
             )
-            comment '{{ model.description | replace("\\", "\\\\") | replace("'", "\\'") }}'
+            comment {{ afterimage._text(description) }}
             tblproperties (
                 'afterimage.definition' = '{{ definition }}',
                 'afterimage.mask_places' = {{ afterimage._text(tojson(places)) }}
@@ -48,10 +49,10 @@
     The columns of a view, with descriptions of up to 255 characters. A Hive metastore rejects longer comments: it tries
     ten times in 20 seconds, and then the view is stored in a way that only Spark reads. dbt docs shows the whole text.
 #}
-{% macro _described(names, columns) %}
+{% macro _described(names, descriptions) %}
     {%- set described = [] -%}
     {%- for name in names -%}
-        {%- set text = columns[name].description | trim if name in columns else '' -%}
+        {%- set text = descriptions.get(name, '') | trim -%}
         {%- set text = text if text | length <= 255 else text[:252] ~ '...' -%}
         {%- do described.append(afterimage._quoted(name) ~ (' comment ' ~ afterimage._text(text) if text else '')) -%}
     {%- endfor -%}

@@ -20,12 +20,13 @@
                 ~ " Set `spark.sql.session.timeZone: UTC` in the profile's server_side_parameters."
             ) }}
         {%- endif -%}
-        {%- if invocation_args_dict.get('empty') -%}
+        {%- for option in ['empty', 'sample'] if invocation_args_dict.get(option) -%}
             {{ exceptions.raise_compiler_error(
-                "`check_session`: --empty is given. A run without rows would be recorded as one that has read everything."
-                ~ " Nothing was written. Fix: leave --empty out; a run on the raw tables of a test schema costs what they hold."
+                "`check_session`: --" ~ option ~ " is given. A run without all rows would be recorded as one that has read"
+                ~ " everything. Nothing was written. Fix: leave --" ~ option ~ " out for models of this package; a run on the raw"
+                ~ " tables of a test schema costs what they hold."
             ) }}
-        {%- endif -%}
+        {%- endfor -%}
         {%- do afterimage._check_letters(models) -%}
         {%- do afterimage._check_aliases() -%}
         {%- do afterimage._create_progress() -%}

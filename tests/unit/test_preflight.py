@@ -30,12 +30,22 @@ def macro(package: str, name: str, text: str, *calls: str) -> Any:
     )
 
 
-def model(name: str, materialized: str, code: str = "", reads: str = "") -> Any:
+def model(name: str, materialized: str, code: str = "", reads: str = "", **given: Any) -> Any:
+    """A model, with configuration and `constraints` as dbt parses them."""
+    constraints = given.pop("constraints", [])
+    config = {"contract": {"enforced": False}, "grants": {}, "database": None} | given
+    config["contract"] = SimpleNamespace(**config["contract"])
     return SimpleNamespace(
         resource_type="model",
+        unique_id=f"model.shop.{name}",
         name=name,
         tags=[],
-        config=SimpleNamespace(materialized=materialized),
+        config=SimpleNamespace(
+            **{"on_schema_change": "ignore"} | config, materialized=materialized
+        ),
+        unrendered_config=given,
+        constraints=constraints,
+        columns={"id": SimpleNamespace(constraints=[])},
         original_file_path=f"models/{name}.sql",
         raw_code=code,
         depends_on=SimpleNamespace(nodes=[reads] if reads else []),
@@ -268,6 +278,37 @@ def test_projects_that_do_not_use_the_package_are_left_alone() -> None:
     other = macro("shop", "check_session", "select 1")
     assert preflight.problem_of(manifest([model("h", "scd2_history")], other)) == ""
     assert preflight.problem_of(manifest([model("h", "table")], *PACKAGE)) == ""
+
+
+# --- configuration of dbt
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"contract": {"enforced": True}},
+        {"constraints": [{"type": "primary_key"}]},
+        {"grants": {"select": ["reader"]}},
+        {"database": "lake"},
+        {"on_schema_change": "sync_all_columns"},
+        {"on_schema_change": "ignore"},
+    ],
+)
+def test_configuration_that_would_be_ignored_is_an_error(given: dict[str, Any]) -> None:
+    started = hook("macro.afterimage.check_session")
+    ours = manifest([model("orders_history", "scd2_history", **given), started], *PACKAGE)
+    problem = preflight.problem_of(ours)
+    assert problem.startswith(f"model.shop.orders_history is configured with `{next(iter(given))}")
+    assert "the materialization scd2_history" in problem
+    assert "Nothing was run. Fix: remove it" in problem
+    assert preflight.problem_of(manifest([model("own", "table", **given)], *PACKAGE)) == ""
+
+
+def test_configuration_that_does_what_we_do_is_none() -> None:
+    started = hook("macro.afterimage.check_session")
+    history = model("h", "scd2_history", on_schema_change="append_new_columns")
+    view = model("stg", "staging_view", on_schema_change="fail")
+    assert preflight.problem_of(manifest([history, view, started], *PACKAGE)) == ""
 
 
 # --- another method

@@ -9,6 +9,7 @@ manifest. dbt gives the adapter its manifest to find macros in
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.spark.connections import SparkConnectionMethod
@@ -78,9 +79,41 @@ def problem_of(manifest: Manifest) -> str:
     return (
         _copied_macro(manifest)
         or _missing_hook(manifest)
+        or _ignored_configs(manifest)
         or _wrong_settings(manifest)
         or _wrong_models(manifest)
     )
+
+
+def _ignored_configs(manifest: Manifest) -> str:
+    """Configuration of dbt's that our materializations would ignore, of all models."""
+    problems = [
+        f"{node.unique_id} is configured with `{name}`, which the materialization "
+        f"{node.config.materialized} does not have. Nothing was run. Fix: remove it for this "
+        f"model{instead}."
+        for node in _models(manifest)
+        for name, instead in _ignored_by_us(node)
+    ]
+    return "\n".join(problems)
+
+
+def _ignored_by_us(node: Any) -> Iterator[tuple[str, str]]:
+    """Name of a configuration that the model has, and what there is instead."""
+    config = node.config
+    if config.contract.enforced:
+        instead = "; the columns follow the source, and a type that does not fit stops the run"
+        yield "contract: {enforced: true}", instead
+    elif node.constraints or any(column.constraints for column in node.columns.values()):
+        yield "constraints", " and use data tests"
+    if config.grants:
+        yield f"grants: {config.grants}", ", and grant in a `post_hook` or in the catalog"
+    if config.database:
+        yield f"database: {config.database}", "; the catalog is the default one of the target"
+    # dbt's default, `ignore`, is set where nobody has chosen it
+    chosen = config.on_schema_change if "on_schema_change" in node.unrendered_config else None
+    if config.materialized != "staging_view" and chosen not in (None, "append_new_columns"):
+        instead = " or set append_new_columns: new columns are always added"
+        yield f"on_schema_change: {chosen}", instead
 
 
 def _wrong_settings(manifest: Manifest) -> str:

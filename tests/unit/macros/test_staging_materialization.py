@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,3 +28,27 @@ def test_a_staging_macro_makes_a_staging_view(name: str) -> None:
     with pytest.raises(ConfiguredError) as found:
         render(name, *render.arguments(name))
     assert found.value.args == ({"materialized": "staging_view"},)
+
+
+@pytest.mark.parametrize(
+    ("persist_docs", "relation", "columns"),
+    [
+        ({}, "A model.", {"id": "Its key."}),
+        ({"relation": True}, "A model.", {}),
+        ({"columns": True}, "", {"id": "Its key."}),
+        ({"relation": False, "columns": False}, "", {}),
+    ],
+)
+def test_descriptions_are_stored_as_persist_docs_says(
+    persist_docs: dict[str, bool], relation: str, columns: dict[str, str]
+) -> None:
+    described = {
+        "id": SimpleNamespace(description="Its key."),
+        "a": SimpleNamespace(description=""),
+    }
+    render = MacroRenderer(
+        config=SimpleNamespace(get=lambda name: persist_docs),
+        model=SimpleNamespace(description="A model.", columns=described),
+    )
+    assert render("_relation_description") == relation
+    assert render("_column_descriptions") == columns
