@@ -199,7 +199,7 @@ def test_columns_that_the_package_adds_are_described(
         "invoices_history": "valid_from_seq",
         "invoices_current": "recorded_at",
         "invoices_field_changes": "derived_from",
-        "activity": "rejects_recorded_at",
+        "change_activity": "rejects_recorded_at",
     }
     for table, column in added.items():
         comments = {
