@@ -57,7 +57,7 @@ def test_the_wheel_contains_the_dbt_package(wheel: Path) -> None:
     packed = {name.removeprefix(folder) for name in files_of(wheel) if name.startswith(folder)}
     macros = {path.relative_to(ROOT).as_posix() for path in (ROOT / "macros").rglob("*.*")}
     others = {"dbt_project.yml", "profiles.yml.example"}
-    described = ("change_log", "decoded_logs", "marts", "monitoring", "staging")
+    described = ("change_log", "decoded_logs", "marts", "monitoring", "staging", "temporal_join")
     others |= {f"docs/dbt/columns/{name}.md" for name in described}
     assert packed == others | {name for name in macros if not name.startswith("macros/demo/")}
 
