@@ -95,7 +95,9 @@ def live_session(parameters: dict[str, Any]) -> SparkSession:
     # in place: dbt-spark sets them on the session with each statement
     warehouse_folder.resolve(parameters, dbt_folder("PROJECT_DIR", "."))
     try:
-        if spark.active() is None and not spark.server_address(parameters):
+        # of a JVM that has ended, `start` tells
+        is_first = not spark.why_java_ended() and spark.active() is None
+        if is_first and not spark.server_address(parameters):
             warehouse_folder.check_not_moved(parameters)
         return spark.start(parameters, log, arguments)
     except AfterimageError as error:
