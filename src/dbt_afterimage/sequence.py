@@ -163,10 +163,10 @@ class SolidDbChangeSequence(NumberedChangeSequence):
 class ChangeFeedSequence(NumberedChangeSequence):
     """A change feed: the parts of the setting `sequence`, each as hex text of fixed width.
 
-    A part has 16 or 32 digits (`settings.change_feed.SEQUENCE_WIDTHS`), a table has up to six.
+    A part has 16, 32 or 48 digits (`settings.change_feed.SEQUENCE_WIDTHS`), a table has up to six.
     """
 
-    widths: ClassVar[tuple[int, ...]] = tuple(range(16, 193, 16))
+    widths: ClassVar[tuple[int, ...]] = tuple(range(16, 289, 16))
     base: ClassVar[Literal[10, 16]] = 16
     is_made_by_staging: ClassVar[bool] = True
 

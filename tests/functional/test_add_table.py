@@ -251,6 +251,13 @@ def project(
     printed = add_table(
         project, "--all", RAW, "--loaded-at", LOADED_AT, "--key", "work_centers=machine-id"
     )
+    # of a few updates none decides what a base table is
+    assert "frozen or live? it has 2 of 2 sampled updates already and lacks 0" in printed
+    assert "`add-table` asks, and only you know" in project.error_of("parse")
+    kinds = ("--base-kind", "frozen", "--base-kind", "clients=live", "--overwrite")
+    add_table(
+        project, "--all", RAW, "--loaded-at", LOADED_AT, "--key", "work_centers=machine-id", *kinds
+    )
     assert "key: client_id (the base table declares it)" in printed
     assert "key: invoice_id (unique in the base table)" in printed
     assert "table_number: 101 (3 of 3 sampled change rows)" in printed
@@ -374,7 +381,7 @@ def test_tables_of_change_feeds(spark: SparkSession, project: DbtProject) -> Non
 def test_a_second_call_changes_nothing_and_an_edited_file_stays(
     project: DbtProject, folder: Path
 ) -> None:
-    loaded = ("--loaded-at", LOADED_AT)
+    loaded = ("--loaded-at", LOADED_AT, "--base-kind", "live")
     before = {path: path.read_text() for path in folder.rglob("models/**/*") if path.is_file()}
     assert "all 8 files are as they should be" in add_table(project, f"{RAW}.clients", *loaded)
     model = folder / f"models/marts/{RAW}/clients_current.sql"

@@ -7,15 +7,16 @@ the columns of the contract that must come of them.
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
 from datetime import date, datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
+from afterimage_demo.kafka.avro import encode
+from afterimage_demo.kafka.forms import avro_registered
 from dbt_afterimage.settings.change_feed import SEQUENCE_WIDTHS
 from tests.change_feed_staging import settings_of, staged, staging_sql
 from tests.macro_renderer import CompilationError
@@ -53,7 +54,8 @@ def test_records_of_the_vendors_pages(spark: SparkSession, file: Path) -> None:
     settings = settings_of(preset, feed["settings"], feed.get("types"))
     found = staged(spark, settings, columns, rows, feed["expected"])
     key = repr
-    assert sorted(map(list, found), key=key) == sorted(feed["expected_rows"], key=key)
+    as_text = [[str(v) if isinstance(v, Decimal | datetime) else v for v in row] for row in found]
+    assert sorted(as_text, key=key) == sorted(feed["expected_rows"], key=key)
 
 
 PARTS = [
@@ -62,10 +64,14 @@ PARTS = [
     ("number", "string", ["0", "9", "10"], ["x", "-1"]),
     ("digits", "string", ["0", "9", "10", "9" * 18, "1" + "0" * 18, "9" * 36], ["", "1" * 37, "A"]),
     ("digits", "decimal(38,0)", [0, 9, 10, 10**18, 10**36 - 1], [10**36, -1]),
+    (
+        "long_digits", "string",
+        ["0", "9", "10", "9" * 18, "9" * 36, "1" + "0" * 36, "9" * 40, "9" * 54], ["", "1" * 55],
+    ),
     ("binary", "binary", [b"\x00", b"\x00\x01", b"\x01", b"\xff" * 16], [b"", b"\x01" * 17]),
     ("text", "string", ["a", "a1", "b", "é"], ["", "x" * 17]),
     ("timestamp", "string", ["1970-01-01", "2026-03-02 12:00:00.000001"], ["soon", "1969-12-31"]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("part", "kind", "values", "unfit"), PARTS)
@@ -187,6 +193,25 @@ ENCODED = [
     ("text", "boolean", True, "true"),
     ("text", "double", 1.5, "1.5"),
     ("text", "string", {"a": [1, None]}, '{"a":[1,null]}'),
+    # of what the number is one, nothing says
+    ("by_schema", "timestamp", MICROS, "!"),
+    ("by_schema", "timestamp_ntz", "2018", "!"),
+    ("by_schema", "timestamp", "2026-03-02T07:30:00.123456Z", "2026-03-02 07:30:00.123456"),
+    ("by_schema", "timestamp", None, None),
+    ("extended_json", "string", {"$oid": "5f"}, "5f"),
+    ("extended_json", "string", {"$oid": "5f", "b": 1}, '{"$oid":"5f","b":1}'),
+    ("extended_json", "bigint", {"$numberLong": "7"}, "7"),
+    ("extended_json", "int", 7, "7"),
+    ("extended_json", "double", {"$numberDouble": "1.5"}, "1.5"),
+    ("extended_json", "decimal(10,2)", {"$numberDecimal": "1.5"}, "1.50"),
+    ("extended_json", "timestamp", {"$date": MICROS // 1000}, "2026-03-02 07:30:00.123"),
+    ("extended_json", "timestamp_ntz", {"$date": {"$numberLong": "0"}}, "1970-01-01 00:00:00"),
+    # a date would lose the time
+    ("extended_json", "date", {"$date": "2026-03-02T07:30:00Z"}, "!"),
+    ("extended_json", "timestamp", {"$timestamp": {"t": 1, "i": 2}}, "!"),
+    ("extended_json", "binary", {"$binary": {"base64": "AP9B", "subType": "00"}}, "00FF41"),
+    ("extended_json", "binary", {"$binary": "AP9B", "$type": "00"}, "00FF41"),
+    ("extended_json", "string", None, None),
     ("days", "date", None, None),
     ("base64", "binary", None, None),
     ("unscaled_base64", "decimal(10,2)", None, None),
@@ -592,6 +617,198 @@ def test_a_null_in_a_column_that_an_update_does_not_list_is_unknown(
     assert settings_of(None, settings)["forward_filled_columns"] == (None if sparse else [])
 
 
+def test_what_a_record_says_that_it_knows(spark: SparkSession) -> None:
+    """Whatever the value of another column is; a record that says nothing knows all."""
+    given = {
+        "key": ["id"],
+        "sequence": {"place": "number"},
+        "operation": "op",
+        "operations": {"i": "I", "u": "U"},
+        "ignore_columns": ["place"],
+        "known_columns": "known",
+        "unchanged_columns": "unchanged",
+    }
+    columns = {
+        "place": "bigint", "op": "string", "known": "array<string>", "unchanged": "array<string>",
+        "id": "int", "a": "string", "b": "string",
+    }  # fmt: skip
+    rows = [
+        (1, "i", ["A"], None, 1, "x", "junk"),
+        (2, "u", ["b", "no_column"], ["a"], 1, "junk", None),
+        (3, "u", None, ["B"], 1, "y", "junk"),
+        (4, "u", None, None, 1, None, "z"),
+        # an insert changes all
+        (5, "i", None, ["b"], 1, "x", "y"),
+    ]
+    settings = settings_of(None, given)
+    wanted = ["change_seq", "known_columns", "reject_reason", "a", "b"]
+    found = sorted(staged(spark, settings, columns, rows, wanted))
+    assert [tuple(row)[1:] for row in found] == [
+        (["id", "a"], None, "x", None),
+        (["id", "b"], None, None, None),
+        (["id", "a"], None, "y", None),
+        (None, None, None, "z"),
+        (None, None, "x", "y"),
+    ]
+    assert settings["forward_filled_columns"] is None
+
+
+def test_a_null_is_unknown_in_updates_alone(spark: SparkSession) -> None:
+    given = {
+        "key": ["id"],
+        "sequence": {"place": "number"},
+        "operation": "op",
+        "operations": {"i": "I", "u": "U"},
+        "ignore_columns": ["place"],
+        "unknown_if_null": ["A"],
+    }
+    columns = {"place": "bigint", "op": "string", "id": "int", "a": "string", "b": "string"}
+    rows = [(1, "i", 1, None, None), (2, "u", 1, None, None)]
+    settings = settings_of(None, given)
+    found = sorted(staged(spark, settings, columns, rows, ["change_seq", "known_columns"]))
+    assert [row["known_columns"] for row in found] == [None, ["id", "b"]]
+    assert settings["forward_filled_columns"] == ["A"]
+    with pytest.raises(CompilationError, match=r"`unknown_if_null`.*no_column"):
+        staging_sql(settings_of(None, given | {"unknown_if_null": ["no_column"]}), columns)
+
+
+def avro_type(kind: str, name: str | None = None, **more: Any) -> Any:
+    return ["null", {"type": kind, **({"connect.name": name} if name else {}), **more}]
+
+
+CONNECT = "org.apache.kafka.connect.data"
+REGISTERED = {
+    # column: its type, in Avro, in JSON Schema, the value in Avro, in JSON
+    "made": (
+        "timestamp", avro_type("long", "io.debezium.time.Timestamp"),
+        {"type": "integer", "title": "io.debezium.time.Timestamp"}, MICROS // 1000, MICROS // 1000,
+    ),
+    "exact": (
+        "timestamp_ntz", avro_type("long", "io.debezium.time.MicroTimestamp"),
+        {"oneOf": [
+            {"type": "null"}, {"type": "integer", "title": "io.debezium.time.MicroTimestamp"},
+        ]},
+        MICROS, MICROS,
+    ),
+    "sent": (
+        "timestamp", avro_type("long", f"{CONNECT}.Timestamp", logicalType="timestamp-micros"),
+        {"type": "integer", "title": f"{CONNECT}.Timestamp"}, MICROS, MICROS // 1000,
+    ),
+    "day": (
+        "date", avro_type("int", f"{CONNECT}.Date", logicalType="date"),
+        {"type": "integer", "title": f"{CONNECT}.Date"}, 20514, 20514,
+    ),
+    "at": (
+        "string", avro_type("int", f"{CONNECT}.Time", logicalType="time-millis"),
+        {"type": "integer", "title": "io.debezium.time.MicroTime"}, 27_000_000, 27_000_000_000,
+    ),
+    "price": (
+        "decimal(10,2)",
+        avro_type("bytes", f"{CONNECT}.Decimal", logicalType="decimal", precision=10, scale=2),
+        {"type": "number", "title": f"{CONNECT}.Decimal"}, b"\x00\xfa", 2.5,
+    ),
+    "photo": ("binary", avro_type("bytes"), {"type": "string"}, b"\x00A", "AEE="),
+    "name": ("string", avro_type("string"), {"type": "string"}, "Ann", "Ann"),
+}  # fmt: skip
+
+
+def test_the_schemas_of_a_registry_say_how_values_are_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """In Avro, in a version with another column, in JSON Schema, by an unknown schema, in none."""
+    source = {"type": "record", "name": "Source", "fields": [{"name": "lsn", "type": "long"}]}
+
+    def envelope(columns: dict[str, Any]) -> dict[str, Any]:
+        fields = [{"name": name, "type": kind} for name, kind in columns.items()]
+        row = {"type": "record", "name": "Value", "fields": fields}
+        parts = {"before": ["null", row], "after": ["null", "Value"], "op": "string"}
+        fields = [
+            {"name": name, "type": kind} for name, kind in {**parts, "source": source}.items()
+        ]
+        return {"type": "record", "name": "Envelope", "fields": fields}
+
+    def message(row: dict[str, Any], lsn: int) -> dict[str, Any]:
+        return {"op": "c", "before": None, "after": row, "source": {"lsn": lsn}}
+
+    def row_of(schema: dict[str, Any]) -> dict[str, Any]:
+        return {"Value": schema["fields"][0]["type"][1]}
+
+    in_avro = {name: kind for name, (_, kind, *_) in REGISTERED.items()}
+    first = envelope({"id": "int", **in_avro})
+    second = envelope({"id": "int", "name": ["null", "string"]})
+    properties = {name: kind for name, (_, _, kind, *_) in REGISTERED.items()}
+    row = {"type": "object", "properties": {"id": {"type": "integer"}, **properties}}
+    schema = {"properties": {"after": {"oneOf": [{"type": "null"}, row]}, "op": {"type": "string"}}}
+    files = {"1.avsc": first, "7.avsc": second, "300.json": schema}
+    for name, text in files.items():
+        (tmp_path / name).write_text(json.dumps(text), encoding="utf-8")
+    values = {"id": 1, **{name: value for name, (_, _, _, value, _) in REGISTERED.items()}}
+    documents = {"id": 1, **{name: value for name, (*_, value) in REGISTERED.items()}}
+    rows = [
+        avro_registered(1, encode(first, message(values, 1), row_of(first))),
+        avro_registered(7, encode(second, message({"id": 1, "name": None}, 2), row_of(second))),
+        avro_registered(300, json.dumps(message(documents, 3)).encode()),
+        json.dumps(message({"id": 1, "name": "Bob"}, 4)).encode(),
+        avro_registered(8, b"later"),
+        avro_registered(1, b"\x02"),
+    ]
+    types = {"id": "int", **{name: kind for name, (kind, *_) in REGISTERED.items()}}
+    given = {"key": ["id"], "schema_registry": str(tmp_path)}
+    settings = settings_of("debezium", given, types)
+    wanted = ["change_seq", "reject_reason", "known_columns", *types]
+    raw = [(value, None, "one") for value in rows]
+    found = staged(spark, settings, MESSAGES, raw, wanted)
+    by_lsn = {int(each[0][16:], 16): each for each in found if each[0] is not None}
+    noon = datetime(2026, 3, 2, 7, 30, 0, 123456)
+    for lsn in (1, 3):
+        made, sent = by_lsn[lsn]["made"], by_lsn[lsn]["sent"]
+        assert (made, sent[:23]) == ("2026-03-02 07:30:00.123", "2026-03-02 07:30:00.123")
+        assert by_lsn[lsn]["exact"] == noon and by_lsn[lsn]["day"] == "2026-03-02"
+        assert by_lsn[lsn]["price"] == Decimal("2.50") and by_lsn[lsn]["at"] == "07:30:00.000000"
+        assert bytes(by_lsn[lsn]["photo"]) == b"\x00A" and by_lsn[lsn]["name"] == "Ann"
+        assert by_lsn[lsn]["reject_reason"] is None and by_lsn[lsn]["known_columns"] is None
+    assert by_lsn[2]["known_columns"] == ["id", "name"] and by_lsn[2]["name"] is None
+    assert by_lsn[4]["known_columns"] == ["id", "name"] and by_lsn[4]["name"] == "Bob"
+    others = sorted(each["reject_reason"] for each in found if each[0] is None)
+    assert others == ["null_change_seq", "unknown_schema"]
+
+
+FLAT = {
+    "made": "io.debezium.time.Timestamp",
+    "exact": "io.debezium.time.MicroTimestamp",
+    "price": "org.apache.kafka.connect.data.Decimal",
+}
+
+
+def test_flattened_messages_with_their_schema_and_without(spark: SparkSession) -> None:
+    types = {"id": "int", "made": "timestamp", "exact": "timestamp", "price": "decimal(10,2)"}
+    settings = settings_of("debezium_flat_messages", {"key": ["id"]}, types)
+    row = {"id": 1, "MADE": MICROS // 1000, "exact": MICROS, "price": unscaled(250)}
+    own = {"__op": "u", "__deleted": "false", "__lsn": 7, "__source_ts_ms": 1772452800000}
+    fields = [{"field": name, "type": "int64", "name": kind} for name, kind in FLAT.items()]
+    message = {**row, **own, "__txId": 5}
+    documents = [
+        json.dumps({"schema": {"type": "struct", "fields": fields}, "payload": message}),
+        json.dumps({**message, "__op": "c", "__lsn": 8}),
+        json.dumps({"id": 1, **own, "__op": "d", "__deleted": "true", "__lsn": 9}),
+        None,
+        '{"schema":null,"payload":null}',
+        '{"id": 1, "__op',
+    ]
+    rows = [(value and value.encode(), None, "one") for value in documents]
+    wanted = ["change_seq", "change_oper", "reject_reason", *types]
+    found = sorted(map(tuple, staged(spark, settings, MESSAGES, rows, wanted)), key=repr)
+    assert found == [
+        (f"{7:016X}", "U", None, 1, "2026-03-02 07:30:00.123", "2026-03-02 07:30:00.123456",
+         Decimal("2.50")),
+        (f"{8:016X}", "I", "uncastable_value:made", 1, None, None, Decimal("2.50")),
+        (f"{9:016X}", "D", None, 1, None, None, None),
+        (None, "N", None, None, None, None, None),
+        (None, "N", None, None, None, None, None),
+        (None, None, "malformed_message", None, None, None, None),
+    ]  # fmt: skip
+
+
 def test_a_null_in_a_column_whose_bit_is_clear_is_unknown(spark: SparkSession) -> None:
     settings = {
         "key": ["id"],
@@ -609,75 +826,6 @@ def test_a_null_in_a_column_whose_bit_is_clear_is_unknown(spark: SparkSession) -
     wanted = ["change_oper", "known_columns", "declared_changed_columns", "reject_reason"]
     [found] = staged(spark, settings_of(None, settings), columns, rows, wanted)
     assert tuple(found) == ("U", ["id", "a"], ["a"], None)
-
-
-def documented(name: str) -> dict[str, Any]:
-    """The settings of a block in docs/feeds/debezium.md."""
-    page = (Path(__file__).parents[2] / "docs/feeds/debezium.md").read_text(encoding="utf-8")
-    [block] = re.findall(rf"```yaml\n# {name}\n(.*?)```", page, re.DOTALL)
-    settings: dict[str, Any] = yaml.safe_load(block)["afterimage"]
-    return {**settings, "key": ["id"]}
-
-
-def staged_messages(
-    spark: SparkSession, settings: dict[str, Any], types: dict[str, str], *messages: Any
-) -> list[tuple[Any, ...]]:
-    rows = [
-        (json.dumps(message).encode(), [(header,)] if header else None, "one")
-        for message, header in messages
-    ]
-    columns = {**MESSAGES, "headers": "array<struct<key: string>>"}
-    wanted = ["change_seq", "change_oper", "transaction_event", "load_id", "ends_load"]
-    wanted += ["reject_reason", *types]
-    found = staged(spark, settings_of(None, settings, types), columns, rows, wanted)
-    return sorted(map(tuple, found))
-
-
-def test_the_documented_settings_for_mysql(spark: SparkSession) -> None:
-    """Values as in MySQL's page of Debezium; the name of the file is that of Amazon RDS."""
-    place = {"ts_ms": 1772452800000, "gtid": None, "row": 0}
-    types = {"id": "int", "made": "timestamp_ntz", "seen": "timestamp", "price": "decimal(10,2)"}
-    row = {"id": 1, "made": 1772436600000, "seen": "2026-03-02T07:30:00Z", "price": unscaled(250)}
-    loaded = {**place, "file": "mysql-bin-changelog.999999", "pos": 154, "snapshot": "last"}
-    changed = {**place, "file": "mysql-bin-changelog.1000000", "pos": 4, "snapshot": "false"}
-    found = staged_messages(
-        spark,
-        documented("MySQL"),
-        types,
-        ({"op": "r", "before": None, "after": row, "source": loaded}, None),
-        ({"op": "u", "before": row, "after": {**row, "price": None}, "source": changed}, None),
-    )
-    made = datetime(2026, 3, 2, 7, 30)
-    load_id = "mysql-bin-changelog.999999:154"
-    of_load, of_change = (f"{number:016X}" for number in (999999, 1000000))
-    assert [(*line[:6], line[6], line[7], str(line[9])) for line in found] == [
-        (f"{of_load}{154:016X}{0:016X}", "L", None, load_id, True, None, 1, made, "2.50"),
-        (f"{of_change}{4:016X}{0:016X}", "B", None, None, None, None, 1, made, "2.50"),
-        (f"{of_change}{4:016X}{0:016X}", "U", None, None, None, None, 1, made, "None"),
-    ]
-
-
-def test_the_documented_settings_for_sql_server(spark: SparkSession) -> None:
-    """A changed key: the delete and the create have different serial numbers."""
-    commit = {"commit_lsn": "00000027:00000758:0005", "ts_ms": 1772452800000}
-    change = {**commit, "change_lsn": "00000027:00000758:0003", "snapshot": "false"}
-    first, second = ({**change, "event_serial_no": number} for number in ("1", "2"))
-    load = {**commit, "change_lsn": None, "snapshot": "last", "event_serial_no": None}
-    found = staged_messages(
-        spark,
-        documented("SQL Server"),
-        {"id": "int"},
-        ({"op": "r", "before": None, "after": {"id": 9}, "source": load}, None),
-        ({"op": "d", "before": {"id": 1}, "after": None, "source": first}, "__debezium.newkey"),
-        ({"op": "c", "before": None, "after": {"id": 2}, "source": second}, "__debezium.oldkey"),
-    )
-    place = "00000027000007580005" + "0" * 12 + "00000027000007580003" + "0" * 12
-    at_load = "00000027000007580005" + "0" * 12 + "F" * 20 + "0" * 12
-    assert found == [
-        (place, "B", 1, None, None, None, 1),
-        (place, "U", 2, None, None, None, 2),
-        (at_load, "L", None, commit["commit_lsn"], True, None, 9),
-    ]
 
 
 def test_a_tombstone_with_its_schema_is_no_change(spark: SparkSession) -> None:

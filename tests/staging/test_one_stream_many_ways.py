@@ -1,7 +1,6 @@
 """One stream of changes as OpenEdge, Qlik change tables and messages, SQL Server CDC and Debezium.
 
-And as feeds without a preset: documents that leave out NULLs and what did not change, flat rows
-with what changed.
+And as feeds without a preset: documents that leave out NULLs, and partial updates of every form.
 
 It gives the same versions: the same rows, values and order, the same ones open. What may differ is
 listed in docs/openedge.md, and here: positions and times; and without before images (level 2) an
@@ -15,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -185,12 +184,85 @@ def as_debezium(log: list[LogRow]) -> dict[str, Any]:
     return {"feed": (kinds, rows)}
 
 
-def as_envelopes(log: list[LogRow], has_headers: bool = True) -> dict[str, Any]:
+def lsn(number: int) -> str:
+    digits = f"{number:020X}"
+    return f"{digits[:8]}:{digits[8:16]}:{digits[16:]}"
+
+
+PLACES: dict[str, Callable[[int, int], dict[str, Any]]] = {
+    # preset -> the place of a change, from its number and that of its transaction
+    "debezium": lambda seq, _: {"lsn": seq},
+    "debezium_mysql": lambda seq, _: {
+        "file": f"mysql-bin-changelog.{seq // 100}", "pos": seq % 100 // 10 + 4, "row": seq % 10,
+        "gtid": None,
+    },
+    "debezium_sqlserver": lambda seq, transaction: {
+        "commit_lsn": lsn(transaction), "change_lsn": lsn(seq // 10), "event_serial_no": seq % 10,
+    },
+    "debezium_db2": lambda seq, transaction: {
+        "commit_lsn": lsn(transaction), "change_lsn": lsn(seq),
+    },
+    "debezium_oracle": lambda seq, transaction: {
+        "commit_scn": str(transaction), "scn": "7", "ssn": seq % 10,
+        "rs_id": f" 0x000001.{seq // 10:08x}.0010 ",
+    },
+}  # fmt: skip
+PLACES_OF_OTHERS = [preset for preset in PLACES if preset not in ("debezium", "debezium_mysql")]
+
+
+ROW = {"type": "record", "name": "Value", "fields": [
+    {"name": name, "type": ["null", "int"]} for name in COLUMNS
+]}  # fmt: skip
+SOURCE = {"lsn": "long", "ts_ms": "long", "txId": "long", "snapshot": "string"}
+ENVELOPE = {"type": "record", "name": "Envelope", "fields": [
+    {"name": "before", "type": ["null", ROW]},
+    {"name": "after", "type": ["null", "Value"]},
+    {"name": "source", "type": {"type": "record", "name": "Source", "fields": [
+        {"name": name, "type": kind} for name, kind in SOURCE.items()
+    ]}},
+    {"name": "op", "type": "string"},
+]}  # fmt: skip
+
+
+def as_registered(log: list[LogRow], folder: Path) -> dict[str, Any]:
+    """The envelopes as a registry's Avro and JSON Schema have them, one after the other."""
+    (folder / "1.avsc").write_text(json.dumps(ENVELOPE), encoding="utf-8")
+    (folder / "2.json").write_text('{"type": "object"}', encoding="utf-8")
+    kinds, rows = as_envelopes(log)["feed"]
+    registered = []
+    for number, (value, *others) in enumerate(rows):
+        data = encode(ENVELOPE, json.loads(value), {"Value": ROW}) if number % 2 else value
+        registered.append((avro_registered(1 if number % 2 else 2, data), *others))
+    return {"feed": (kinds, registered)}
+
+
+def as_mongodb(log: list[LogRow]) -> dict[str, Any]:
+    """Full documents in Extended JSON, before and after, without fields that are NULL."""
+    rows = []
+    for row in log:
+        seq = int(row.change_seq)
+        source = {"ts_ms": seq // 10 * 1000, "ord": seq % 10, "snapshot": "false"}
+        before = row.data if row.change_oper == "D" else row.before
+        after = None if row.change_oper == "D" else row.data
+        images = {
+            name: image
+            and json.dumps({k: {"$numberLong": str(v)} for k, v in image.items() if v is not None})
+            for name, image in (("before", before), ("after", after))
+        }
+        message = {"op": {"I": "c", "U": "u", "D": "d"}[row.change_oper], **images}
+        rows.append((b'{"id":"1"}', json.dumps({**message, "source": source}).encode(), "one"))
+    return {"feed": ({"key": "binary", "value": "binary", "landing_batch": "string"}, rows)}
+
+
+def as_envelopes(
+    log: list[LogRow], has_headers: bool = True, preset: str = "debezium"
+) -> dict[str, Any]:
     """Messages of Debezium with before images; a changed key is a delete and a create."""
     names = {"d": "__debezium.newkey", "c": "__debezium.oldkey"}
     rows = []
     for row in log:
-        place = {"lsn": int(row.change_seq), "ts_ms": 1772452800000}
+        place = PLACES[preset](int(row.change_seq), int(row.transaction_id or 0))
+        place["ts_ms"] = 1772452800000
         source = {**place, "txId": int(row.transaction_id or 0), "snapshot": "false"}
         images = [({"I": "c", "U": "u", "D": "d"}[row.change_oper], row.before, row.data)]
         if row.change_oper == "D":
@@ -216,12 +288,25 @@ DOCUMENTS = {
     "transaction_id": "record.xid",
     "absent": None,
 }
-SPARSE = {
+PARTIAL = {
     "sequence": {"place": "number"},
     "operation": "op",
     "operations": {"I": "I", "U": "U", "D": "D"},
-    "changed_columns": "changed",
-    "ignore_columns": ["place"],
+    "ignore_columns": ["place", "changed", "unchanged", "mask", "document"],
+}
+PARTIAL_FORMS: dict[str, dict[str, Any]] = {
+    "a mask": {"changed_mask": "mask"},
+    "a list of changes": {"changed_columns": "changed"},
+    "NULLs": {"unknown_if_null": True},
+    "NULLs of some columns": {"unknown_if_null": DATA},
+    "a list of known columns": {"known_columns": "changed"},
+    "a list of unchanged columns": {"unchanged_columns": "unchanged"},
+    "keys left out": {
+        "operation": "record.__op",
+        "json_text": "document",
+        "json_fields": "__op string",
+        "after": "whole document",
+    },
 }
 
 
@@ -241,16 +326,30 @@ def as_documents(log: list[LogRow]) -> dict[str, Any]:
     return {"feed": ({"place": "bigint", "document": "string"}, rows)}
 
 
-def as_sparse_rows(log: list[LogRow]) -> dict[str, Any]:
-    """Flat rows; an update has NULL in a column that it does not list."""
-    kinds = {"place": "bigint", "op": "string", "changed": "array<string>", **TYPES}
+def as_partial_updates(log: list[LogRow]) -> dict[str, Any]:
+    """Rows whose updates have NULL in what they do not change, and say so in several ways."""
+    kinds = {"place": "bigint", "op": "string", "changed": "array<string>"}
+    kinds |= {"unchanged": "array<string>", "mask": "binary", "document": "string", **TYPES}
     rows = []
     for row in log:
         assert row.data is not None
         changed = changed_columns(row) if row.change_oper == "U" else COLUMNS
-        values = [row.data[name] if name in (*KEY, *changed) else None for name in COLUMNS]
-        rows.append((int(row.change_seq), row.change_oper, changed, *values))
+        kept = {name: row.data[name] for name in COLUMNS if name in (*KEY, *changed)}
+        document = json.dumps({"__op": row.change_oper, **kept})
+        unchanged = [name for name in COLUMNS if name not in changed]
+        mask = bytes([sum(1 << COLUMNS.index(name) for name in changed)])
+        said = (int(row.change_seq), row.change_oper, changed, unchanged, mask, document)
+        rows.append((*said, *[kept.get(name) for name in COLUMNS]))
     return {"feed": (kinds, rows)}
+
+
+def without_nulls(log: list[LogRow]) -> list[LogRow]:
+    """The stream of a writer that has no NULLs, so that one can mean an unknown value."""
+
+    def filled(image: dict[str, Any] | None) -> dict[str, Any] | None:
+        return image and {name: -1 if value is None else value for name, value in image.items()}
+
+    return [replace(row, data=filled(row.data), before=filled(row.before)) for row in log]
 
 
 def versions_of_own_feed(
@@ -277,7 +376,7 @@ def versions_of_feed(
     spark: SparkSession, preset: str, extracts: dict[str, Any]
 ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
     columns = create_views(spark, extracts)["feed"]
-    settings = settings_of_feed(preset, {"key": KEY}, TYPES if preset == "debezium" else None)
+    settings = settings_of_feed(preset, {"key": KEY}, TYPES if "value" in columns else None)
     return _versions(spark, staging_sql_of_feed(settings, columns), settings["before_images"])
 
 
@@ -525,7 +624,6 @@ def test_without_key_changes_all_are_the_same(
     assert versions(spark, as_qlik(log), before_images=True) == wanted
     assert versions_of_feed(spark, "sql_server_cdc", as_sql_server(log)) == wanted
     assert versions_of_feed(spark, "debezium_flat", as_debezium(log)) == wanted
-    assert versions_of_feed(spark, "debezium", as_envelopes(log)) == wanted
 
 
 def test_key_changes_are_the_same_with_before_images(
@@ -537,7 +635,32 @@ def test_key_changes_are_the_same_with_before_images(
     assert closed_by == {"U", "D", "K", None}
     assert versions(spark, as_openedge(log, 3), before_images=True) == wanted
     assert versions(spark, as_qlik(log), before_images=True) == wanted
-    assert versions_of_feed(spark, "debezium", as_envelopes(log)) == wanted
+
+
+@pytest.mark.parametrize("preset", ["debezium", "debezium_mysql", *nightly(*PLACES_OF_OTHERS)])
+def test_messages_of_every_connector_of_debezium_are_the_same(
+    spark: SparkSession, with_key_changes: list[LogRow], preset: str
+) -> None:
+    log = with_key_changes
+    assert versions_of_feed(spark, preset, as_envelopes(log, preset=preset)) == expected(log)
+
+
+def test_messages_of_a_registry_are_the_same(
+    spark: SparkSession, with_key_changes: list[LogRow], tmp_path: Path
+) -> None:
+    extracts = as_registered(with_key_changes, tmp_path)
+    columns = create_views(spark, extracts)["feed"]
+    given = {"key": KEY, "schema_registry": str(tmp_path)}
+    settings = settings_of_feed("debezium", given, TYPES)
+    found = _versions(spark, staging_sql_of_feed(settings, columns), settings["before_images"])
+    assert found == expected(with_key_changes)
+
+
+def test_documents_of_mongodb_are_the_same(
+    spark: SparkSession, without_key_changes: list[LogRow]
+) -> None:
+    log = without_key_changes
+    assert versions_of_feed(spark, "debezium_mongodb", as_mongodb(log)) == expected(log)
 
 
 def test_documents_that_leave_out_nulls_and_what_did_not_change_are_the_same(
@@ -548,11 +671,13 @@ def test_documents_that_leave_out_nulls_and_what_did_not_change_are_the_same(
     assert versions_of_own_feed(spark, DOCUMENTS, as_documents(log)) == expected(log)
 
 
-def test_rows_that_leave_out_what_did_not_change_are_the_same(
-    spark: SparkSession, without_key_changes: list[LogRow]
+@pytest.mark.parametrize("form", PARTIAL_FORMS)
+def test_partial_updates_of_every_form_are_the_same(
+    spark: SparkSession, without_key_changes: list[LogRow], form: str
 ) -> None:
-    log = without_key_changes
-    assert versions_of_own_feed(spark, SPARSE, as_sparse_rows(log)) == expected(log)
+    log = without_nulls(without_key_changes)
+    given = {**PARTIAL, **PARTIAL_FORMS[form]}
+    assert versions_of_own_feed(spark, given, as_partial_updates(log)) == expected(log)
 
 
 @pytest.mark.nightly

@@ -19,12 +19,20 @@ def demo(
 ) -> None:
     """Land the demo's raw change tables in two batches, build after each, show the result."""
     from afterimage_demo.broker import BrokerError
+    from afterimage_demo.connect import ConnectorError
     from afterimage_demo.postgres.server import PostgresError
     from afterimage_demo.run import DemoFailedError, run_demo
     from dbt_afterimage.dbt_spark.jars import JarsError
 
     try:
         run_demo(system=system, scale=scale, seed=seed, target=target, docs=docs)
-    except (DemoFailedError, BrokerError, PostgresError, JarsError, ValueError) as error:
+    except (
+        DemoFailedError,
+        BrokerError,
+        ConnectorError,
+        PostgresError,
+        JarsError,
+        ValueError,
+    ) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error

@@ -5,7 +5,8 @@
     {%- set name = name | lower -%}
     {%- set is_prefix = settings.before.endswith('*') -%}
     {%- for setting in [
-        'operation', 'changed_at', 'transaction_id', 'transaction_event', 'changed_columns', 'changed_mask', 'load_id', 'arrival',
+        'operation', 'changed_at', 'transaction_id', 'transaction_event', 'changed_columns', 'changed_mask', 'known_columns',
+        'unchanged_columns', 'load_id', 'arrival',
     ] + (['before'] if settings.is_before_in_record and not is_prefix else []) if settings[setting] and settings[setting].strip('`') | lower == name -%}
         {{ return(true) }}
     {%- endfor -%}
@@ -72,8 +73,8 @@
         {%- do read.append(('sequence', part)) -%}
     {%- endfor -%}
     {%- for setting in [
-        'operation', 'changed_at', 'transaction_id', 'transaction_event', 'changed_columns', 'changed_mask', 'load_id', 'arrival',
-        'json_text',
+        'operation', 'changed_at', 'transaction_id', 'transaction_event', 'changed_columns', 'changed_mask', 'known_columns',
+        'unchanged_columns', 'load_id', 'arrival', 'json_text',
     ] if settings[setting] -%}
         {%- do read.append((setting, settings[setting])) -%}
     {%- endfor -%}
@@ -100,13 +101,16 @@
         {%- set number = "try_cast(" ~ value ~ " as bigint)" if type == 'number'
             else "unix_micros(try_cast(" ~ value ~ " as timestamp))" -%}
         {{ return("if(" ~ number ~ " >= 0, lpad(hex(" ~ number ~ "), 16, '0'), null)") }}
-    {%- elif type == 'digits' -%}
+    {%- elif type in ('digits', 'long_digits') -%}
         {%- set text = "cast(" ~ value ~ " as string)" -%}
-        {%- set halves = [] -%}
-        {%- for start in (1, 19) -%}
-            {%- do halves.append("lpad(hex(try_cast(substr(lpad(" ~ text ~ ", 36, '0'), " ~ start ~ ", 18) as bigint)), 16, '0')") -%}
+        {%- set parts = [] -%}
+        {%- set length = 36 if type == 'digits' else 54 -%}
+        {%- for start in range(1, length, 18) -%}
+            {%- do parts.append(
+                "lpad(hex(try_cast(substr(lpad(" ~ text ~ ", " ~ length ~ ", '0'), " ~ start ~ ", 18) as bigint)), 16, '0')"
+            ) -%}
         {%- endfor -%}
-        {{ return("if(" ~ text ~ " rlike '^[0-9]{1,36}$', concat(" ~ halves | join(', ') ~ "), null)") }}
+        {{ return("if(" ~ text ~ " rlike '^[0-9]{1," ~ length ~ "}$', concat(" ~ parts | join(', ') ~ "), null)") }}
     {%- endif -%}
     {{ return("if(length(hex(" ~ value ~ ")) between 1 and 32, rpad(hex(" ~ value ~ "), 32, '0'), null)") }}
 {% endmacro %}
@@ -198,25 +202,26 @@ cast({{ settings.load_id or 'null' }} as string) as _load_id,
 coalesce({{ settings.load_end or 'true' }}, false) as _is_load_end,
 {%- endif %}
 cast({{ settings.arrival or 'null' }} as string) as _arrival,
+{%- set names = data | map(attribute='name') | list %}
 {%- if settings.changed_mask %}
-{{ settings.changed_mask }} as _changed_mask
+{{ settings.changed_mask }} as _changed_mask,
 {%- else %}
-{{ afterimage._feed_changed_columns(settings, data | map(attribute='name') | list) }} as _changed_columns
+{{ afterimage._feed_listed_columns(settings.changed_columns, names) }} as _changed_columns,
 {%- endif %}
+{{ afterimage._feed_listed_columns(settings.known_columns, names) }} as _listed_known,
+{{ afterimage._feed_listed_columns(settings.unchanged_columns, names) }} as _listed_unchanged
 {%- for name, expression in mask_parts.items() %},
 {{ expression }} as {{ name }}
 {%- endfor %}
 {%- endmacro %}
 
 
-{# What the setting `changed_columns` lists, in the spelling of the data columns. #}
-{% macro _feed_changed_columns(settings, names) %}
-    {%- if not settings.changed_columns -%}
+{# SQL: an array of names that a setting gives, in the spelling of the data columns; NULL without the setting. #}
+{% macro _feed_listed_columns(listed, names) %}
+    {%- if not listed -%}
         {{ return('cast(null as array<string>)') }}
     {%- endif -%}
-    {{ return(
-        "transform(cast(" ~ settings.changed_columns ~ " as array<string>), name -> " ~ afterimage._declared_name('name', names) ~ ")"
-    ) }}
+    {{ return("transform(cast(" ~ listed ~ " as array<string>), name -> " ~ afterimage._declared_name('name', names) ~ ")") }}
 {% endmacro %}
 
 
@@ -225,14 +230,17 @@ cast({{ settings.arrival or 'null' }} as string) as _arrival,
     {{ return([
         '_change_seq', '_is_placed', '_letter', '_changed_at', '_has_time', '_transaction_id', '_transaction_event', '_load_id',
         '_is_load_end', '_arrival', '_changed_mask', '_changed_columns', '_after', '_before', '_image', '_change_oper',
-        '_raw_record', '_record_text', '_is_malformed', '_unavailable', '_has_operation',
+        '_raw_record', '_record_text', '_is_malformed', '_unavailable', '_has_operation', '_schema_encodings', '_document',
+        '_listed_known', '_listed_unchanged', '_schema_id', '_message_text',
     ]) }}
 {% endmacro %}
 
 
 {#
     Data columns that a record may leave out, as _known_columns takes them: {name, condition}. Unknown are
-    - in an update and its before image, a NULL in a column that the record does not list as changed (`sparse_updates`),
+    - in an update and its before image, a NULL in a column that the record does not list as changed (`sparse_updates`), or that
+      `unknown_if_null` names,
+    - what a record does not list as known, and what an update lists as unchanged (`known_columns`, `unchanged_columns`),
     - a field that a document lacks; with `absent: null` only in a before image, where writers leave out what did not change,
     - a value for which there is a placeholder,
     - in a before image, what the feed has none of. A feed without before images has the key alone in the image of a deleted
@@ -266,6 +274,19 @@ cast({{ settings.arrival or 'null' }} as string) as _arrival,
             {%- do conditions.append(
                 "(_change_oper in ('U', 'B') and " ~ raw ~ " is null and not array_contains(_changed_columns, " ~ name ~ "))"
             ) -%}
+        {%- endif -%}
+        {%- if not is_key and (
+            settings.unknown_if_null is true or column.name | lower in (settings.unknown_if_null or []) | map('lower')
+        ) -%}
+            {%- do conditions.append("(_change_oper in ('U', 'B') and " ~ raw ~ " is null)") -%}
+        {%- endif -%}
+        {%- if not is_key and settings.known_columns -%}
+            {%- do conditions.append(
+                "(_change_oper in ('I', 'U', 'B') and not coalesce(array_contains(_listed_known, " ~ name ~ "), true))"
+            ) -%}
+        {%- endif -%}
+        {%- if not is_key and settings.unchanged_columns -%}
+            {%- do conditions.append("(_change_oper = 'U' and coalesce(array_contains(_listed_unchanged, " ~ name ~ "), false))") -%}
         {%- endif -%}
         {%- if conditions -%}
             {%- do unknown.append({'name': column.name, 'condition': conditions | join(' or ')}) -%}

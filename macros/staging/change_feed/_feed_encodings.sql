@@ -1,4 +1,114 @@
 {#
+    The text of a value of a JSON document: in the encoding that the schema of its message gives the column, where there is one,
+    else in the column's own.
+#}
+{% macro _decoded_value(value, column, settings) %}
+    {%- set own = afterimage._decoded_text(value, column) -%}
+    {%- set encodings = adapter.afterimage.schema_encodings(column.data_type.split('(')[0]) -%}
+    {%- if not encodings or not (settings.json_payload or settings.schemas) -%}
+        {{ return(own) }}
+    {%- endif -%}
+    {%- set cases = [] -%}
+    {%- for encoding in encodings | list + (['text'] if settings.schemas else []) -%}
+        {%- do cases.append(
+            "when " ~ afterimage._text(encoding) ~ " then " ~ afterimage._decoded_text(value, dict(column, encoding=encoding))
+        ) -%}
+    {%- endfor -%}
+    {{ return(
+        "case element_at(_schema_encodings, " ~ afterimage._text(column.name | lower) ~ ") " ~ cases | join(' ') ~ " else " ~ own
+        ~ " end"
+    ) }}
+{% endmacro %}
+
+
+{#
+    A message of a schema registry as columns of a generator: `_schema_id`, NULL where the message has none, and `_message_text`,
+    the message as JSON; NULL where its schema is not known. Both forms begin with a zero byte and four of the id.
+    Source: Confluent documentation, "Wire format".
+
+    Arguments:
+      schemas  as adapter.afterimage.registered_schemas gives them
+#}
+{% macro _registered_message(schemas) -%}
+inline(transform(
+    array(if(hex(substr(value, 1, 1)) = '00', cast(conv(hex(substr(value, 2, 4)), 16, 10) as bigint), null)),
+    schema_id -> struct(
+        schema_id as _schema_id,
+        case
+            when schema_id is null then cast(value as string)
+            {%- for schema in schemas %}
+            when schema_id = {{ schema.id }}
+                {%- if schema.is_avro %}
+                then to_json(
+                    from_avro(substr(value, 6), {{ afterimage._text(schema.text) }}, map('mode', 'PERMISSIVE')),
+                    map(
+                        'ignoreNullFields', 'false',
+                        'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX',
+                        'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'
+                    )
+                )
+                {%- else %}
+                then cast(substr(value, 6) as string)
+                {%- endif %}
+            {%- endfor %}
+        end as _message_text
+    )
+)) as (_schema_id, _message_text)
+{%- endmacro %}
+
+
+{# SQL: a map from columns, in lower case, to the encodings that the schema `_schema_id` gives them. #}
+{% macro _registered_encodings(schemas) -%}
+{%- if not schemas | selectattr('encodings') | list -%}
+    {{ return('cast(null as map<string, string>)') }}
+{%- endif -%}
+case _schema_id
+    {%- for schema in schemas if schema.encodings %}
+    {%- set pairs = [] -%}
+    {%- for name, encoding in schema.encodings.items() -%}
+        {%- do pairs.append(afterimage._text(name) ~ ", " ~ afterimage._text(encoding)) -%}
+    {%- endfor %}
+    when {{ schema.id }} then map({{ pairs | join(', ') }})
+    {%- endfor %}
+    else cast(null as map<string, string>)
+end
+{%- endmacro %}
+
+
+{#
+    SQL: a map from data columns, in lower case, to the encodings that a schema of Kafka Connect gives them, by the names of
+    their types; NULL without a schema. The columns are fields of the schema, or of the struct `after` in it.
+#}
+{% macro _schema_encodings(fields, data) -%}
+    {%- set names, pairs = [], [] -%}
+    {%- for column in data -%}
+        {%- for encoding, types in adapter.afterimage.schema_encodings(column.data_type.split('(')[0]).items() -%}
+            {%- do names.append(afterimage._text(column.name | lower)) -%}
+            {%- for type in types -%}
+                {%- do pairs.append(afterimage._text(type) ~ ", " ~ afterimage._text(encoding)) -%}
+            {%- endfor -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- if not names -%}
+cast(null as map<string, string>)
+    {%- else -%}
+    {%- set pairs = pairs | unique | list -%}
+map_from_entries(transform(
+    filter(
+        concat(
+            transform({{ fields }}, field -> struct(field.field, field.name)),
+            flatten(transform(filter({{ fields }}, field -> field.field = 'after'), field -> field.fields))
+        ),
+        field -> lower(field.field) in ({{ names | unique | join(', ') }})
+        and map_contains_key(map({{ pairs | join(', ') }}), field.name)
+    ),
+    field -> struct(lower(field.field), element_at(map({{ pairs | join(', ') }}), field.name))
+))
+    {%- endif -%}
+{%- endmacro %}
+
+
+{#
     The text of a value that a JSON document writes in an encoding, as a cast to the column's type reads it; a text that no
     cast takes where it is not of that encoding. ENCODINGS (settings/change_feed.py) has the encodings and their types.
     Source: Debezium documentation, "Data type mappings" of the PostgreSQL connector.
@@ -19,6 +129,11 @@
         {{ return("coalesce(cast(date_from_unix_date(try_cast(" ~ value ~ " as int)) as string), " ~ value ~ ")") }}
     {%- elif encoding in times -%}
         {{ return("coalesce(cast(" ~ times[encoding] ~ " as string), " ~ value ~ ")") }}
+    {%- elif encoding == 'by_schema' -%}
+        {#- a number, of which nothing says what it counts, is no time #}
+        {{ return("if(" ~ value ~ " rlike '^-?[0-9]+$', '?', " ~ value ~ ")") }}
+    {%- elif encoding == 'extended_json' -%}
+        {{ return(afterimage._of_extended_json(value, column.data_type.split('(')[0])) }}
     {%- elif encoding in ('time_milliseconds', 'time_microseconds') -%}
         {%- set factor = 1000 if encoding == 'time_milliseconds' else 1 -%}
         {{ return("coalesce(" ~ afterimage._time_of_day("try_multiply(" ~ number ~ ", " ~ factor ~ "L)") ~ ", " ~ value ~ ")") }}
@@ -34,6 +149,28 @@
         {{ return(afterimage._or_unreadable("concat(" ~ unscaled ~ ", 'E', -" ~ scale ~ ")", value)) }}
     {%- endif -%}
     {{ return(value) }}
+{% endmacro %}
+
+
+{#
+    A value of MongoDB Extended JSON as text, such as {"$numberLong":"7"} or {"$date":1772452800000}; others are as they are.
+    Source: MongoDB manual, "MongoDB Extended JSON (v2)", and for dates and binaries as Debezium writes them, its legacy form.
+#}
+{% macro _of_extended_json(value, kind) %}
+    {%- if kind in ('date', 'timestamp', 'timestamp_ntz') -%}
+        {%- set time = "nullif(regexp_extract(" ~ value ~ ", '^[{]\"[$]date\":(?:[{]\"[$]numberLong\":)?\"?([^\"}]*)', 1), '')" -%}
+        {%- set number = "try_cast(" ~ time ~ " as bigint)" -%}
+        {{ return(
+            "coalesce(cast(" ~ afterimage._timestamp_of(number, 1000) ~ " as string), " ~ time ~ ", " ~ value ~ ")"
+        ) }}
+    {%- elif kind == 'binary' -%}
+        {%- set text = "nullif(regexp_extract(" ~ value ~ ", '^[{]\"[$]binary\":(?:[{]\"base64\":)?\"([^\"]*)\"', 1), '')" -%}
+        {{ return(afterimage._or_unreadable("hex(try_to_binary(" ~ text ~ ", 'base64'))", value)) }}
+    {%- endif -%}
+    {{ return(
+        "coalesce(nullif(regexp_extract(" ~ value
+        ~ ", '^[{]\"[$](?:oid|uuid|symbol|number[A-Z][a-z0-9]+)\":\"([^\"]*)\"[}]$', 1), ''), " ~ value ~ ")"
+    ) }}
 {% endmacro %}
 
 

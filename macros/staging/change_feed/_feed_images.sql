@@ -44,17 +44,27 @@
       has_images_before  a record of an update gives two rows, the image after (U) and the one before (B)
 #}
 {% macro _feed_image_rows(table, relation, raw_columns, settings, data, mask_parts, has_images_before) -%}
+{%- if settings.schemas %}
+messages as (
+    select
+        *,
+        {{ afterimage._registered_message(settings.schemas) | indent(8) }}
+    from {{ relation }}
+    {%- if settings.filter %}
+    where {{ settings.filter }}
+    {%- endif %}
+),
+
+{% endif -%}
 records as (
     select
         *
         {%- if settings.json_text %},
         -- Spark moves no condition on what a generator yields below it, where each reference would parse the document again
-        explode(array(
-            {{ afterimage._json_record(settings) | indent(12) }}
-        )) as record
+        {{ afterimage._json_record(settings, data) | indent(8) }}
         {%- endif %}
-    from {{ relation }}
-    {%- if settings.filter %}
+    from {{ 'messages' if settings.schemas else relation }}
+    {%- if settings.filter and not settings.schemas %}
     where {{ settings.filter }}
     {%- endif %}
 ),
@@ -62,13 +72,19 @@ records as (
 events as (
     select
         {{ afterimage._feed_event(settings, data, mask_parts) | indent(8) }},
-        {{ afterimage._raw_record(raw_columns, is_binary_text=settings.json_text is not none) | indent(8) }} as _raw_record,
+        {{ afterimage._raw_record(raw_columns, is_binary_text=settings.json_text is not none and not settings.schemas) | indent(8) }} as _raw_record,
         {%- if settings.json_text %}
         {{ settings.json_text }} as _record_text,
         {{ settings.json_text }} is not null and (record is null or record._malformed is not null) as _is_malformed,
         {%- else %}
         cast(null as string) as _record_text,
         false as _is_malformed,
+        {%- endif %}
+        {%- if settings.json_payload or settings.schemas %}
+        _schema_encodings,
+        {%- endif %}
+        {%- if settings.schemas %}
+        _schema_id,
         {%- endif %}
         {{ afterimage._feed_images(table, raw_columns, settings, data) | indent(8) }}
     from records
@@ -115,7 +131,7 @@ images as (
         {%- if settings.is_before_in_record and column.name | lower in settings.key | map('lower') %}
         {%- set value = "coalesce(" ~ value ~ ", if(_change_oper = 'B', " ~ afterimage._image_value('_after', column) ~ ", null))" %}
         {%- endif %}
-        {{ afterimage._decoded_text(value, column) if column.is_in_map else value }} as {{ afterimage._quoted(column.raw_name) }}
+        {{ afterimage._decoded_value(value, column, settings) if column.is_in_map else value }} as {{ afterimage._quoted(column.raw_name) }}
         {%- endfor %}
     from chosen
 )
@@ -131,26 +147,52 @@ images as (
 {% endmacro %}
 
 
-{# A JSON document, or the one in its field `json_payload`, as a struct; `_malformed` is the text of what is no document. #}
-{% macro _json_record(settings) -%}
+{#
+    The columns that a JSON document gives, as a generator: `record`, the document or the one in its field `json_payload`, as a
+    struct in which `_malformed` is the text of what is no document; with `after: whole document`, `_document`, the same as a map;
+    and where documents may come with a schema, `_schema_encodings`, the encoding that it gives each data column, by the name in
+    lower case.
+#}
+{% macro _json_record(settings, data) -%}
+    {%- set text, payload = settings.json_text, settings.json_payload -%}
     {%- set fields = settings.json_fields ~ ', _malformed string' -%}
-    {%- set document = "from_json(\n    " ~ settings.json_text ~ ",\n    " ~ afterimage._text(fields)
-        ~ ",\n    map('columnNameOfCorruptRecord', '_malformed')\n)" -%}
-    {%- if settings.json_payload -%}
-coalesce(
-    if(
-        contains({{ settings.json_text }}, {{ afterimage._text('"' ~ settings.json_payload ~ '"') }}),
-        from_json(
-            {{ settings.json_text }},
-            {{ afterimage._text(settings.json_payload ~ ' struct<' ~ fields ~ '>') }}
-        ).{{ settings.json_payload }},
-        null
+    {%- set record = "from_json(" ~ text ~ ", " ~ afterimage._text(fields) ~ ", map('columnNameOfCorruptRecord', '_malformed'))" -%}
+    {%- set with_schema = "schema struct<fields: array<struct<field: string, name: string, "
+        ~ "fields: array<struct<field: string, name: string>>>>>, " ~ payload ~ " struct<" ~ fields ~ ">" -%}
+inline(transform(
+    array(
+        {%- if payload %}
+        if(
+            contains({{ text }}, {{ afterimage._text('"' ~ payload ~ '"') }}),
+            from_json({{ text }}, {{ afterimage._text(with_schema) }}),
+            null
+        )
+        {%- else %}
+        {{ record }}
+        {%- endif %}
     ),
-    {{ document | indent }}
+    message -> struct(
+        {%- if settings.after == 'whole document' %}
+        from_json(
+            {{ "coalesce(get_json_object(" ~ text ~ ", '$." ~ payload ~ "'), " ~ text ~ ")" if payload else text }},
+            'map<string, string>'
+        ) as _document,
+        {%- endif %}
+        {%- if payload %}
+        {{ afterimage._schema_encodings('message.schema.fields', data) | indent(8) }} as _schema_encodings,
+        coalesce(message.{{ payload }}, {{ record }}) as record
+        {%- else %}
+        {%- if settings.schemas %}
+        {{ afterimage._registered_encodings(settings.schemas) | indent(8) }} as _schema_encodings,
+        {%- endif %}
+        message as record
+        {%- endif %}
+    )
+)) as (
+    {{- '_document, ' if settings.after == 'whole document' }}
+    {{- '_schema_encodings, ' if payload or settings.schemas }}
+    {{- 'record' -}}
 )
-    {%- else -%}
-{{ document }}
-    {%- endif -%}
 {%- endmacro %}
 
 
@@ -158,7 +200,7 @@ coalesce(
 {% macro _feed_images(table, raw_columns, settings, data) -%}
 {%- set names = data | map(attribute='name') | list -%}
 {%- if settings.json_text -%}
-{{ afterimage._image_by_name(table, settings.after, names) }} as _after
+{{ afterimage._image_by_name(table, '_document' if settings.after == 'whole document' else settings.after, names) }} as _after
 {%- elif settings.after is not none -%}
 {{ settings.after }} as _after
 {%- else -%}

@@ -16,9 +16,18 @@
     {%- if raw_columns != settings.declared_columns -%}
         {%- do afterimage._check_feed_columns(macro_name, table, raw_columns, settings) -%}
     {%- endif -%}
+    {%- set schemas = adapter.afterimage.registered_schemas(settings.schema_registry, table) if settings.schema_registry else [] -%}
+    {%- set settings = dict(settings, schemas=schemas) -%}
+    {%- if schemas -%}
+        {#- from here on the documents are what the registry's schemas decode #}
+        {%- set settings = dict(settings, json_text='_message_text', json_payload=none) -%}
+    {%- endif -%}
     {%- set data = afterimage._feed_data(macro_name, table, relation, raw_columns, settings) -%}
     {%- set names = data | map(attribute='name') | list -%}
     {%- do afterimage._columns_of_setting(macro_name, table, 'incomplete_before', settings.incomplete_before, data) -%}
+    {%- if settings.unknown_if_null is not boolean -%}
+        {%- do afterimage._columns_of_setting(macro_name, table, 'unknown_if_null', settings.unknown_if_null, data) -%}
+    {%- endif -%}
     {%- set unknown = afterimage._feed_unknown(data, settings) -%}
     {%- set has_images = afterimage._has_images(settings) -%}
     {%- set arrival = none -%}
@@ -110,6 +119,9 @@ decoded as (
             case
                 -- no change: neither its place nor its values count
                 when _change_oper = 'N' then null
+                {%- if settings.schemas %}
+                when _schema_id is not null and _record_text is null then 'unknown_schema'
+                {%- endif %}
                 {%- if settings.json_text %}
                 when _is_malformed then 'malformed_message'
                 {%- endif %}

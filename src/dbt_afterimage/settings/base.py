@@ -41,6 +41,16 @@ class Base(BaseModel):
     position: str | None = None
     loaded_at: str | None = None
 
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _is_answered(cls, value: Any) -> Any:
+        if isinstance(value, str) and "?" in value:
+            raise ValueError(
+                "`add-table` asks, and only you know. Allowed: frozen, if nothing changes the base "
+                "table after its full load; live, if the replication tool keeps it up to date"
+            )
+        return value
+
     @field_validator("load_id", "position", "loaded_at", mode="before")
     @classmethod
     def _as_text(cls, value: Any) -> Any:

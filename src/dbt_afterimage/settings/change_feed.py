@@ -20,8 +20,18 @@ from dbt_afterimage.sequence import ChangeFeedSequence
 from dbt_afterimage.settings.base import TableSettings
 from dbt_afterimage.settings.suggestions import did_you_mean
 
-SEQUENCE_WIDTHS = {"number": 16, "timestamp": 16, "digits": 32, "binary": 32, "text": 32}
+SEQUENCE_WIDTHS = {
+    "number": 16,
+    "timestamp": 16,
+    "digits": 32,
+    "long_digits": 48,
+    "binary": 32,
+    "text": 32,
+}
 """Hex digits of a part of the sequence, by its type."""
+
+WHOLE_DOCUMENT = "whole document"
+"""`after` of documents whose own fields are the data columns."""
 
 OPERATIONS = ("I", "U", "D", "B", "T", "L", "N")
 """Operations of the contract that a feed can have."""
@@ -32,13 +42,46 @@ ENCODINGS = {
     "milliseconds": ("timestamp", "timestamp_ntz"),
     "microseconds": ("timestamp", "timestamp_ntz"),
     "nanoseconds": ("timestamp", "timestamp_ntz"),
+    "by_schema": ("timestamp", "timestamp_ntz"),
     "time_milliseconds": ("string",),
     "time_microseconds": ("string",),
     "base64": ("binary",),
     "unscaled_base64": ("decimal",),
     "scaled_base64": ("decimal",),
+    "extended_json": ("any",),
 }
 """How a JSON document writes a value, and the types that a column of this encoding can have."""
+
+SCHEMA_ENCODINGS = {
+    "io.debezium.time.Date": "days",
+    "org.apache.kafka.connect.data.Date": "days",
+    "io.debezium.time.Timestamp": "milliseconds",
+    "org.apache.kafka.connect.data.Timestamp": "milliseconds",
+    "io.debezium.time.MicroTimestamp": "microseconds",
+    "io.debezium.time.NanoTimestamp": "nanoseconds",
+    "io.debezium.time.Time": "time_milliseconds",
+    "org.apache.kafka.connect.data.Time": "time_milliseconds",
+    "io.debezium.time.MicroTime": "time_microseconds",
+    "org.apache.kafka.connect.data.Decimal": "unscaled_base64",
+    "io.debezium.data.VariableScaleDecimal": "scaled_base64",
+}
+"""The encoding that a message's schema gives a column, by the name of the column's type there.
+
+Source: Debezium documentation, "Data type mappings" of its connectors.
+"""
+
+
+def schema_encodings_of(kind: str) -> dict[str, list[str]]:
+    """The encodings that a schema may give columns of a type, each with the names that do.
+
+    Args:
+        kind: Spark's type without precision, such as `decimal`.
+    """
+    found: dict[str, list[str]] = {}
+    for name, encoding in SCHEMA_ENCODINGS.items():
+        if kind in ENCODINGS[encoding]:
+            found.setdefault(encoding, []).append(name)
+    return found
 
 
 def unavailable_spellings(value: str) -> list[str]:
@@ -68,7 +111,7 @@ class ChangeFeedSettings(TableSettings):
 
     positions = ChangeFeedSequence
     # not `mask_columns`: a column that the table has no longer keeps its place there
-    column_settings = (*TableSettings.column_settings, "encodings")
+    column_settings = (*TableSettings.column_settings, "encodings", "unknown_if_null")
 
     system: Literal["change_feed"]
     look_back: Annotated[int, Field(ge=0, le=0)] = 0
@@ -81,6 +124,7 @@ class ChangeFeedSettings(TableSettings):
     json_text: str | None = None
     json_fields: str | None = None
     json_payload: str | None = None
+    schema_registry: str | None = None
     after: str | None = None
     before: str = "none"
     incomplete_before: list[str] = Field(default_factory=list)
@@ -93,6 +137,9 @@ class ChangeFeedSettings(TableSettings):
     changed_columns: str | None = None
     changed_mask: str | None = None
     sparse_updates: bool = True
+    unknown_if_null: bool | list[str] = False
+    known_columns: str | None = None
+    unchanged_columns: str | None = None
     mask_byte_order: Literal["msb_first", "lsb_first"] = "msb_first"
     mask_first_data_bit: Annotated[int, Field(ge=0, strict=True)] = 0
     mask_columns: list[str] = Field(default_factory=list)
@@ -196,6 +243,18 @@ class ChangeFeedSettings(TableSettings):
                 "columns, such as `json_fields: 'op string, after map<string, string>'` and "
                 "`after: record.after`"
             )
+        if self.after == WHOLE_DOCUMENT and not self.json_text:
+            raise ValueError(
+                f"`after` is {self.after!r} and there is no `json_text`. Fix: set `json_text` to "
+                "the column with the document, or take `after` out if the data columns are those "
+                "of the table"
+            )
+        if self.schema_registry and not self.json_text:
+            raise ValueError(
+                f"`schema_registry` is {self.schema_registry!r} and there is no `json_text`; "
+                "messages of a registry are read as JSON documents. Fix: set `json_text: value`, "
+                "`json_fields` and `after`, or take `schema_registry` out"
+            )
         if self.absent == "null" and not self.json_text:
             raise ValueError(
                 "`absent` is 'null' and there is no `json_text`; only a JSON document can lack a "
@@ -258,6 +317,8 @@ class ChangeFeedSettings(TableSettings):
             self.transaction_event,
             self.changed_columns,
             self.changed_mask,
+            self.known_columns,
+            self.unchanged_columns,
             self.load_id,
             self.arrival,
         )
@@ -287,8 +348,12 @@ class ChangeFeedSettings(TableSettings):
             self.unavailable_value is not None
             or self.json_text is not None
             or (lists_changes and self.sparse_updates)
+            or self.known_columns is not None
+            or self.unchanged_columns is not None
+            or self.unknown_if_null is True
         )
-        return None if is_any else self.incomplete_before
+        if_null = [] if isinstance(self.unknown_if_null, bool) else self.unknown_if_null
+        return None if is_any else [*self.incomplete_before, *if_null]
 
 
 @dataclass(frozen=True)
@@ -297,11 +362,13 @@ class Recognition:
 
     Attributes:
         columns: a table that has all of them is one, in any case.
+        connectors: instead: the connectors whose messages the preset reads.
         is_certain: no other table has such columns.
         has_load_table: a landed table of the source table's name is its full load.
     """
 
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    connectors: tuple[str, ...] = ()
     is_certain: bool = True
     has_load_table: bool = False
 
@@ -316,16 +383,20 @@ class Preset:
 
 @cache
 def presets() -> dict[str, Preset]:
-    """All presets, by name."""
+    """All presets, by name; `like` in one names another whose settings it has, too."""
     folder = files("dbt_afterimage.settings") / "presets"
-    found = {}
+    found: dict[str, Preset] = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.name.endswith(".yml"):
             settings = yaml.safe_load(file.read_text(encoding="utf-8"))
             known = settings.pop("add_table", None)
+            like = settings.pop("like", None)
+            if like:
+                settings = {**found[like].settings, **settings}
             recognition = None
             if known:
-                recognition = Recognition(**{**known, "columns": tuple(known["columns"])})
+                lists = {name: tuple(of) for name, of in known.items() if isinstance(of, list)}
+                recognition = Recognition(**{**known, **lists})
             found[file.name.removesuffix(".yml")] = Preset(settings, recognition)
     return found
 

@@ -121,7 +121,8 @@ def _check_columns(table: str, settings: dict[str, Any], column_settings: Sequen
     columns = settings["declared_columns"] + settings["data_columns"]
     declared = [column["name"] for column in columns]
     for setting in column_settings:
-        for column in settings[setting]:
+        named = settings[setting]
+        for column in [] if isinstance(named, bool) else named:
             if column not in declared:
                 raise SettingsError(
                     f"Source table {table}: `{setting}` names the column {column!r}, which its "

@@ -13,8 +13,9 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from afterimage_demo.broker import running_broker
-from afterimage_demo.postgres.debezium import Connector, running_connector, wait_until_captured
-from afterimage_demo.postgres.server import running_server
+from afterimage_demo.connect import Connector
+from afterimage_demo.postgres.debezium import running_connector, wait_until_captured
+from afterimage_demo.postgres.server import Database, running_server
 from afterimage_demo.postgres.workload import CLIENTS, prepare, run_bank, work
 from tests.functional.runs import Runs
 
@@ -48,7 +49,7 @@ def test_kills_lose_and_double_nothing(runs: Runs, request: pytest.FixtureReques
                 connector.start()
                 wait_until_captured(database)
                 if number == 2:
-                    lose_the_slot(connector)
+                    lose_the_slot(connector, database)
                 for action, place in (("land", [broker.address]), ("build", [])):
                     for _ in range(KILLS):
                         process = runs.start(action, *place, module=MODULE)
@@ -57,10 +58,9 @@ def test_kills_lose_and_double_nothing(runs: Runs, request: pytest.FixtureReques
                 runs.finish(runs.start("check", database.url, module=MODULE))
 
 
-def lose_the_slot(connector: Connector) -> None:
+def lose_the_slot(connector: Connector, database: Database) -> None:
     """PostgreSQL drops the connector's slot and misses the next changes; a snapshot follows."""
     connector.kill()
-    database = connector.database
     database.query("select pg_drop_replication_slot(slot_name) from pg_replication_slots")
     (connector.folder / "offsets").unlink()
     database.script(

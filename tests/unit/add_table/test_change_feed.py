@@ -15,6 +15,7 @@ from dbt_afterimage.cli.add_table.change_feed import (
     propose,
     table_name,
 )
+from dbt_afterimage.cli.add_table.proposal import NO_EVIDENCE, unanswered_base
 from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, Column, RawSchema, RawTable
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 
@@ -64,7 +65,10 @@ def test_a_change_table_of_sql_server_with_its_full_load() -> None:
     preset = preset_of(OF_CDC)
     assert preset is not None
     found = propose(OF_CDC, schema, preset, "crm", FeedSample(unique=(("id",),)))
-    assert found.tables[0].settings == {"preset": "sql_server_cdc", "base": {"kind": "frozen"}}
+    assert found.tables[0].settings == {
+        "preset": "sql_server_cdc",
+        "base": unanswered_base(NO_EVIDENCE),
+    }
     assert found.staging == "stg_crm__customers"
     assert found.staging_arguments == ("'crm'", "'dbo_Customers_CT'", "base='customers'")
     assert (found.key.columns, found.key.reason) == (("id",), "unique in the base table")

@@ -42,6 +42,10 @@ def with_schema(*fields: dict[str, Any]) -> str:
     )
 
 
+def event(connector: str, after: dict[str, Any]) -> str:
+    return json.dumps({"op": "c", "after": after, "source": {"connector": connector}})
+
+
 def test_debezium_messages_are_recognized() -> None:
     assert all(is_event(value) for value in captured("replica_identity_full"))
     assert is_event(with_schema())
@@ -106,12 +110,55 @@ def test_a_schema_gives_types_and_encodings() -> None:
         ("tags", "string"),
         ("any", "decimal(38,10)"),
     ]
-    assert entry.settings["encodings"] == {
-        "short": "milliseconds",
-        "noon": "time_microseconds",
-        "any": "scaled_base64",
-    }
+    # the schema of each message says how it writes them
+    assert "encodings" not in entry.settings
     ChangeFeedSettings.model_validate({"system": "change_feed", **entry.settings, "key": ["id"]})
+
+
+def test_numbers_that_may_be_times_are_a_question() -> None:
+    """Without a schema nothing says what a number counts."""
+    row = {"id": 7, "made": 1772436600000, "seen": 1772436600000000, "size": 12345678}
+    found = propose(table(event("postgresql", row)), "shop", "landed")
+    types = [column.data_type for column in found.tables[0].columns]
+    assert types == ["bigint"] * 4
+    asked = [note for note in found.notes if "or a time?" in note]
+    assert [note.partition(":")[0] for note in asked] == ["made", "seen"]
+    assert "2026-03-02 07:30:00 in milliseconds" in asked[0]
+    assert "`encodings: {made: milliseconds}`" in asked[0]
+    assert "2026-03-02 07:30:00 in microseconds" in asked[1]
+
+
+@pytest.mark.parametrize(
+    ("connector", "preset"),
+    [
+        ("postgresql", "debezium"),
+        ("mysql", "debezium_mysql"),
+        ("mariadb", "debezium_mysql"),
+        ("sqlserver", "debezium_sqlserver"),
+        ("oracle", "debezium_oracle"),
+        ("db2", "debezium_db2"),
+        ("mongodb", "debezium_mongodb"),
+    ],
+)
+def test_the_preset_is_that_of_the_connector(connector: str, preset: str) -> None:
+    (entry,) = propose(table(event(connector, {"id": 1})), "shop", "landed").tables
+    assert entry.settings["preset"] == preset
+    ChangeFeedSettings.model_validate({"system": "change_feed", **entry.settings, "key": ["id"]})
+
+
+def test_documents_of_mongodb() -> None:
+    document = json.dumps(
+        {"_id": {"$oid": "x"}, "seen": {"$date": 1}, "visits": {"$numberLong": "7"}, "tags": ["a"]}
+    )
+    value = json.dumps({"op": "c", "after": document, "source": {"connector": "mongodb"}})
+    found = propose(table(value, keys=('{"id": "1"}',)), "shop", "landed")
+    assert [(column.name, column.data_type) for column in found.tables[0].columns] == [
+        ("_id", "string"),
+        ("seen", "timestamp"),
+        ("visits", "bigint"),
+        ("tags", "string"),
+    ]
+    assert (found.key.columns, found.key.is_sure) == (("_id",), True)
 
 
 @pytest.mark.parametrize("key", ['{"id": 7}', '{"schema": {}, "payload": {"id": 7}}'])
@@ -127,8 +174,10 @@ def test_without_a_key_the_user_is_prompted() -> None:
 
 
 def test_another_connector_is_refused() -> None:
-    value = '{"op": "c", "after": {"id": 1}, "source": {"connector": "mysql"}}'
-    with pytest.raises(UnreadableEventsError, match=r"landed\.shop_messages.*mysql.*Fix:"):
+    value = event("vitess", {"id": 1})
+    with pytest.raises(
+        UnreadableEventsError, match=r"landed\.shop_messages.*vitess.*mysql, .*Fix:"
+    ):
         propose(table(value), "shop", "landed")
 
 

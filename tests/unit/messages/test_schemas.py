@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt_afterimage.sources.qlik_messages.schemas import RegistryError, registered_schema
+from dbt_afterimage.sources.schema_registry import RegistryError, registered_schema, subject_schemas
 
 SCHEMA = '{"type": "record", "name": "DataRecord", "fields": []}'
 
@@ -20,6 +20,17 @@ class Registry(BaseHTTPRequestHandler):
         answers = {
             "/schemas/ids/7": (200, json.dumps({"schema": SCHEMA})),
             "/schemas/ids/9": (500, ""),
+            "/subjects/orders-value/versions": (200, "[1, 2]"),
+            "/subjects/orders-value/versions/1": (200, json.dumps({"id": 7, "schema": SCHEMA})),
+            "/subjects/orders-value/versions/2": (
+                200,
+                json.dumps({"id": 9, "schema": "{}", "schemaType": "JSON"}),
+            ),
+            "/subjects/others-value/versions": (200, "[1]"),
+            "/subjects/others-value/versions/1": (
+                200,
+                json.dumps({"id": 3, "schema": "syntax", "schemaType": "PROTOBUF"}),
+            ),
         }
         status, text = answers.get(self.path, (404, '{"error_code": 40403}'))
         self.send_response(status)
@@ -44,6 +55,21 @@ def address() -> Iterator[str]:
 def test_a_registry_is_queried_by_id(address: str) -> None:
     assert registered_schema(address + "/", "7") == SCHEMA
     assert registered_schema(address, "8") is None
+
+
+def test_all_versions_of_a_subject(address: str, tmp_path: Path) -> None:
+    found = {7: ("AVRO", SCHEMA), 9: ("JSON", "{}")}
+    assert subject_schemas(f"{address}/subjects/orders-value") == found
+    for number, (kind, text) in found.items():
+        suffix = "avsc" if kind == "AVRO" else "json"
+        (tmp_path / f"{number}.{suffix}").write_text(text, encoding="utf-8")
+    assert subject_schemas(str(tmp_path)) == found
+
+
+@pytest.mark.parametrize(("subject", "got"), [("others", "the type PROTOBUF"), ("none", "has no")])
+def test_a_subject_that_cannot_be_read(address: str, subject: str, got: str) -> None:
+    with pytest.raises(RegistryError, match=rf"{got}.*Allowed: Avro and JSON Schema.*Fix: "):
+        subject_schemas(f"{address}/subjects/{subject}-value")
 
 
 def test_a_registry_that_does_not_answer_stops_the_run(address: str) -> None:

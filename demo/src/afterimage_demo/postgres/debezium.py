@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from afterimage_demo.broker import KAFKA, Broker
-from afterimage_demo.ports import free_ports
-from afterimage_demo.postgres.server import Database, PostgresError
-from dbt_afterimage.dbt_spark.jars import fetched
-from dbt_afterimage.spark.java import java
+from afterimage_demo.broker import Broker
+from afterimage_demo.connect import Connector, ConnectorError, running_worker
+from afterimage_demo.postgres.server import Database
 
 TOPICS = "bank"
 """The topic of a table is `bank.public.<table>`."""
 SIGNALS = "debezium_signals"
 """Debezium's signaling table: a row in it starts a snapshot."""
 
-_JARS = [
-    ("org.apache.kafka", "connect-runtime", KAFKA[2]),
-    ("org.apache.kafka", "connect-json", KAFKA[2]),
-    ("io.debezium", "debezium-connector-postgres", "3.3.1.Final"),
-    # Ivy would choose 1.7, which Connect's web server cannot log to
-    ("org.slf4j", "slf4j-api", "2.0.17"),
-    ("org.slf4j", "slf4j-simple", "2.0.17"),
-]
 _SECONDS = 180
-
-_WORKER = """\
-bootstrap.servers={brokers}
-listeners=http://127.0.0.1:{port}
-key.converter=org.apache.kafka.connect.json.JsonConverter
-key.converter.schemas.enable=false
-value.converter=org.apache.kafka.connect.json.JsonConverter
-value.converter.schemas.enable=false
-offset.storage.file.filename={folder}/offsets
-offset.flush.interval.ms=500
-plugin.discovery=service_load
-"""
 
 _CONNECTOR = """\
 name={topics}
@@ -61,48 +36,6 @@ table.exclude.list=public.{signals}
 """
 
 
-@dataclass
-class Connector:
-    """A connector that runs, or can be started again where it was.
-
-    Attributes:
-        folder: of its settings, its log, and its place in PostgreSQL's log.
-        classpath: of Kafka Connect and Debezium.
-        database: what it reads.
-    """
-
-    folder: Path
-    classpath: str
-    database: Database
-    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
-
-    def start(self) -> None:
-        """Start the worker, and wait until it reads the log, with the first snapshot behind it."""
-        with (self.folder / "connect.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    *(java(), "-Xmx512m", "-cp", self.classpath),
-                    "org.apache.kafka.connect.cli.ConnectStandalone",
-                    *("worker.properties", "connector.properties"),
-                ],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self.folder,
-            )
-        try:
-            _wait(self.database, "select count(*) from pg_replication_slots where active", "1")
-            wait_until_captured(self.database)
-        except PostgresError as error:
-            said = (self.folder / "connect.log").read_text(encoding="utf-8", errors="replace")
-            raise PostgresError(f"{error} Its last lines:\n{said[-2000:]}") from None
-
-    def kill(self) -> None:
-        """End the worker as a crash does."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-
 @contextmanager
 def running_connector(folder: Path, database: Database, broker: Broker) -> Iterator[Connector]:
     """Start the connector; it is killed in the end.
@@ -113,38 +46,32 @@ def running_connector(folder: Path, database: Database, broker: Broker) -> Itera
         broker: where its messages go.
 
     Raises:
-        PostgresError: it does not start.
+        ConnectorError: it does not start.
         JarsError: its jars cannot be fetched.
     """
-    classpath = os.pathsep.join(map(str, fetched(_JARS, transitive=True)))
-    (port,) = free_ports(1)
     at = urlsplit(database.url)
-    settings = {
-        "worker.properties": _WORKER.format(brokers=broker.address, port=port, folder=folder),
-        "connector.properties": _CONNECTOR.format(
-            host=at.hostname,
-            port=at.port,
-            user=at.username,
-            database=at.path[1:],
-            topics=TOPICS,
-            signals=SIGNALS,
-        ),
-    }
-    for name, text in settings.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    connector = Connector(folder, classpath, database)
-    try:
-        connector.start()
+    properties = _CONNECTOR.format(
+        host=at.hostname,
+        port=at.port,
+        user=at.username,
+        database=at.path[1:],
+        topics=TOPICS,
+        signals=SIGNALS,
+    )
+
+    def wait_until_reading() -> None:
+        _wait(database, "select count(*) from pg_replication_slots where active", "1")
+        wait_until_captured(database)
+
+    with running_worker(folder, broker, "postgres", properties, wait_until_reading) as connector:
         yield connector
-    finally:
-        connector.kill()
 
 
 def wait_until_captured(database: Database) -> None:
     """Wait until Kafka has all that PostgreSQL has committed: Debezium confirms what it has sent.
 
     Raises:
-        PostgresError: three minutes have passed.
+        ConnectorError: three minutes have passed.
     """
     (place,) = database.query("select pg_current_wal_insert_lsn()")
     # Debezium confirms the place of a transaction that it sends, and this one it always does
@@ -171,4 +98,4 @@ def _wait(database: Database, question: str, answer: str) -> None:
         if database.query(question) == [answer]:
             return
         time.sleep(0.2)
-    raise PostgresError(f"Debezium has not done its work: `{question}` is not {answer}.")
+    raise ConnectorError(f"Debezium has not done its work: `{question}` is not {answer}.")

@@ -49,6 +49,14 @@ def add_table(
     loaded_at: Annotated[
         str | None, typer.Option(help="Time of the full load of the base tables, UTC.")
     ] = None,
+    base_kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[TABLE=]KIND",
+            help="`frozen` if nothing changes the base table after its full load, `live` if the "
+            "replication tool keeps it up to date; without TABLE= of all others.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show only what it would do.")] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace files that were edited.")
@@ -79,6 +87,12 @@ def add_table(
             f"--loaded-at {loaded_at}: this is no time. Allowed: a date or a time in UTC, such as "
             "'2026-03-02 07:30:00'. Fix: correct it."
         )
+    kinds = dict(option.rpartition("=")[::2] for option in base_kind or [])
+    for table, kind in kinds.items():
+        if kind not in ("frozen", "live"):
+            raise UsageProblem(
+                f"--base-kind {table}={kind}: allowed: frozen, live. Fix: give one of the two."
+            )
     project = Project(project_folder())
     with working("Starting Spark") as report:
         session: SparkSession = project_session(target)
@@ -88,7 +102,8 @@ def add_table(
     added: list[str] = []
     for proposal in proposals:
         try:
-            complete = with_settings(keys.apply(proposal, _ask_key), loaded_at)
+            own_kind = kinds.get(proposal.table, kinds.get(""))
+            complete = with_settings(keys.apply(proposal, _ask_key), loaded_at, own_kind)
             if _write(project, complete, dry_run, overwrite):
                 added.append(complete.staging)
         except AfterimageError as error:
@@ -104,8 +119,8 @@ def add_table(
         typer.echo(f"Next: dbt build{select}")
 
 
-def with_settings(proposal: Proposal, loaded_at: str | None) -> Proposal:
-    """The proposal with its key, and the time of its full load, among the settings of its table."""
+def with_settings(proposal: Proposal, loaded_at: str | None, base_kind: str | None) -> Proposal:
+    """The proposal with its key, and what the user says of its full load, among its settings."""
     changed, *others = proposal.tables
     settings = dict(changed.settings)
     notes = proposal.notes
@@ -116,6 +131,13 @@ def with_settings(proposal: Proposal, loaded_at: str | None) -> Proposal:
         notes = tuple(note for note in notes if "base.loaded_at" not in note)
     elif loaded_at:
         notes += ("--loaded-at has no effect: the table has no full load of its own",)
+    if base_kind and "base" in settings:
+        settings["base"] = {**settings["base"], "kind": base_kind}
+    if "?" in settings.get("base", {}).get("kind", ""):
+        notes += (
+            f"base.kind: {settings['base']['kind']}. Answer in the YAML file, or give --base-kind: "
+            "dbt stops until then",
+        )
     changed = replace(changed, settings=settings)
     return replace(proposal, tables=(changed, *others), notes=notes)
 

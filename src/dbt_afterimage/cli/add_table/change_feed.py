@@ -10,11 +10,13 @@ from typing import Any
 from dbt_afterimage.cli.add_table.keys import propose_key
 from dbt_afterimage.cli.add_table.proposal import (
     LOAD_WITHOUT_TIME,
+    NO_EVIDENCE,
     KeyProposal,
     Proposal,
     SourceColumn,
     SourceTable,
     model_name,
+    unanswered_base,
 )
 from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, Column, RawSchema, RawTable
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings, presets
@@ -42,6 +44,7 @@ def preset_of(table: RawTable) -> str | None:
         preset
         for preset, described in presets().items()
         if described.recognition
+        and described.recognition.columns
         and {name.lower() for name in described.recognition.columns} < names
     ]
     return next((preset for preset in fitting if is_certain(preset)), next(iter(fitting), None))
@@ -114,11 +117,8 @@ def propose(
     base = base_table(table, schema, preset)
     if base:
         arguments.append(f"base='{base.name}'")
-        settings["base"] = {"kind": "frozen"}
-        notes += [
-            "base.kind: frozen (set live if the base table is kept up to date)",
-            LOAD_WITHOUT_TIME,
-        ]
+        settings["base"] = unanswered_base(NO_EVIDENCE)
+        notes.append(LOAD_WITHOUT_TIME)
         tables.append(
             SourceTable(
                 base.name,

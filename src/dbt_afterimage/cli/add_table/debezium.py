@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from dbt_afterimage.cli.add_table.proposal import (
@@ -13,8 +14,8 @@ from dbt_afterimage.cli.add_table.proposal import (
 )
 from dbt_afterimage.cli.add_table.qlik_messages import MessageTable, json_object, table_name
 from dbt_afterimage.errors import AfterimageError
+from dbt_afterimage.settings.change_feed import SCHEMA_ENCODINGS, presets
 
-_CONNECTOR = "postgresql"
 _UNAVAILABLE = "__debezium_unavailable_value"
 
 # Kafka Connect's name of a type -> Spark's
@@ -30,23 +31,33 @@ _TYPES = {
     "float64": "double",
     "bytes": "binary",
 }
-# Source: Debezium documentation, page "Debezium connector for PostgreSQL", section on data types.
-_NAMED: Mapping[str, tuple[str, str | None]] = {
-    "io.debezium.time.Date": ("date", None),
-    "org.apache.kafka.connect.data.Date": ("date", None),
-    "io.debezium.time.MicroTimestamp": ("timestamp_ntz", None),
-    "io.debezium.time.Timestamp": ("timestamp_ntz", "milliseconds"),
-    "org.apache.kafka.connect.data.Timestamp": ("timestamp_ntz", "milliseconds"),
-    "io.debezium.time.NanoTimestamp": ("timestamp_ntz", "nanoseconds"),
-    "io.debezium.time.ZonedTimestamp": ("timestamp", None),
-    "io.debezium.time.MicroTime": ("string", "time_microseconds"),
-    "io.debezium.time.Time": ("string", "time_milliseconds"),
-    "org.apache.kafka.connect.data.Time": ("string", "time_milliseconds"),
-    "io.debezium.time.MicroDuration": ("bigint", None),
-    "io.debezium.data.Bits": ("binary", None),
-    "io.debezium.data.VariableScaleDecimal": ("decimal(38,10)", "scaled_base64"),
+_NAMED = {
+    "io.debezium.time.ZonedTimestamp": "timestamp",
+    "io.debezium.data.VariableScaleDecimal": "decimal(38,10)",
+}
+# by the encoding that the schema gives a column, and which staging takes from there
+_ENCODED = {
+    "days": "date",
+    "milliseconds": "timestamp_ntz",
+    "microseconds": "timestamp_ntz",
+    "nanoseconds": "timestamp_ntz",
+    "time_milliseconds": "string",
+    "time_microseconds": "string",
+}
+# MongoDB Extended JSON
+_EXTENDED = {
+    "$numberInt": "int",
+    "$numberLong": "bigint",
+    "$numberDouble": "double",
+    "$numberDecimal": "decimal(38,10)",
+    "$date": "timestamp",
+    "$binary": "binary",
 }
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
+
+# nanoseconds; a number counts as a time if that is between 1990 and 2100
+_UNITS = {"milliseconds": 10**6, "microseconds": 10**3, "nanoseconds": 1}
+_PLAUSIBLE = (631_152_000_000_000, 4_102_444_800_000_000)
 
 
 class UnreadableEventsError(AfterimageError):
@@ -67,42 +78,42 @@ def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> 
     """What to write for a table.
 
     Raises:
-        UnreadableEventsError: no sampled event has a row, or they are not PostgreSQL's.
+        UnreadableEventsError: no sampled event has a row, or no preset reads their connector.
     """
     events = [event for value in table.data if (event := _event(value)) is not None]
     where = f"{schema}.{table.messages.name}, topic {table.name}"
     connectors = sorted({str(event["source"].get("connector")) for event in events})
-    if connectors != [_CONNECTOR]:
+    known = _presets_by_connector()
+    if len(connectors) != 1 or connectors[0] not in known:
         raise UnreadableEventsError(
-            f"{where}: its events are of the connector {', '.join(connectors)}; the preset "
-            f"`debezium` reads {_CONNECTOR}. Fix: declare the table by hand, with the settings of "
+            f"{where}: its events are of the connector {', '.join(connectors)}; there are presets "
+            f"for {', '.join(sorted(known))}. Fix: declare the table by hand, with the settings of "
             "docs/change_feed.md."
         )
+    preset = known[connectors[0]]
     name = prefix + table_name(table)
-    notes = ["preset: debezium, by its messages"]
-    described = _of_schema(table.data)
-    if described is None:
-        described = _of_rows(events)
-        notes.append(
+    notes = [f"preset: {preset}, by its messages"]
+    columns = _of_schema(table.data)
+    if columns is None:
+        columns = _of_rows(events)
+        notes += [
             f"types are inferred from {len(events)} sampled messages without schemas: JSON has no "
-            "dates, times and decimals, so check them"
-        )
-    columns, encodings = described
+            "dates, times and decimals, so check them",
+            *_possible_times(events),
+        ]
     if not columns:
         raise UnreadableEventsError(
             f"{where}: none of {len(events)} sampled events has a row. Fix: name another table, or "
             "declare this one by hand (docs/feeds/debezium.md)."
         )
-    settings: dict[str, Any] = {"preset": "debezium", "filter": f"topic = '{table.name}'"}
-    if encodings:
-        settings["encodings"] = encodings
+    settings: dict[str, Any] = {"preset": preset, "filter": f"topic = '{table.name}'"}
     key = _key(table.keys, [column.name for column in columns])
     has_before_images = _has_before_images(events, key.columns)
     if not has_before_images:
         settings["before_images"] = False
         notes.append(
-            "before_images: false (no sampled event has a whole row before it; set REPLICA "
-            "IDENTITY FULL at the source to get them)"
+            "before_images: false (no sampled event has a whole row before it; the source stores "
+            "none: PostgreSQL with REPLICA IDENTITY FULL, MongoDB with pre-images)"
         )
     entry = table_name(table)
     return Proposal(
@@ -130,6 +141,15 @@ def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> 
     )
 
 
+def _presets_by_connector() -> dict[str, str]:
+    return {
+        connector: name
+        for name, preset in presets().items()
+        if preset.recognition
+        for connector in preset.recognition.connectors
+    }
+
+
 def _event(value: str) -> dict[str, Any] | None:
     """An event without its schema; None for anything else."""
     found = _without_schema(value)
@@ -147,51 +167,71 @@ def _without_schema(value: str) -> dict[str, Any] | None:
     return found
 
 
-def _of_schema(
-    values: Iterable[str],
-) -> tuple[tuple[SourceColumn, ...], dict[str, str]] | None:
-    """Columns and encodings as the newest message's schema names them; None without a schema."""
+def _of_schema(values: Iterable[str]) -> tuple[SourceColumn, ...] | None:
+    """Columns as the newest message's schema names them; None without a schema."""
     for value in reversed(list(values)):
         schema = (json_object(value) or {}).get("schema")
         images = schema.get("fields") if isinstance(schema, dict) else None
         after: Mapping[str, Any] = next((f for f in images or [] if f.get("field") == "after"), {})
-        if not after.get("fields"):
-            continue
-        columns, encodings = [], {}
-        for field in after["fields"]:
-            kind, encoding = _type_of(field)
-            columns.append(_column(field["field"], kind))
-            if encoding:
-                encodings[field["field"]] = encoding
-        return tuple(columns), encodings
+        if after.get("fields"):
+            return tuple(_column(field["field"], _type_of(field)) for field in after["fields"])
     return None
 
 
-def _type_of(field: Mapping[str, Any]) -> tuple[str, str | None]:
-    """(Spark type, encoding) of a field of Kafka Connect's schema."""
+def _type_of(field: Mapping[str, Any]) -> str:
+    """The Spark type of a field of Kafka Connect's schema."""
     name = str(field.get("name"))
     if name == _DECIMAL:
         given = field.get("parameters") or {}
         scale = int(given.get("scale", 0))
-        return f"decimal({int(given.get('connect.decimal.precision', 38))},{scale})", None
-    if name in _NAMED:
-        return _NAMED[name]
-    return _TYPES.get(str(field.get("type")), "string"), None
+        return f"decimal({int(given.get('connect.decimal.precision', 38))},{scale})"
+    encoded = _ENCODED.get(SCHEMA_ENCODINGS.get(name, ""))
+    return _NAMED.get(name) or encoded or _TYPES.get(str(field.get("type")), "string")
 
 
-def _of_rows(
-    events: Sequence[Mapping[str, Any]],
-) -> tuple[tuple[SourceColumn, ...], dict[str, str]]:
+def _images(event: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The rows of an event; those of MongoDB are JSON in a text."""
+    for image in (event.get("after"), event.get("before")):
+        found = json_object(image) if isinstance(image, str) else image
+        yield found or {}
+
+
+def _of_rows(events: Sequence[Mapping[str, Any]]) -> tuple[SourceColumn, ...]:
+    values = _values(events)
+    return tuple(_column(name, _type_of_values(found)) for name, found in values.items())
+
+
+def _values(events: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     values: dict[str, list[Any]] = {}
     for event in events:
-        for image in (event.get("after"), event.get("before")):
-            for name, value in (image or {}).items():
+        for image in _images(event):
+            for name, value in image.items():
                 values.setdefault(name, []).append(None if value == _UNAVAILABLE else value)
-    return tuple(_column(name, _type_of_values(found)) for name, found in values.items()), {}
+    return values
+
+
+def _possible_times(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What a column's numbers would be as times: the question that only the user can answer."""
+    for name, values in _values(events).items():
+        number = next((value for value in values if type(value) is int), 0)
+        times = {
+            unit: datetime(1970, 1, 1) + timedelta(microseconds=number * factor // 1000)
+            for unit, factor in _UNITS.items()
+            if _PLAUSIBLE[0] <= number * factor // 1000 <= _PLAUSIBLE[1]
+        }
+        if times:
+            read = ", ".join(f"{time:%Y-%m-%d %H:%M:%S} in {unit}" for unit, time in times.items())
+            yield (
+                f"{name}: bigint, or a time? {number} is {read}. If it is a time, declare "
+                f"timestamp_ntz and `encodings: {{{name}: {next(iter(times))}}}`"
+            )
 
 
 def _type_of_values(values: Sequence[Any]) -> str:
     """Dates and times are numbers in these messages, and decimals text."""
+    tags = {next(iter(v), "") if isinstance(v, dict) else "" for v in values if v is not None}
+    if len(tags) == 1 and (extended := _EXTENDED.get(tags.pop())):
+        return extended
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:
         return "boolean"
@@ -207,10 +247,17 @@ def _column(name: str, kind: str) -> SourceColumn:
 def _key(keys: Iterable[str], columns: Sequence[str]) -> KeyProposal:
     for key in keys:
         found = _without_schema(key) or {}
+        if [*found] == ["id"] and "_id" in columns:
+            return KeyProposal(("_id",), "the key of MongoDB's documents", is_sure=True)
         names = tuple(name for name in columns if name in found)
         if names and len(names) == len(found):
             return KeyProposal(names, "the key of its messages", is_sure=True)
     return KeyProposal(tuple(columns[:1]), "its messages have no key", is_sure=False)
+
+
+def _before(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    *_, before = _images(event)
+    return before
 
 
 def _has_before_images(events: Iterable[Mapping[str, Any]], key: Sequence[str]) -> bool:
@@ -219,5 +266,5 @@ def _has_before_images(events: Iterable[Mapping[str, Any]], key: Sequence[str]) 
         value is not None and name not in key
         for event in events
         if event["op"] in ("u", "d")
-        for name, value in (event.get("before") or {}).items()
+        for name, value in _before(event).items()
     )

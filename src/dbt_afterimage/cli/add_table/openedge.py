@@ -9,10 +9,12 @@ from typing import Any
 from dbt_afterimage.cli.add_table.keys import propose_key
 from dbt_afterimage.cli.add_table.proposal import (
     LOAD_WITHOUT_TIME,
+    NO_EVIDENCE,
     Proposal,
     SourceColumn,
     SourceTable,
     model_name,
+    unanswered_base,
 )
 from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable
 from dbt_afterimage.errors import AfterimageError
@@ -133,11 +135,10 @@ def propose(
     tables = []
     if base:
         arguments.append(f"base='{base.name}'")
-        settings["base"] = {"kind": "frozen"}
+        settings["base"] = unanswered_base(NO_EVIDENCE)
         arrays = [c.name for c in data_columns(table) if _type_in(base, c).startswith("array")]
         if arrays:
             settings["arrays"] = arrays
-        notes.append("base.kind: frozen (set live if an extract updates the base table)")
         notes.append(LOAD_WITHOUT_TIME)
         tables.append(
             SourceTable(

@@ -11,11 +11,13 @@ from dbt_afterimage.cli.add_table.keys import propose_key
 from dbt_afterimage.cli.add_table.masks import BYTE_ORDERS, MaskLayout, MaskReading, bits, fits
 from dbt_afterimage.cli.add_table.proposal import (
     LOAD_WITHOUT_TIME,
+    NO_EVIDENCE,
     KeyProposal,
     Proposal,
     SourceColumn,
     SourceTable,
     model_name,
+    unanswered_base,
 )
 from dbt_afterimage.cli.add_table.raw_schema import (
     ChangeRecord,
@@ -29,6 +31,8 @@ from dbt_afterimage.settings.qlik import HEADER_NAME, QlikChangeTableSettings
 DEFAULT_PREFIX = "header__"
 # A layout that reads fewer masks right is no better than the default.
 _CONVINCING = 0.9
+_ENOUGH_UPDATES = 20
+"""So many sampled updates that agree decide whether something updates the base table."""
 _HEADERS = {
     "change_seq": (
         "Place in the order of all changes of the task, 35 digits: commit time to the hundredth of "
@@ -142,8 +146,9 @@ def propose(
         )
     if base:
         kind, why = _base_kind(key, names, sample, has_before_images)
-        settings["base"] = {"kind": kind}
-        notes.append(f"base.kind: {kind} ({why})")
+        settings["base"] = {"kind": kind} if kind else unanswered_base(why)
+        if kind:
+            notes.append(f"base.kind: {kind} ({why})")
         notes.append(LOAD_WITHOUT_TIME)
     arguments = [f"'{source}'", f"'{table.name}'"]
     columns = _source_columns(table, base, key)
@@ -289,7 +294,10 @@ def _has_before_images(records: Sequence[ChangeRecord]) -> bool:
 def _base_kind(
     key: KeyProposal, names: Sequence[str], sample: Sample, has_before_images: bool
 ) -> tuple[str, str]:
-    """`live` where the base table's rows have the values after sampled updates, else `frozen`."""
+    """(kind, why): `live` if the base table's rows have the values after sampled updates.
+
+    Without a kind, the sample is too small to decide, or its updates disagree.
+    """
     places = [names.index(column) for column in key.columns]
     rows = {tuple(row[place] for place in places): row for row in sample.base_rows}
     before = {r.change_seq: r.hashes for r in sample.records if r.operation == "B"}
@@ -304,14 +312,12 @@ def _base_kind(
         last[identity] = record.hashes
     live = sum(rows.get(identity) == new for identity, new in last.items())
     frozen = sum(rows.get(identity) == old for identity, old in first.items())
-    if live > frozen and has_before_images:
-        return "live", f"it has {live} of {len(last)} sampled updates already"
-    if frozen:
-        return "frozen", f"it lacks {frozen} of {len(last)} sampled updates"
-    return (
-        "frozen",
-        "the sample does not show it; if the task keeps the base table up to date, set live",
-    )
+    seen = f"it has {live} of {len(last)} sampled updates already and lacks {frozen}"
+    if live >= _ENOUGH_UPDATES and not frozen and has_before_images:
+        return "live", seen
+    if frozen >= _ENOUGH_UPDATES and not live:
+        return "frozen", seen
+    return "", seen if live or frozen else NO_EVIDENCE
 
 
 def _source_columns(table: RawTable, base: RawTable | None, key: KeyProposal) -> list[SourceColumn]:

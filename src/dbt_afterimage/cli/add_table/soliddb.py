@@ -9,11 +9,13 @@ from typing import Any
 from dbt_afterimage.cli.add_table.keys import key_candidates, propose_key
 from dbt_afterimage.cli.add_table.proposal import (
     LOAD_WITHOUT_TIME,
+    NO_EVIDENCE,
     Proposal,
     SharedModel,
     SourceColumn,
     SourceTable,
     model_name,
+    unanswered_base,
 )
 from dbt_afterimage.cli.add_table.raw_schema import RawSchema, RawTable
 from dbt_afterimage.sources.soliddb.framing import FRAMINGS
@@ -144,7 +146,7 @@ def propose(table: LoggedTable, schema: RawSchema, source: str, prefix: str = ""
     tables = []
     if base:
         arguments.append(f"base='{base.name}'")
-        settings["base"] = {"kind": "frozen"}
+        settings["base"] = unanswered_base(NO_EVIDENCE)
         notes.append(LOAD_WITHOUT_TIME)
         tables.append(SourceTable(base.name, base.comment or f"The full load of {entry}."))
     operations = {record.record_id for record in table.records}

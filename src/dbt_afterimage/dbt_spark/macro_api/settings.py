@@ -7,10 +7,10 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage import __version__
-from dbt_afterimage.dbt_spark.macro_api.registry import macro_method
+from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
 from dbt_afterimage.settings import SettingsError, parse_settings, positions, renaming, timestamps
 from dbt_afterimage.settings import moment_kind as kind_of_moment
-from dbt_afterimage.settings.change_feed import ENCODINGS
+from dbt_afterimage.settings.change_feed import ENCODINGS, schema_encodings_of
 from dbt_afterimage.settings.change_feed import unavailable_spellings as spellings_of
 
 
@@ -64,6 +64,46 @@ def types_of_encoding(adapter: Any, encoding: str) -> list[str]:
         encoding: how a change feed's JSON documents write a value.
     """
     return list(ENCODINGS[encoding])
+
+
+@macro_method(while_parsing={})
+def schema_encodings(adapter: Any, kind: str) -> dict[str, list[str]]:
+    """Encodings that the schema of a message may give a column, with the names of types that do.
+
+    Args:
+        adapter: dbt's adapter.
+        kind: the column's type without precision.
+    """
+    return schema_encodings_of(kind)
+
+
+@macro_method(while_parsing=[])
+def registered_schemas(adapter: Any, location: str, table: str) -> list[dict[str, Any]]:
+    """The schemas of a table's messages, as {id, is_avro, text, encodings}.
+
+    Args:
+        adapter: dbt's adapter.
+        location: the setting `schema_registry` of a change feed.
+        table: for errors.
+    """
+    from dbt_afterimage.sources.field_encodings import field_encodings
+    from dbt_afterimage.sources.qlik_messages.avro_form import AvroUnavailableError
+    from dbt_afterimage.sources.qlik_messages.decode import check_avro
+    from dbt_afterimage.sources.schema_registry import RegistryError, subject_schemas
+    from dbt_afterimage.spark.session import active
+
+    found = []
+    with dbt_errors(RegistryError, AvroUnavailableError):
+        schemas = subject_schemas(location)
+        session = active()
+        if session is not None and any(kind == "AVRO" for kind, _ in schemas.values()):
+            check_avro(session, table)
+    for number, (kind, text) in sorted(schemas.items()):
+        encodings = field_encodings(kind, text)
+        found.append(
+            {"id": number, "is_avro": kind == "AVRO", "text": text, "encodings": encodings}
+        )
+    return found
 
 
 @macro_method(while_parsing=[])

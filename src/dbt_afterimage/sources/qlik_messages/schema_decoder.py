@@ -21,7 +21,7 @@ from dbt_afterimage.sources.qlik_messages.decode import (
     schema_reference,
 )
 from dbt_afterimage.sources.qlik_messages.message_columns import METADATA
-from dbt_afterimage.sources.qlik_messages.schemas import registered_schema
+from dbt_afterimage.sources.schema_registry import registered_schema
 
 logger = AdapterLogger("afterimage")
 

@@ -1,0 +1,1 @@
+"""A real MariaDB, which Debezium reads."""
