@@ -83,10 +83,7 @@
     batches  those batches; none where they are not known
 #}
 {% macro _recorded_after(recorded_at, batches=none) %}
-    {%- if batches -%}
-        {{ return(adapter.afterimage.is_of_batches(batches)) }}
-    {%- endif -%}
-    {{- return("recorded_at > timestamp '" ~ recorded_at ~ "'" if recorded_at else 'true') -}}
+    {{- return(adapter.afterimage.is_of_batches(recorded_at, batches)) -}}
 {% endmacro %}
 
 

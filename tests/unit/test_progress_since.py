@@ -8,6 +8,7 @@ from dataclasses import asdict
 import pytest
 
 from dbt_afterimage.log_rows.profile import BatchProfile, merged
+from dbt_afterimage.spark.literals import is_of_batches
 from dbt_afterimage.storage.progress import spark_text
 from dbt_afterimage.storage.progress_cache import ProgressSince, Publication, batch_json, seen_from
 
@@ -175,3 +176,16 @@ def test_a_profile_of_another_version_is_not_read() -> None:
     assert BatchProfile.from_json(json.dumps({**written, "of_a_later_version": 2})) is None
     del written["truncates"]  # as if an earlier version had not counted them
     assert BatchProfile.from_json(json.dumps(written)) is None
+
+
+def test_batches_are_named_unless_they_are_many() -> None:
+    """Iceberg skips no file by a set of more than 200 values."""
+    assert is_of_batches(FIRST, None) == f"recorded_at > timestamp '{FIRST}'"
+    assert is_of_batches(None, None) == "true"
+    one = is_of_batches(FIRST, [SECOND])
+    # of a single value, Spark makes a comparison
+    assert one == f"recorded_at in (timestamp '1970-01-01 00:00:00', timestamp '{SECOND}')"
+    many = [f"2026-03-01 10:{number // 60:02}:{number % 60:02}" for number in range(1, 500)]
+    assert is_of_batches(FIRST, many) == (
+        f"recorded_at > timestamp '{FIRST}' and recorded_at <= timestamp '2026-03-01 10:08:19'"
+    )

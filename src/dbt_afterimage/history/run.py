@@ -154,7 +154,7 @@ def next_batch(
     # another run may append the next batch at any moment
     changes = _up_to(log, profile)
     if has_profile and batches:
-        is_new = is_of_batches(batches)
+        is_new = is_of_batches(applied.recorded_at, batches)
         batch = log.where(is_new)
     else:
         batch = changes.where(is_new)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def text(value: str) -> str:
@@ -29,12 +29,25 @@ def timestamp_as_text(moment: str, beside: str) -> str:
     return f"cast(concat(left(coalesce({beside}, ''), 0), {text(moment)}) as timestamp)"
 
 
-def is_of_batches(moments: Iterable[str]) -> str:
+_MOST_BATCHES = 100
+"""Iceberg skips files by a set of up to 200 values."""
+
+
+def is_of_batches(after: str | None, moments: Sequence[str] | None) -> str:
     """Condition: recorded in one of these batches.
 
     For two values or more, Spark makes a set, which it does not write into the code that it
     generates (`spark.sql.optimizer.inSetConversionThreshold`). No batch is of 1970.
+
+    Args:
+        after: the batch before them; None where there is none.
+        moments: the batches; None where they are not known.
     """
+    is_later = f"recorded_at > {timestamp(after)}" if after else "true"
+    if not moments:
+        return is_later
+    if len(moments) > _MOST_BATCHES:
+        return f"{is_later} and recorded_at <= {timestamp(max(moments))}"
     listed = ", ".join(map(timestamp, ["1970-01-01 00:00:00", *moments]))
     return f"recorded_at in ({listed})"
 

@@ -116,11 +116,11 @@ def contradicts_progress(
 
 
 @macro_method(while_parsing="")
-def is_of_batches(adapter: Any, batches: list[str]) -> str:
-    """Condition, as SQL: recorded in one of these batches."""
+def is_of_batches(adapter: Any, after: str | None, batches: list[str] | None) -> str:
+    """Condition, as SQL, see `literals.is_of_batches`."""
     from dbt_afterimage.spark import literals
 
-    return literals.is_of_batches(batches)
+    return literals.is_of_batches(after, batches)
 
 
 @macro_method()
