@@ -49,16 +49,21 @@
 {% endmacro %}
 
 
-{# Whether a change log of the running staging model has changes, which were read with the masks as they were. #}
+{#
+    Whether something may have been recorded with the masks as they were: a change log of the running staging model has changes, or
+    there is no change log, so that other models read it.
+#}
 {% macro _has_recorded_masks() %}
+    {%- set logs = [] -%}
     {%- for node in graph.nodes.values()
         if node.config.materialized == 'change_log' and model.unique_id in node.depends_on.nodes -%}
+        {%- do logs.append(node) -%}
         {%- set changes = load_relation(afterimage._relation_of(node)) -%}
         {%- if changes is not none and run_query("select 1 from " ~ changes ~ " where change_oper <> 'L' limit 1") | length -%}
             {{ return(true) }}
         {%- endif -%}
     {%- endfor -%}
-    {{ return(false) }}
+    {{ return(not logs) }}
 {% endmacro %}
 
 
