@@ -251,12 +251,10 @@ def _current(session: SparkSession, progress: str) -> _Command | None:
     command = _command
     if command is None or command.identity != (get_invocation_id(), progress):
         return None
-    version = _version(session, command)
-    if command.version is None or version != command.version:
+    if command.version is None or _version(session, command) != command.version:
+        write_pending(session)
         # before the query: what is added meanwhile is read next time
-        if command.unwritten:
-            _write(session, command)
-            version = _version(session, command)
+        version = _version(session, command)
         command.published.clear()
         command.last = _read_last(session, progress)
         command.version = version

@@ -26,6 +26,7 @@ from dbt_afterimage.storage.formats.base import (
 )
 from dbt_afterimage.storage.formats.merge import merge_batch
 from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
+from dbt_afterimage.storage.schema_evolution import table_properties
 from dbt_afterimage.storage.temp_view import temporary_view
 
 BRANCH_PREFIX = "afterimage_"
@@ -294,7 +295,7 @@ def _remove_deleted_entries(session: SparkSession, table: str) -> None:
     sizes = _sizes_with_deleted_entries(session, table)
     if not sizes:
         return
-    own = _properties(session, table).get(_MANIFEST_SIZE, _NO_SIZE)
+    own = table_properties(session, table).get(_MANIFEST_SIZE, _NO_SIZE)
     try:
         # the largest comes last: it merges what a smaller size has split
         for size in sizes:
@@ -311,7 +312,7 @@ def _remove_deleted_entries(session: SparkSession, table: str) -> None:
 
 def _restore_manifest_size(session: SparkSession, table: str) -> None:
     """Undo what `_remove_deleted_entries` has set, also where it was killed."""
-    own = _properties(session, table).get(_OWN_MANIFEST_SIZE)
+    own = table_properties(session, table).get(_OWN_MANIFEST_SIZE)
     if own is None:
         return
     names = [_OWN_MANIFEST_SIZE]
@@ -321,11 +322,6 @@ def _restore_manifest_size(session: SparkSession, table: str) -> None:
         session.sql(f"alter table {table} set tblproperties ('{_MANIFEST_SIZE}' = '{own}')")
     listed = ", ".join(f"'{name}'" for name in names)
     session.sql(f"alter table {table} unset tblproperties ({listed})")
-
-
-def _properties(session: SparkSession, table: str) -> dict[str, str]:
-    rows = session.sql(f"show tblproperties {table}").collect()
-    return {row["key"]: row["value"] for row in rows}
 
 
 def _sizes_with_deleted_entries(session: SparkSession, table: str) -> list[int]:
