@@ -48,11 +48,15 @@ class Counters:
         metrics = getattr(self._jvm, "org.apache.spark.metrics.source.CodegenMetrics")
         return int(metrics.METRIC_COMPILATION_TIME().getCount())
 
+    @property
+    def last_execution(self) -> int:
+        """The number of the newest SQL execution; -1 before the first one."""
+        rows = self._executions()
+        return int(rows.apply(rows.size() - 1).executionId()) if rows.size() else -1
+
     def executions(self, after: int) -> list[Execution]:
         """SQL executions with a greater number, in their order."""
-        store = self._java.sharedState().statusStore()
-        rows = store.executionsList()
-        found = []
+        rows, found = self._executions(), []
         for place in range(rows.size()):
             row = rows.apply(place)
             if row.executionId() > after:
@@ -66,11 +70,16 @@ class Counters:
                 )
         return found
 
+    def _executions(self) -> Any:
+        return self._java.sharedState().statusStore().executionsList()
+
     def cpu(self) -> float:
         """Processor seconds of the JVM (Linux)."""
         from pyspark import SparkContext
 
-        process = SparkContext._gateway.proc.pid  # type: ignore[union-attr]
+        gateway = SparkContext._gateway
+        assert gateway is not None  # the session is running
+        process = gateway.proc.pid
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
         user, system = text.rpartition(")")[2].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
@@ -105,7 +114,7 @@ def main() -> None:
         for batch in range(options.batches):
             append_batch(session, workload, RAW_SCHEMA, batch)
             classes, jobs, cpu = counters.classes, counters.jobs(), counters.cpu()
-            last = max((row.number for row in counters.executions(-1)), default=-1)
+            last = counters.last_execution
             seconds, results = timed(lambda: bench.dbt("run", "--select", "stg_items+"))
             executions = counters.executions(last)
             figures.append(

@@ -203,11 +203,11 @@ def test_a_run_records_its_progress_together(
     commits = []
     append_progress = progress_cache.append_progress
 
-    def noted(session: SparkSession, progress: str, published: Any) -> None:
+    def recorded(session: SparkSession, progress: str, published: Any) -> None:
         commits.append([model for model, _ in published])
         append_progress(session, progress, published)
 
-    monkeypatch.setattr(progress_cache, "append_progress", noted)
+    monkeypatch.setattr(progress_cache, "append_progress", recorded)
     begun.dbt("run")
     assert [models[-1] for models in commits[:-1]] == ["people_history"]
     assert sorted(model for models in commits for model in models) == [

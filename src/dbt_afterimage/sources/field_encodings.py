@@ -1,7 +1,7 @@
 """How the messages of a registered schema write dates, times and decimals, by field.
 
 Kafka Connect's converters keep the name of a field's type: Avro as `connect.name`, JSON Schema as
-`title`. Spark decodes Avro's own logical types but for times of day.
+`title`. Spark decodes Avro's own logical types, except times of day.
 """
 
 from __future__ import annotations
