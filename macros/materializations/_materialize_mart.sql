@@ -83,7 +83,7 @@
                 {%- endcall -%}
             {%- endif -%}
             {%- do afterimage._record(target_relation, mart, batch.applied, applied_before) -%}
-            {%- do afterimage._compact_after_run(target_relation, mart) -%}
+            {%- do afterimage._compact_at_end(target_relation, mart) -%}
         {%- endif -%}
     {%- endif -%}
 

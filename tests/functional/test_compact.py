@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.storage.compaction import Limits, compact, compact_after_run
+from dbt_afterimage.storage.compaction import Limits, compact, compact_at_end, compact_written
 from dbt_afterimage.storage.formats.base import MANY_SMALL_FILES
 from tests.functional.data_files import files_with
 from tests.functional.merge_on_read import make_table
@@ -65,7 +65,8 @@ def test_files_of_small_batches_stay_few(spark: SparkSession, table_format: str)
         spark.sql(f"insert into {TABLE} select id, true from range({first}, {first + 10}, 1, 1)")
         if first % 40 == 0:
             spark.sql(f"delete from {TABLE} where id = {first}")
-        compact_after_run(spark, TABLE, table_format)
+        compact_at_end(TABLE, table_format)
+        compact_written(spark)
     expected = [each for each in range(10 * batches) if each % 40]
     assert [row[0] for row in rows_of(spark)] == expected
     # one file of the first twenty batches, and one of each later batch
@@ -79,7 +80,8 @@ def test_files_of_many_partitions_are_not_merged(spark: SparkSession, table_form
     spark.sql(f"insert into {TABLE} select id, id from range(0, {days}, 1, 1)")
     before = files_with(spark, TABLE, table_format, "true")
     assert len(before) == days
-    compact_after_run(spark, TABLE, table_format)
+    compact_at_end(TABLE, table_format)
+    compact_written(spark)
     assert files_with(spark, TABLE, table_format, "true") == before
 
 

@@ -14,7 +14,7 @@ from dbt_afterimage.change_log.log_schema import conformed, log_properties
 from dbt_afterimage.change_log.log_writer import LogRows, append_rows, write_log
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.checkpoint import unpersist
-from dbt_afterimage.storage.compaction import compact_after_run
+from dbt_afterimage.storage.compaction import compact_at_end
 from dbt_afterimage.storage.concurrency import check_unchanged
 from dbt_afterimage.storage.progress import Progress, reset_progress
 from dbt_afterimage.storage.temp_view import temporary_view
@@ -76,7 +76,7 @@ def _write(session: SparkSession, context: RunContext, batch: ChangeBatch) -> No
         profile=batch.profile,
     )
     if wrote and context.settings["auto_compact"]:
-        compact_after_run(session, log, context.file_format)
+        compact_at_end(log, context.file_format)
     if wrote or batch.rejected is not None:
         logger.info(f"{context.model}: {batch.counts}")
     if wrote and batch.counts.lacks_before_images:

@@ -122,9 +122,11 @@ def _record_progress_at_the_end(adapter: type[Any]) -> None:
         # dbt calls it at the end of each command, also where models have failed
         session = active()
         if session is not None and _runs_in_session(self):
+            from dbt_afterimage.storage.compaction import compact_written
             from dbt_afterimage.storage.progress_cache import end_command
 
             end_command(session)
+            compact_written(session)
         cleanup(self)
 
     adapter.cleanup_connections = cleanup_connections

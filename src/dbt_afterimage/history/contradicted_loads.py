@@ -25,6 +25,22 @@ def last_load(changes: DataFrame) -> str | None:
     return None if row[0] is None else str(row[0])
 
 
+def goes_by_inserts(table: HistoryTable, profile: BatchProfile) -> bool:
+    """Whether only an insert can contradict a load, and the inserted keys may be broadcast.
+
+    Nearly always none does.
+    """
+    return table.base == "frozen" and profile.inserts <= FEW_KEYS
+
+
+def keys_inserted_again(batch: DataFrame, versions: DataFrame, table: HistoryTable) -> DataFrame:
+    """Keys of versions that the batch inserts."""
+    inserted = batch.where("change_oper = 'I'").select(*columns(table.key))
+    return versions.join(F.broadcast(inserted), list(table.key), "left_semi").select(
+        *columns(table.key)
+    )
+
+
 def keys_contradicting_their_load(
     batch: DataFrame, versions: DataFrame, table: HistoryTable, profile: BatchProfile
 ) -> DataFrame:
@@ -43,12 +59,8 @@ def keys_contradicting_their_load(
     number, departures, truncated_at = own("number"), own("departures"), own("truncated_at")
     partition = ", ".join(columns(table.key))
     named = changes_by_key(batch, table, has_key_changes=profile.key_changes > 0)
-    if table.base == "frozen" and profile.inserts <= FEW_KEYS:
-        # only an insert can contradict it, and nearly always none does: then no rows are sorted
-        inserted = batch.where("change_oper = 'I'").select(*columns(table.key))
-        both = versions.join(F.broadcast(inserted), list(table.key), "left_semi").select(
-            *columns(table.key)
-        )
+    if goes_by_inserts(table, profile):
+        both = keys_inserted_again(batch, versions, table)
         named = named.join(F.broadcast(both), list(table.key), "left_semi")
         versions = versions.join(F.broadcast(both), list(table.key), "left_semi")
     first = named.selectExpr(

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from dbt_afterimage.history.affected_keys import FEW_KEYS, keys_of
+from dbt_afterimage.history.affected_keys import FEW_KEYS, changes_by_key
 from dbt_afterimage.history.sql import columns, equal
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.log_rows.profile import BatchProfile
@@ -50,7 +50,8 @@ def prior_versions(
     """
     if profile.truncates or profile.loads:
         return opened
-    keys = keys_of(batch, table, has_key_changes=profile.key_changes > 0)
+    named = changes_by_key(batch, table, has_key_changes=profile.key_changes > 0)
+    keys = named.select(*columns(table.key))
     # a key change names two
     count = profile.changes + profile.key_changes
     are_few = reads_apart(count, len(table.tracked) + len(unknown_columns))
@@ -68,7 +69,7 @@ def open_versions_of(
     """The open versions of some keys, with all columns in their order.
 
     Args:
-        keys: the key columns, each key once.
+        keys: the key columns.
         opened: the open versions of all keys, one per key.
         table: the table.
         reads_arrays_apart: read history's arrays in a scan of their own, and send them to every

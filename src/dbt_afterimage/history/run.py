@@ -12,7 +12,9 @@ from dbt_afterimage.history.affected_keys import keys_within_a_transaction
 from dbt_afterimage.history.contradicted_loads import (
     IS_LOADED,
     OPENED_SEQ,
+    goes_by_inserts,
     keys_contradicting_their_load,
+    keys_inserted_again,
     last_load,
 )
 from dbt_afterimage.history.differences import changed_versions
@@ -253,7 +255,7 @@ def _stored_versions(
 ) -> StoredVersions:
     """What the log and the stored history say of a batch, in one statement.
 
-    A second one looks for a load where a change may contradict it, which hardly ever happens.
+    Others look for a load, where a change may contradict it, which hardly ever happens.
 
     Args:
         session: the live session.
@@ -280,11 +282,9 @@ def _stored_versions(
     # an insert shows that a frozen base was ahead; for a live base any change may
     may_contradict = table.base == "live" or (table.base is not None and profile.inserts > 0)
     opened = open_versions(history, applied.unknown_columns)
-    if is_compared and may_contradict:
-        keys["contradicting"] = keys_contradicting_their_load(batch, opened, table, profile)
-        queries["contradicting"] = (
-            f"select if(bool_or({IS_LOADED}), '', min({OPENED_SEQ})) from {{contradicting}}"
-        )
+    if is_compared and may_contradict and goes_by_inserts(table, profile):
+        keys["inserted_again"] = keys_inserted_again(batch, opened, table)
+        queries["inserted_again"] = "select count(*) from {inserted_again}"
     if is_compared and profile.key_changes:
         keys["continuing"] = keys_within_a_transaction(batch, opened, table)
         queries["continuing"] = "select count(*) from {continuing}"
@@ -293,8 +293,14 @@ def _stored_versions(
         listed = ", ".join(f"({query}) as {name}" for name, query in queries.items())
         found = session.sql(f"select {listed}", history=history, batch=batch, **keys)
         row = found.collect()[0].asDict()
-    # where the version began that a change contradicts; empty: a load has opened it
-    opened_seq = row.get("contradicting")
+    opened_seq = None
+    if is_compared and may_contradict and row.get("inserted_again") != 0:
+        # where the version began that a change contradicts; empty: a load has opened it
+        opened_seq = (
+            keys_contradicting_their_load(batch, opened, table, profile)
+            .selectExpr(f"if(bool_or({IS_LOADED}), '', min({OPENED_SEQ}))")
+            .collect()[0][0]
+        )
     return StoredVersions(
         row.get("changes"),
         is_ahead=row.get("is_ahead") is not None,

@@ -107,7 +107,10 @@ def active() -> SparkSession | None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    return SparkSession.builder.getOrCreate() if SparkContext._active_spark_context else None
+    if not SparkContext._active_spark_context:
+        return None
+    # `getOrCreate` takes milliseconds to apply no settings
+    return SparkSession._instantiatedSession or SparkSession.builder.getOrCreate()
 
 
 def current() -> SparkSession:

@@ -1,13 +1,15 @@
 """Compaction: tables that receive many small batches stay fast to read.
 
 `compact` calls the table format's own procedures with a bound on their work, so that a call ends
-soon and the next one continues. A run compacts the tables that it has written to by itself, once
-they have many small files: after its rows and its progress are committed, so that a run that is
-killed meanwhile, or conflicts with another run, has lost nothing.
+soon and the next one continues. A command compacts the tables that it has written to by itself,
+once they have many small files: at its end, so that a command that is killed meanwhile, or
+conflicts with another one, has lost nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dbt.adapters.events.logging import AdapterLogger
@@ -22,7 +24,10 @@ logger = AdapterLogger("afterimage")
 MANY_FILES = 100
 """A table with more files than this is to be compacted: reports say so."""
 MAX_FILES_AFTER_RUN = 100
-"""`compact_after_run` rewrites up to this many data files of an Iceberg table."""
+"""`compact_written` rewrites up to this many data files of an Iceberg table."""
+
+_written: dict[str, set[str]] = {}
+"""By table format, the tables that the command has written to."""
 
 
 class CompactError(ValueError):
@@ -75,29 +80,39 @@ def compact(session: SparkSession, table: str, table_format: str, limits: Limits
         )
 
 
-def compact_after_run(session: SparkSession, table: str, table_format: str) -> None:
-    """Merge the small files of a table that a run has just written to, if there are many.
+def compact_at_end(table: str, table_format: str) -> None:
+    """Let the end of the command look at a table that it has written to."""
+    _written.setdefault(table_format, set()).add(table)
 
-    No snapshot is expired and no file removed: only `compact` does that. The run's rows are
+
+def compact_written(session: SparkSession) -> None:
+    """Merge the small files of tables that the command has written to, where there are many.
+
+    No snapshot is expired and no file removed: only `compact` does that. The command's rows are
     committed, so a failure is a warning, and a conflict with another run is left to that run.
-
-    Args:
-        session: the live Spark session.
-        table: an existing table.
-        table_format: `iceberg` or `delta`.
     """
-    table_kind = format_named(table_format)
+    while _written:
+        table_format, tables = _written.popitem()
+        names = ", ".join(sorted(tables))
+        table_kind = format_named(table_format)
+        with _failure_is_a_warning(names):
+            counts = table_kind.small_file_counts(session, sorted(tables))
+            for table, count in counts.items():
+                if count >= MANY_SMALL_FILES:
+                    with _failure_is_a_warning(table):
+                        done = table_kind.merge_small_files(session, table, MAX_FILES_AFTER_RUN)
+                        logger.info(f"{table}: {done}")
+
+
+@contextmanager
+def _failure_is_a_warning(names: str) -> Iterator[None]:
     try:
-        if table_kind.small_file_count(session, table) < MANY_SMALL_FILES:
-            return
-        done = table_kind.merge_small_files(session, table, MAX_FILES_AFTER_RUN)
+        yield
     except Exception as error:
         if not is_conflict(str(error)):
             logger.warning(
-                f"{table}: its rows are written, but its small files could not be merged: "
+                f"{names}: the rows are written, but small files could not be merged: "
                 f"{explained(str(error))} Fix: run dbt run-operation compact, or, unless it is a "
                 "change_activity, set `auto_compact: false` in the `meta.afterimage` of its source "
                 "table."
             )
-    else:
-        logger.info(f"{table}: {done}")

@@ -193,7 +193,7 @@ def publish_progress(
 ) -> None:
     """Add a publication of a model."""
     with _lock:
-        command = _current(session, progress)
+        command = _own(progress)
         if command is None:
             append_progress(session, progress, [(model, publication)])
             return
@@ -246,10 +246,16 @@ def _version(session: SparkSession, command: _Command) -> str | None:
     return format_named(command.table_format).version(session, command.identity[1])
 
 
+def _own(progress: str) -> _Command | None:
+    """The command, if it is this one's and keeps this table; None outside of one."""
+    is_own = _command is not None and _command.identity == (get_invocation_id(), progress)
+    return _command if is_own else None
+
+
 def _current(session: SparkSession, progress: str) -> _Command | None:
     """The command, with what the table has; None outside of one."""
-    command = _command
-    if command is None or command.identity != (get_invocation_id(), progress):
+    command = _own(progress)
+    if command is None:
         return None
     if command.version is None or _version(session, command) != command.version:
         write_pending(session)

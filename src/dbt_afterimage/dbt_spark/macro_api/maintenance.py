@@ -54,13 +54,8 @@ def maintain_progress(adapter: Any, relation: Any) -> None:
 
 
 @macro_method()
-def compact_after_run(adapter: Any, relation: Any) -> None:
-    """Merge the small files of a table that the run has written to, once there are many.
+def compact_at_end(adapter: Any, relation: Any) -> None:
+    """Let the end of the command merge the small files of a table that it has written to."""
+    from dbt_afterimage.storage.compaction import compact_at_end as compact_table
 
-    Args:
-        adapter: dbt's adapter.
-        relation: the table.
-    """
-    from dbt_afterimage.storage.compaction import compact_after_run as compact_table
-
-    compact_table(current(), str(relation), table_format(adapter))
+    compact_table(str(relation), table_format(adapter))

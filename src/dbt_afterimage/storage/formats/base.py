@@ -7,7 +7,7 @@ published, how files are compacted, and which table properties help, is not.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
@@ -92,8 +92,8 @@ class TableFormat(ABC):
         """How many data files a table has, from its metadata."""
 
     @abstractmethod
-    def small_file_count(self, session: SparkSession, table: str) -> int:
-        """How many small files would be merged, at least in one partition; from metadata.
+    def small_file_counts(self, session: SparkSession, tables: Sequence[str]) -> dict[str, int]:
+        """How many small files of each table would be merged, in one partition; from metadata.
 
         Iceberg: the greatest number of small data files, or of position delete files, in one
         partition. Delta: the commits since the last OPTIMIZE, if the table has as many files.

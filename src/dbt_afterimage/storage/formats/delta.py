@@ -162,8 +162,11 @@ class Delta(TableFormat):
         found = session.sql(f"describe detail {table}").select("numFiles")
         return int(found.collect()[0][0] or 0)
 
-    def small_file_count(self, session: SparkSession, table: str) -> int:
+    def small_file_counts(self, session: SparkSession, tables: Sequence[str]) -> dict[str, int]:
         """Commits since the last OPTIMIZE: Delta has no list of its files that SQL can read."""
+        return {table: self._small_file_count(session, table) for table in tables}
+
+    def _small_file_count(self, session: SparkSession, table: str) -> int:
         files = self.file_count(session, table)
         if files < MANY_SMALL_FILES:
             return files

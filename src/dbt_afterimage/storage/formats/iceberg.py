@@ -6,7 +6,7 @@ A branch takes two cheap commits, a delete by position and an append, and is pub
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from types import MappingProxyType
 from typing import ClassVar
@@ -196,29 +196,15 @@ class Iceberg(TableFormat):
 
     def file_count(self, session: SparkSession, table: str) -> int:
         """From the summary of the newest snapshot."""
-        return self._total(session, table, "data")
+        return _total_files(session, [table], "data")[table]
 
-    def small_file_count(self, session: SparkSession, table: str) -> int:
-        """Reads the manifests only if the newest snapshot's summary has that many files at all."""
-        total = self._total(session, table, "data", "delete")
-        if total < MANY_SMALL_FILES:
-            return total
-        files = session.table(f"{table}.files")
-        group = [name for name in ("content", "partition") if name in files.columns]
-        # deletion vectors of format version 3 are in Puffin files, one per data file
-        small = files.filter(F.col("file_size_in_bytes") < SMALL_FILE_BYTES).filter(
-            F.lower("file_format") != "puffin"
-        )
-        return int(small.groupBy(*group).count().agg(F.max("count")).collect()[0][0] or 0)
-
-    def _total(self, session: SparkSession, table: str, *kinds: str) -> int:
-        """How many files of a kind there are, the greatest such number, by the newest snapshot."""
-        # as text: Spark would write a number into the code that it generates for this query alone
-        is_newest = F.col("snapshot_id").cast("string") == F.lit(self.version(session, table))
-        snapshots = session.table(f"{table}.snapshots").filter(is_newest)
-        totals = [F.col("summary")[f"total-{kind}-files"].cast("int") for kind in kinds]
-        rows = snapshots.select(*totals).collect()
-        return max((count or 0 for row in rows for count in row), default=0)
+    def small_file_counts(self, session: SparkSession, tables: Sequence[str]) -> dict[str, int]:
+        """Reads the manifests of a table only if it has that many files at all."""
+        totals = _total_files(session, tables, "data", "delete")
+        return {
+            table: total if total < MANY_SMALL_FILES else _small_files(session, table)
+            for table, total in totals.items()
+        }
 
     def merge_small_files(self, session: SparkSession, table: str, max_files: int) -> str:
         """The two rewriting procedures of `compact`, for small files only."""
@@ -279,6 +265,31 @@ class Iceberg(TableFormat):
             f"{rewritten['rewritten_data_files_count']:,} data files were rewritten, "
             f"{removed:,} files were removed"
         )
+
+
+def _total_files(session: SparkSession, tables: Sequence[str], *kinds: str) -> dict[str, int]:
+    """How many files of a kind each table has, the greatest such number, by its newest snapshot."""
+    total = ", ".join(f"int(summary['total-{kind}-files'])" for kind in kinds)
+    snapshots = " union all ".join(
+        f"select '{table}' as name, committed_at, array_max(array({total})) as total "
+        f"from {table}.snapshots"
+        for table in tables
+    )
+    newest = session.sql(
+        f"select name, max_by(total, committed_at) from ({snapshots}) group by name"
+    )
+    return {**dict.fromkeys(tables, 0), **{name: total or 0 for name, total in newest.collect()}}
+
+
+def _small_files(session: SparkSession, table: str) -> int:
+    """The greatest number of small data files, or of small delete files, in one partition."""
+    files = session.table(f"{table}.files")
+    group = [name for name in ("content", "partition") if name in files.columns]
+    # deletion vectors of format version 3 are in Puffin files, one per data file
+    small = files.filter(F.col("file_size_in_bytes") < SMALL_FILE_BYTES).filter(
+        F.lower("file_format") != "puffin"
+    )
+    return int(small.groupBy(*group).count().agg(F.max("count")).collect()[0][0] or 0)
 
 
 def _remove_deleted_entries(session: SparkSession, table: str) -> None:

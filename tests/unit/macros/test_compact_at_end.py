@@ -23,11 +23,11 @@ def test_the_setting_of_the_source_table_decides(
     mart: str, auto_compact: bool, compacted: list[str]
 ) -> None:
     found: list[Any] = []
-    api = SimpleNamespace(compact_after_run=found.append)
+    api = SimpleNamespace(compact_at_end=found.append)
     render = MacroRenderer(
         adapter=SimpleNamespace(afterimage=api),
         model=SimpleNamespace(name="people"),
         _settings_of=lambda node: {"auto_compact": auto_compact},
     )
-    render("_compact_after_run", "erp.people", mart)
+    render("_compact_at_end", "erp.people", mart)
     assert found == compacted
