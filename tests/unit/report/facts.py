@@ -20,7 +20,7 @@ from dbt_afterimage.cli.warehouse import TableVersion
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
 TIME = pa.timestamp("us", "UTC")
-HOSTILE = "<script>alert('x')</script>"
+HOSTILE = "<script>alert('x')</script>\x00\x1b[2J\u202e"
 
 
 def at(minute: int) -> datetime:

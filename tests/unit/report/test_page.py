@@ -68,6 +68,8 @@ def test_values_are_escaped(folder: Path) -> None:
     assert "<script>" not in html
     # project (title and heading), message of the failed step, reason of a rejected record
     assert Page(html).text.count("alert('x')") == 4
+    assert html.replace("\n", "").isprintable()
+    assert html.count(r"\u0000\u001b[2J\u202e") == 4
 
 
 def test_rejected_records_themselves_are_not_shown(folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from dbt_afterimage.cli.frame import printable
 from dbt_afterimage.cli.report import charts
 from dbt_afterimage.cli.report.batches import rows_between
 from dbt_afterimage.cli.report.facts import Facts
@@ -52,7 +53,7 @@ def render(facts: Facts, found: Iterable[Finding], project: str, target: str) ->
     }
     runs = facts.runs[:_RUNS]
     activity = facts.activity
-    return environment.get_template("report.html.jinja").render(
+    page = environment.get_template("report.html.jinja").render(
         facts=facts,
         findings=list(found),
         project=project,
@@ -72,6 +73,7 @@ def render(facts: Facts, found: Iterable[Finding], project: str, target: str) ->
         batches=facts.batches[:_BATCHES],
         many_files=MANY_FILES,
     )
+    return printable(page)
 
 
 def _with_code(text: str) -> Markup:
