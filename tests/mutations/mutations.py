@@ -164,7 +164,7 @@ MUTATIONS = (
         LOAD_IMAGE,
         "f\" when {KIND} = 'K' and {net} <> 0 then {net} < 0 end as {held}\"",
         "f\" when {KIND} = 'K' then false end as {held}\"",
-        _rules("live_track_columns_no_ids_scoped --streams 200"),
+        "tests/kernel/test_rules_by_hand.py -k later_transaction",
     ),
     Mutation(
         "R8: a row that a truncate with a scope ended was not loaded",
