@@ -98,10 +98,11 @@ def displaced_rows(
     row before the transaction: then it is a displaced row, and the key held it at the load.
     """
     key = table.key
-    in_base, number, brought, net = (
+    in_base, number, left, same, net = (
         own("is_in_base"),
         own("number_in_transaction"),
-        own("brought"),
+        own("left_the_key"),
+        own("same_as_left"),
         own("net"),
     )
     is_other, has_other, held, held_later = (
@@ -127,15 +128,23 @@ def displaced_rows(
             "*",
             f"count_if({KIND} = 'L') over ({epoch}) > 0 as {in_base}",
             f"row_number() over ({transaction}, {KIND} = 'L' {order}) as {number}",
-            f"collect_list(case when {KIND} in ('K', 'I', 'U')"
-            f" then struct({ROW} as values, known_columns as known_columns) end)"
-            f" over ({transaction} {order} {_PRECEDING_ROWS}) as {brought}",
+            f"collect_list(case when {KIND} = 'X' then struct(change_seq, before,"
+            f" before_known_columns) end) over ({transaction} {order} {_ALL_ROWS}) as {left}",
             f"count_if({KIND} in ('K', 'I')) over ({transaction})"
             f" - count_if({KIND} in ('X', 'D')) over ({transaction}) as {net}",
         )
+        # each brought row names the departures that it agrees with: one transaction may update a
+        # key many times, but few rows leave it
         .selectExpr(
             "*",
-            f"{KIND} = 'X' and not exists({brought}, came -> {same_row or 'true'}) as {is_other}",
+            f"case when {KIND} in ('K', 'I', 'U') then transform("
+            f"filter({left}, gone -> {same_row or 'true'}), gone -> gone.change_seq) end as {same}",
+        )
+        .selectExpr(
+            "*",
+            f"{KIND} = 'X' and not exists("
+            f"collect_set(if(size({same}) > 0, {same}, null)) over ({transaction} {order}"
+            f" {_PRECEDING_ROWS}), seqs -> array_contains(seqs, change_seq)) as {is_other}",
         )
         .selectExpr("*", f"bool_or({is_other}) over ({transaction}) as {has_other}")
         # on a transaction's first event of a key: whether the key held a row before the
@@ -161,7 +170,7 @@ def displaced_rows(
             f" {in_base}) end then struct({MOVE_GROUP} as move_group, before as before,"
             f" before_known_columns as before_known_columns) end as {DISPLACED}",
         )
-        .drop(LOAD_EPOCH, in_base, number, brought, net, is_other, has_other, held, held_later)
+        .drop(LOAD_EPOCH, in_base, number, left, same, net, is_other, has_other, held, held_later)
     )
 
 
@@ -336,12 +345,12 @@ def _image(prefix: str) -> str:
 
 
 def _same_value(name: str, may_be_unknown: bool) -> str:
-    """True where a brought row, `came`, and the before image agree on a column that both know."""
-    same = f"came.values.{quoted(name)} <=> before.{quoted(name)}"
+    """True where a brought row and one that left, `gone`, agree on a column that both know."""
+    same = f"{ROW}.{quoted(name)} <=> gone.before.{quoted(name)}"
     if not may_be_unknown:
         return same
     unknown = [
         f"({known} is not null and not array_contains({known}, {text(name)}))"
-        for known in ("came.known_columns", "before_known_columns")
+        for known in ("known_columns", "gone.before_known_columns")
     ]
     return f"({' or '.join([*unknown, same])})"
