@@ -383,11 +383,14 @@ def test_messages_that_fill_a_hole_later_are_read(holes: MessagesProject) -> Non
 def test_offsets_that_were_cut_off_or_lost_stop_the_run(holes: MessagesProject) -> None:
     """Without them a run would append all messages again."""
     _land_at(holes, 0, *_things(0, 1))
+    holes.land("raw_holes", [Message("thing", _things(4)[0], partition=1)])
     holes.dbt("build")
     progress = f"{holes.dbt.schema}.afterimage_progress"
     written = holes.rows("raw_holes_messages", "`offset`, kind")
     _land_at(holes, 2, *_things(2))
-    for text in ("substr(arrival, 1, 9)", "null", "'{}'", "'[1]'", """'{"thing": 1}'"""):
+    # the last one lacks a partition
+    objects = """'{"thing": 1}'""", """'{"thing": {"1": 0}}'"""
+    for text in ("substr(arrival, 1, 9)", "null", "'{}'", "'[1]'", *objects):
         holes.spark.sql(
             f"update {progress} set arrival = {text} where model = 'raw_holes_messages'"
         )
@@ -399,6 +402,12 @@ def test_offsets_that_were_cut_off_or_lost_stop_the_run(holes: MessagesProject) 
     holes.dbt("run", rebuild_changes=True)
     _land_at(holes, 3, *_things(3))
     holes.dbt("build")
-    assert holes.rows("thing_changes", "id") == [(number,) for number in range(4)]
+    assert holes.rows("thing_changes", "id") == [(number,) for number in range(5)]
     changes = "raw_holes_messages where kind = 'change'"
-    assert holes.rows(changes, "`offset`") == [(number,) for number in range(4)]
+    assert holes.rows(changes, "`partition`, `offset`", "1, 2") == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (0, 3),
+        (1, 0),
+    ]

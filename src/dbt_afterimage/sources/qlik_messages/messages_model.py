@@ -115,18 +115,22 @@ class _Run:
         self._decoder = Decoder(session, self._settings, stored)
 
     def _recorded_offsets(self) -> dict[tuple[str, int], int]:
-        stored, progress = self._run.stored, self._run.progress
+        progress = self._run.progress
         try:
-            read = offsets.from_text(progress.arrival)
+            return offsets.from_text(progress.arrival)
         except ValueError as error:
             raise unreadable(self._context, "arrival", progress.recorded_at) from error
-        if stored is None or read or progress.recorded_at is None:
-            return read
-        # without offsets, a run would append all messages again
-        is_recorded = F.col("recorded_at") <= F.lit(progress.recorded_at).cast("timestamp")
-        if not stored.filter(is_recorded).isEmpty():
-            raise unreadable(self._context, "arrival", progress.recorded_at)
-        return read
+
+    def _check_offsets(self, landed: list[Row]) -> None:
+        """Without the offset of a partition, a run would append all its messages again."""
+        unread = [row for row in landed if (row["topic"], row["partition"]) not in self._read]
+        if self._stored is None or not unread:
+            return
+        held = self._stored.filter(
+            F.col("kind").isin(*_MESSAGES, LOAD_PART) & offsets.is_up_to(offsets.of_rows(unread))
+        )
+        if not held.isEmpty():
+            raise unreadable(self._context, "arrival", self._run.progress.recorded_at)
 
     def batch(self) -> LogBatch:
         """What this run adds."""
@@ -150,6 +154,7 @@ class _Run:
         if not landed and not is_asked:
             nothing = _with_all_columns(self._raw.limit(0).select())
             return LogBatch(self._run, nothing, is_empty=True, arrival=offsets.to_text(self._read))
+        self._check_offsets(landed)
         check_offset_gap(self._context, self._read, landed)
         until = offsets.of_rows(landed)
         forms = {form for row in landed for form in row["forms"]}
