@@ -49,6 +49,7 @@ _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
 _TAIL_LINES = 15
 _launch = threading.Lock()
+_thread = threading.local()
 _connected: list[SparkSession] = []
 """The Connect session of this process, if there is one."""
 _logs: list[Path] = []
@@ -101,16 +102,22 @@ def start(parameters: Mapping[str, Any], log: Path, arguments: str) -> SparkSess
 
 
 def active() -> SparkSession | None:
-    """The session of this process, or None before `start`."""
+    """The session of this process, or None before `start` and once its JVM has ended."""
     if _connected:
         return _connected[0]
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    if not SparkContext._active_spark_context:
+    if SparkContext._active_spark_context is None or why_java_ended():
         return None
     # `getOrCreate` takes milliseconds to apply no settings
-    return SparkSession._instantiatedSession or SparkSession.builder.getOrCreate()
+    found = SparkSession._instantiatedSession or SparkSession.builder.getOrCreate()
+    if getattr(_thread, "session", None) is not found:
+        # in another thread, Spark would read the name of a table by its defaults, not by the
+        # session's settings
+        SparkSession._get_j_spark_session_class(found._jvm).setActiveSession(found._jsparkSession)
+        _thread.session = found
+    return found
 
 
 def current() -> SparkSession:
@@ -122,7 +129,9 @@ def current() -> SparkSession:
     found = active()
     if found is None:
         raise SparkStartError(
-            "No Spark session has been started in this process. Fix: run the command through dbt."
+            why_java_ended()
+            or "No Spark session has been started in this process. Fix: run the command through "
+            "dbt."
         )
     return found
 
