@@ -91,8 +91,9 @@ _LOST_EXECUTOR = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 
 # What the machine refused, in the words of Java and SQLite -> what to do
 _RESOURCES = {
-    r".*No space left on device.*": (
-        "A disk is full. Fix: free space, and run again. Spark's temporary files are in "
+    r".*(?:No space left on device|Disk quota exceeded|File too large|SQLITE_(?:FULL|IOERR)).*": (
+        "A disk is full, or the system refuses to write to it (quota, limit, fault). Fix: free "
+        "space or raise the limit, and run again. Spark's temporary files are in "
         "`spark.local.dir` (by default /tmp), tables in the warehouse."
     ),
     r".*(?:SQLITE_BUSY|database is locked).*": (

@@ -151,8 +151,10 @@ def test_a_server_that_is_not_there_is_named_at_once_and_without_its_token() -> 
     [
         (
             "java.io.IOException: No space left on device",
-            r"A disk is full\. Fix: free space, .*spark\.local\.dir",
+            r"A disk is full, .*Fix: free space .*spark\.local\.dir",
         ),
+        ("java.io.IOException: Disk quota exceeded", r"A disk is full, or the system refuses to"),
+        ("[SQLITE_FULL] Insertion failed because database is full", r"A disk is full"),
         (
             "Caused by: org.sqlite.SQLiteException: [SQLITE_BUSY] The database file is locked "
             "(database is locked)",
