@@ -6,6 +6,7 @@ contradict their progress are in test_restored_tables.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,9 @@ import pytest
 from dbt_afterimage.change_log.read import read
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.formats import format_named
+from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
+from tests.functional.feed_project import write_project
 from tests.functional.people import HEADERS, MODELS, PEOPLE, People, record, seq, start
 from tests.functional.project_files import changes_model, write_files
 
@@ -61,7 +64,21 @@ TEXTS = (
     "\u202ereversed",
     "long" * 250_000,
 )
-TABLES = ("it's", 'quo"te', "two words", "semi; colon -- comment", "größe", "${env:HOME}")
+TABLES = (
+    "it's",
+    'quo"te',
+    "two words",
+    "semi; colon -- comment",
+    "größe",
+    "${env:HOME}",
+    "a.b",
+    "back`tick",
+    "{{ var('nothing') }}",
+    "{# hidden #}",
+    "\x1b[2J",
+    "tab\there",
+    "back\\slash",
+)
 EDGES = {
     "whole": ("bigint", "-9223372036854775808", "9223372036854775807"),
     "small": ("tinyint", "-128", "127"),
@@ -153,6 +170,36 @@ def test_texts_as_keys_and_as_values(people: People) -> None:
     assert people.rows("changes_rejected", "count(*)", "1") == [(0,)]
 
 
+def test_a_filter_with_text_that_spark_could_replace(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    table_format: str,
+    tmp_path: Path,
+) -> None:
+    dbt = make_dbt_project(tmp_path, schema="hostile_filter")
+    raw = f"{dbt.schema}_raw"
+    settings = {
+        "sequence": {"place": "number"},
+        "operation": "operation",
+        "operations": {"I": "I"},
+        "filter": "topic = '${env:HOME}'",
+    }
+    write_project(tmp_path, raw, {"events": (settings, [])})
+    spark.sql(f"create schema if not exists {raw}")
+    spark.sql(f"drop table if exists {raw}.events")
+    columns = "id int, place bigint, operation string, topic string"
+    spark.sql(f"create table {raw}.events ({columns}) using {table_format}")
+    for number in (0, 2):
+        rows = [
+            (number, number, "I", "${env:HOME}"),
+            (number + 1, number + 1, "I", os.environ["HOME"]),
+        ]
+        local_rows(spark, rows, columns).writeTo(f"{raw}.events").append()
+        dbt("build")
+    logged = spark.table(f"{dbt.schema}.events_changes").select("id", "topic").collect()
+    assert sorted(map(tuple, logged)) == [(0, "${env:HOME}"), (2, "${env:HOME}")]
+
+
 @pytest.mark.nightly
 def test_raw_tables_with_names_that_are_code(people: People, spark: SparkSession) -> None:
     schema = f"{people.dbt.schema}_raw"
@@ -160,12 +207,18 @@ def test_raw_tables_with_names_that_are_code(people: People, spark: SparkSession
     meta = {"system": "qlik_change_table", "key": ["id"]}
     tables = []
     for number, name in enumerate(TABLES):
-        spark.sql(f"drop table if exists {schema}.`{name}`")
+        raw = f"{schema}.{quoted(name)}"
+        spark.sql(f"drop table if exists {raw}")
         spark.sql(
-            f"create table {schema}.`{name}` using {people.table_format} as select "
+            f"create table {raw} using {people.table_format} as select "
             f"'{seq(1)}' as header__change_seq, 'I' as header__change_oper, {number} as id"
         )
-        table = {"name": f"hostile_{number}", "identifier": name}
+        table = {
+            "name": f"hostile_{number}",
+            # dbt renders Jinja in YAML, and quotes a name without doubling its backticks
+            "identifier": f"{{{{ {name.replace('`', '``')!r} }}}}",
+            "quoting": {"identifier": True},
+        }
         tables.append({**table, "config": {"meta": {"afterimage": meta}}})
         staging = f"{{{{ stage_qlik_change_table('hostile', 'hostile_{number}') }}}}\n"
         files = changes_model(f"hostile_{number}", f"stg_{number}")
