@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from dbt_afterimage.cli.add_table.raw_schema import (
-    ChangeRecord,
     Column,
     RawSchema,
     RawTable,
-    Sample,
 )
 from dbt_afterimage.cli.doctor import shown, summary
 from dbt_afterimage.cli.doctor.check import Check, failed_by
@@ -25,7 +23,7 @@ from dbt_afterimage.cli.doctor.machine import (
     space_check,
 )
 from dbt_afterimage.cli.doctor.project import project_checks, tables_of
-from dbt_afterimage.cli.doctor.raw_tables import clock_findings, key_findings, mask_findings
+from dbt_afterimage.cli.doctor.raw_tables import clock_findings, key_findings
 from dbt_afterimage.cli.doctor.spark_session import (
     address_check,
     catalog_check,
@@ -139,21 +137,6 @@ RAW = RawTable(
         Column("name", "string"),
     ),
 )
-SETTINGS = {
-    "mask_columns": [],
-    "mask_byte_order": "auto",
-    "mask_first_data_bit": "auto",
-    "lob_columns": [],
-}
-
-
-def sample(mask: str) -> Sample:
-    """Updates of `name`, the fifth stored column, with this mask."""
-    records = []
-    for number in range(4):
-        records.append(ChangeRecord("B", str(number), None, (1, number)))
-        records.append(ChangeRecord("U", str(number), mask, (1, number + 1)))
-    return Sample(records=tuple(records))
 
 
 class Counts:
@@ -192,19 +175,6 @@ def test_a_key_is_checked_in_the_base_table(rows: int, keys: int, key: str, said
     found = list(key_findings(session, "erp.orders__ct", [key], schema, RAW))
     assert [check.state for check in found] == (["failed"] if said else [])
     assert all(said in check.text for check in found)
-
-
-def test_masks_that_fit_are_no_finding() -> None:
-    # bit 4 of the stored columns: name
-    assert list(mask_findings("sales.orders", SETTINGS, RAW, sample("10"))) == []
-
-
-def test_masks_that_another_setting_would_read_right() -> None:
-    settings = {**SETTINGS, "mask_first_data_bit": 0}
-    (check,) = mask_findings("sales.orders", settings, RAW, sample("10"))
-    assert check.state == "failed"
-    assert "0% of the sampled masks fit" in check.text
-    assert "`mask_first_data_bit: 3`" in check.fix
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from dbt_afterimage.cli.add_table.change_feed import (
-    FeedSample,
     base_table,
     data_columns,
     preset_of,
     propose,
     table_name,
 )
-from dbt_afterimage.cli.add_table.proposal import NO_EVIDENCE, unanswered_base
-from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, Column, RawSchema, RawTable
+from dbt_afterimage.cli.add_table.proposal import unanswered_base
+from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable, Sample
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 
 FEEDS = Path(__file__).parents[2] / "data" / "feeds"
@@ -64,10 +63,10 @@ def test_a_change_table_of_sql_server_with_its_full_load() -> None:
     schema = RawSchema.of("landed", [OF_CDC, base])
     preset = preset_of(OF_CDC)
     assert preset is not None
-    found = propose(OF_CDC, schema, preset, "crm", FeedSample(unique=(("id",),)))
+    found = propose(OF_CDC, schema, preset, "crm", Sample(unique=(("id",),)))
     assert found.tables[0].settings == {
         "preset": "sql_server_cdc",
-        "base": unanswered_base(NO_EVIDENCE),
+        "base": unanswered_base(),
     }
     assert found.staging == "stg_crm__customers"
     assert found.staging_arguments == ("'crm'", "'dbo_Customers_CT'", "base='customers'")
@@ -80,7 +79,7 @@ def test_a_change_table_of_an_older_sql_server_has_no_command_id() -> None:
     table = raw("dbo_Customers_CT", *CDC, "id", "name")
     preset = preset_of(table)
     assert preset is not None
-    found = propose(table, RawSchema.of("landed", [table]), preset, "crm", FeedSample())
+    found = propose(table, RawSchema.of("landed", [table]), preset, "crm", Sample())
     settings = found.tables[0].settings
     parts = settings["sequence"]
     assert list(parts) == ["`__$start_lsn`", "`__$seqval`", "if(`__$operation` = 1, 0, 1)"]
@@ -99,9 +98,9 @@ def test_deletes_with_the_key_alone_name_it() -> None:
     table = raw("orders", "__op", "__lsn", "__source_ts_ms", "__txId", "__deleted", "id", "total")
     preset = preset_of(table)
     assert preset is not None
-    deletes = tuple(ChangeRecord("D", "", None, (number, None)) for number in (1, 2))
+    deletes = (frozenset({"id"}),) * 2
     schema = RawSchema.of("landed", [table])
-    found = propose(table, schema, preset, "shop", FeedSample(deletes=deletes))
+    found = propose(table, schema, preset, "shop", Sample(deletes=deletes))
     assert (found.key.columns, found.key.is_sure) == (("id",), True)
     assert not found.has_before_images
 
@@ -110,10 +109,10 @@ def test_a_key_that_is_unique_in_inserts_with_another_one_is_not_sure() -> None:
     preset = preset_of(OF_CDC)
     assert preset is not None
     schema = RawSchema.of("landed", [OF_CDC])
-    found = propose(OF_CDC, schema, preset, "crm", FeedSample(unique=(("id",),)))
+    found = propose(OF_CDC, schema, preset, "crm", Sample(unique=(("id",),)))
     assert (found.key.reason, found.key.is_sure) == ("unique in the inserts", True)
     table = raw("dbo_orders_CT", *CDC, "order_id", "invoice_id")
-    both = FeedSample(unique=(("order_id",), ("invoice_id",)))
+    both = Sample(unique=(("order_id",), ("invoice_id",)))
     found = propose(table, RawSchema.of("landed", [table]), preset, "crm", both)
     assert (found.key.columns, found.key.is_sure) == (("order_id",), False)
     assert "as is invoice_id" in found.key.reason

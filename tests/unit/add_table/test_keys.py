@@ -10,7 +10,7 @@ from dbt_afterimage.cli.add_table import _ask_key
 from dbt_afterimage.cli.add_table.keys import key_candidates, propose_key
 from dbt_afterimage.cli.add_table.keys_option import KeyOptions, KeyUnknownError
 from dbt_afterimage.cli.add_table.proposal import KeyProposal, Proposal, SourceTable
-from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, Column, RawTable
+from dbt_afterimage.cli.add_table.raw_schema import Column, RawTable
 from dbt_afterimage.cli.frame import UsageProblem
 
 COLUMNS = ["customer_id", "invoice_id", "line_no", "amount"]
@@ -29,26 +29,21 @@ def test_a_declared_key_that_the_change_table_lacks_is_none() -> None:
     assert propose_key("invoices", COLUMNS, base("other")).columns == ()
 
 
-def test_masks_of_deletes_name_the_key() -> None:
-    found = propose_key("invoices", COLUMNS, delete_masks=[{"invoice_id", "line_no"}] * 3)
+def test_deletes_that_hold_the_key_only_name_it() -> None:
+    found = propose_key("invoices", COLUMNS, deletes=[{"invoice_id", "line_no"}] * 3)
     assert (found.columns, found.is_sure) == (("invoice_id", "line_no"), True)
 
 
 @pytest.mark.parametrize(
-    "masks",
+    "deletes",
     [
-        [set(COLUMNS)] * 3,  # a loader that sets all bits
+        [set(COLUMNS)] * 3,  # whole rows
         [{"invoice_id"}],  # one may be an odd one
         [{"invoice_id"}, {"amount"}] * 3,
     ],
 )
-def test_masks_that_do_not_name_one_key_are_no_evidence(masks: list[set[str]]) -> None:
-    assert propose_key("invoices", COLUMNS, delete_masks=masks).columns == ()
-
-
-def test_deletes_that_hold_the_key_only_name_it() -> None:
-    deletes = [ChangeRecord("D", str(number), None, (None, 7, None, None)) for number in range(3)]
-    assert propose_key("invoices", COLUMNS, deletes=deletes).columns == ("invoice_id",)
+def test_deletes_that_do_not_name_one_key_are_no_evidence(deletes: list[set[str]]) -> None:
+    assert propose_key("invoices", COLUMNS, deletes=deletes).columns == ()
 
 
 def test_one_unique_candidate_is_sure_and_several_are_not() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dbt_afterimage.cli.add_table import openedge
 from dbt_afterimage.cli.add_table.openedge import OpenEdgeSample, TableNumberUnknownError, propose
-from dbt_afterimage.cli.add_table.proposal import NO_EVIDENCE, unanswered_base
+from dbt_afterimage.cli.add_table.proposal import unanswered_base
 from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable
 
 CHANGES = RawTable(
@@ -50,7 +50,7 @@ def test_the_table_number_is_the_one_that_has_the_changes() -> None:
     assert found.table == "work_order"
     assert found.tables[0].settings == {
         "table_number": 12,
-        "base": unanswered_base(NO_EVIDENCE),
+        "base": unanswered_base(),
         "arrays": ["phones"],
     }
     assert found.staging_arguments == (

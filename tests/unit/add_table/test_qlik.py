@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
-
-import pytest
 
 from dbt_afterimage.cli.add_table import qlik
-from dbt_afterimage.cli.add_table.proposal import NO_EVIDENCE, unanswered_base
-from dbt_afterimage.cli.add_table.raw_schema import (
-    ChangeRecord,
-    Column,
-    RawSchema,
-    RawTable,
-    Sample,
-)
+from dbt_afterimage.cli.add_table.proposal import unanswered_base
+from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable, Sample
 
 HEADERS = tuple(Column(f"header__{name}", "string") for name in ("change_seq", "change_oper"))
 MASK = Column("header__change_mask", "string")
@@ -30,14 +21,11 @@ BASE = RawTable(
 CHANGES = RawTable("invoices__ct", (*HEADERS, MASK, *DATA))
 SCHEMA = RawSchema.of("sales", [BASE, CHANGES, RawTable("other", (Column("id", "int"),))])
 
-B = ChangeRecord("B", "1", None, (1, 10, 20))
-U = ChangeRecord("U", "1", "10", (1, 11, 20))
-
 
 def test_settings_are_left_out_where_the_default_is_right() -> None:
-    found = qlik.propose(CHANGES, SCHEMA, "sales", Sample(records=(B, U)))
+    found = qlik.propose(CHANGES, SCHEMA, "sales", Sample(operations=frozenset("BU")))
     assert found.table == "invoices"
-    assert found.tables[0].settings == {"base": unanswered_base(NO_EVIDENCE)}
+    assert found.tables[0].settings == {"base": unanswered_base()}
     assert found.staging_arguments == ("'sales'", "'invoices__ct'", "base='invoices'")
     assert found.has_mask and found.has_before_images
     assert found.key.columns == ("id",)
@@ -92,51 +80,10 @@ def test_a_base_table_without_the_columns_is_none() -> None:
     assert "base" not in found.tables[0].settings
 
 
-def updates(count: int) -> list[ChangeRecord]:
-    """Each of another row, from 10 to 11."""
-    return [
-        ChangeRecord(operation, str(row), mask, (row, amount, 20))
-        for row in range(count)
-        for operation, mask, amount in (("B", None, 10), ("U", "10", 11))
-    ]
-
-
-@pytest.mark.parametrize(
-    ("count", "present", "expected"),
-    [
-        (20, 20, {"kind": "live"}),
-        (20, 0, {"kind": "frozen"}),
-        # too few, and such that disagree, as after a restart of the full load
-        (1, 1, unanswered_base("it has 1 of 1 sampled updates already and lacks 0")),
-        (1, 0, unanswered_base("it has 0 of 1 sampled updates already and lacks 1")),
-        (40, 20, unanswered_base("it has 20 of 40 sampled updates already and lacks 20")),
-    ],
-)
-def test_only_many_updates_that_agree_decide_what_the_base_table_is(
-    count: int, present: int, expected: dict[str, Any]
-) -> None:
-    rows = tuple((row, 11 if row < present else 10, 20) for row in range(count))
-    sample = Sample(records=tuple(updates(count)), base_rows=rows)
-    found = qlik.propose(CHANGES, SCHEMA, "s", sample)
-    assert found.tables[0].settings["base"] == expected
-
-
 def test_updates_without_any_before_image() -> None:
-    without = tuple(record for record in updates(20) if record.operation == "U")
-    rows = tuple((row, 11, 20) for row in range(20))
-    found = qlik.propose(CHANGES, SCHEMA, "s", Sample(records=without, base_rows=rows))
+    found = qlik.propose(CHANGES, SCHEMA, "s", Sample(operations=frozenset("U")))
     assert not found.has_before_images
-    # a live base needs before images to be reconstructed
-    assert "?" in found.tables[0].settings["base"]["kind"]
-
-
-def test_mask_settings_follow_from_the_data() -> None:
-    update = replace(U, mask="1000")
-    found = qlik.propose(CHANGES, SCHEMA, "s", Sample(records=(B, update)))
-    assert found.tables[0].settings["mask_byte_order"] == "lsb_first"
-    update = replace(U, mask="02")
-    found = qlik.propose(CHANGES, SCHEMA, "s", Sample(records=(B, update)))
-    assert found.tables[0].settings["mask_first_data_bit"] == 0
+    assert found.tables[0].settings["before_images"] is False
 
 
 def test_what_is_no_change_table() -> None:

@@ -14,7 +14,7 @@ from afterimage_demo.soliddb.encoding import (
     frame_engine,
     frame_length_prefixed,
 )
-from dbt_afterimage.cli.add_table.proposal import NO_EVIDENCE, unanswered_base
+from dbt_afterimage.cli.add_table.proposal import unanswered_base
 from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable
 from dbt_afterimage.cli.add_table.soliddb import (
     Landed,
@@ -112,7 +112,7 @@ def test_a_full_load_has_the_name_of_the_table() -> None:
     schema = RawSchema.of("landed", [LOG, TABLES, COLUMNS, base])
     found = propose(replace(LOANS, unique=(("loan_number",),)), schema, "branch")
     assert found.key.reason == "unique in the full load"
-    assert found.tables[0].settings == {"base": unanswered_base(NO_EVIDENCE)}
+    assert found.tables[0].settings == {"base": unanswered_base()}
     assert found.staging_arguments[-1] == "base='loans_at_start'"
 
 

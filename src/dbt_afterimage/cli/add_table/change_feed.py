@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from dbt_afterimage.cli.add_table.keys import propose_key
 from dbt_afterimage.cli.add_table.proposal import (
     LOAD_WITHOUT_TIME,
-    NO_EVIDENCE,
     KeyProposal,
     Proposal,
     SourceColumn,
@@ -18,23 +16,10 @@ from dbt_afterimage.cli.add_table.proposal import (
     model_name,
     unanswered_base,
 )
-from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, Column, RawSchema, RawTable
+from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable, Sample
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings, presets
 
 _SUFFIXES = ("_ct", "_cdc", "_changes", "_change_feed", "_events", "_snapshots", "_extracts")
-
-
-@dataclass(frozen=True)
-class FeedSample:
-    """What was read of a feed.
-
-    Attributes:
-        deletes: sampled deletes; some feeds fill in the key only.
-        unique: sets of columns with no value twice in the inserts, or in a full load.
-    """
-
-    deletes: tuple[ChangeRecord, ...] = ()
-    unique: tuple[tuple[str, ...], ...] = ()
 
 
 def preset_of(table: RawTable) -> str | None:
@@ -90,7 +75,7 @@ def propose(
     schema: RawSchema,
     preset: str,
     source: str,
-    sample: FeedSample,
+    sample: Sample,
     prefix: str = "",
 ) -> Proposal:
     """What to write for a change feed.
@@ -117,7 +102,7 @@ def propose(
     base = base_table(table, schema, preset)
     if base:
         arguments.append(f"base='{base.name}'")
-        settings["base"] = unanswered_base(NO_EVIDENCE)
+        settings["base"] = unanswered_base()
         notes.append(LOAD_WITHOUT_TIME)
         tables.append(
             SourceTable(
@@ -154,7 +139,7 @@ def _key(
     table: RawTable,
     base: RawTable | None,
     columns: list[str],
-    sample: FeedSample,
+    sample: Sample,
     preset: str,
 ) -> KeyProposal:
     where = "in each full load" if settings_of(preset).load_id else "in the inserts"

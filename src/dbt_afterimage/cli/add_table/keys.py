@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from dbt_afterimage.cli.add_table.proposal import KeyProposal
-from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, RawTable
+from dbt_afterimage.cli.add_table.raw_schema import RawTable
 
-# A delete's mask has the bits of the key. At least this share of the deletes must agree.
+# Of the deletes, how many must fill in the same columns.
 _AGREEMENT = 0.9
 _KEY_NAME = re.compile(r"(^|[_-])(id|key|no|num|nr|number|code|guid|uuid|pk)$", re.IGNORECASE)
 _LINE_NAME = re.compile(r"(line|item|pos|position|seq|sequence)", re.IGNORECASE)
@@ -47,8 +47,7 @@ def propose_key(
     table: str,
     columns: Sequence[str],
     base: RawTable | None = None,
-    delete_masks: Iterable[Collection[str]] = (),
-    deletes: Sequence[ChangeRecord] = (),
+    deletes: Iterable[Collection[str]] = (),
     unique: Collection[tuple[str, ...]] = (),
     where: str = "in the base table",
     declared_by: str = "the base table",
@@ -59,8 +58,7 @@ def propose_key(
         table: the table's name.
         columns: its data columns, in order.
         base: the base table, with the key that it declares.
-        delete_masks: per sampled delete, the columns whose bits its mask sets.
-        deletes: sampled deletes; some sources fill in the key only.
+        deletes: per sampled delete, the columns that it fills in.
         unique: sets of columns that have no value twice.
         where: in which rows, for the user.
         declared_by: what `base` is, for the user.
@@ -71,16 +69,7 @@ def propose_key(
         found = tuple(name for name in declared if name is not None)
         return KeyProposal(found, f"{declared_by} declares it", is_sure=True)
 
-    masked = _agreed(delete_masks, columns)
-    if masked:
-        return KeyProposal(masked, "the change masks of deletes", is_sure=True)
-    filled = _agreed(
-        (
-            [name for name, value in zip(columns, record.hashes, strict=True) if value is not None]
-            for record in deletes
-        ),
-        columns,
-    )
+    filled = _agreed(deletes, columns)
     if filled:
         return KeyProposal(filled, "deletes fill in these columns only", is_sure=True)
 

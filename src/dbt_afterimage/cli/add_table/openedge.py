@@ -9,7 +9,6 @@ from typing import Any
 from dbt_afterimage.cli.add_table.keys import propose_key
 from dbt_afterimage.cli.add_table.proposal import (
     LOAD_WITHOUT_TIME,
-    NO_EVIDENCE,
     Proposal,
     SourceColumn,
     SourceTable,
@@ -135,7 +134,7 @@ def propose(
     tables = []
     if base:
         arguments.append(f"base='{base.name}'")
-        settings["base"] = unanswered_base(NO_EVIDENCE)
+        settings["base"] = unanswered_base()
         arrays = [c.name for c in data_columns(table) if _type_in(base, c).startswith("array")]
         if arrays:
             settings["arrays"] = arrays

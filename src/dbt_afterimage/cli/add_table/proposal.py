@@ -7,19 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-NO_EVIDENCE = "the data does not show whether anything changes the base table after its load"
 LOAD_WITHOUT_TIME = (
     "the time of the full load is not in the data: set base.loaded_at, or history begins in 1900"
 )
 
 
-def unanswered_base(evidence: str) -> dict[str, str]:
-    """`base` with a question as its kind, at which dbt stops: a wrong kind makes a wrong history.
-
-    Args:
-        evidence: what the sample shows, as a sentence.
-    """
-    return {"kind": f"frozen or live? {evidence}"}
+def unanswered_base() -> dict[str, str]:
+    """`base` with a question as its kind, at which dbt stops: a wrong one makes a wrong history."""
+    return {"kind": "frozen or live? does anything change the base table after its load"}
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from dbt_afterimage.change_log.contract import RESERVED_COLUMNS
 from dbt_afterimage.cli.add_table.keys import propose_key
-from dbt_afterimage.cli.add_table.masks import BYTE_ORDERS, MaskLayout, MaskReading, bits, fits
 from dbt_afterimage.cli.add_table.proposal import (
     LOAD_WITHOUT_TIME,
-    NO_EVIDENCE,
     KeyProposal,
     Proposal,
     SourceColumn,
@@ -19,20 +16,10 @@ from dbt_afterimage.cli.add_table.proposal import (
     model_name,
     unanswered_base,
 )
-from dbt_afterimage.cli.add_table.raw_schema import (
-    ChangeRecord,
-    Column,
-    RawSchema,
-    RawTable,
-    Sample,
-)
+from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable, Sample
 from dbt_afterimage.settings.qlik import HEADER_NAME, QlikChangeTableSettings
 
 DEFAULT_PREFIX = "header__"
-# A layout that reads fewer masks right is no better than the default.
-_CONVINCING = 0.9
-_ENOUGH_UPDATES = 20
-"""So many sampled updates that agree decide whether something updates the base table."""
 _HEADERS = {
     "change_seq": (
         "Place in the order of all changes of the task, 35 digits: commit time to the hundredth of "
@@ -126,29 +113,21 @@ def propose(
             f"header columns that are not Qlik's own: {', '.join(additional)}; the change log "
             "keeps them, and history does if `history_metadata` names them"
         )
-    fit = _mask_reading(table, data, sample.records) if header(table, "change_mask") else None
-    if fit:
-        settings |= _mask_settings(fit, table, notes)
-    deletes = [record for record in sample.records if record.operation == "D"]
     key = propose_key(
         model_name(base.name if base else name.removeprefix(prefix)),
         names,
         base,
-        _delete_masks(deletes, names, fit),
-        deletes,
+        sample.deletes,
         sample.unique,
     )
-    has_before_images = _has_before_images(sample.records)
+    has_before_images = "U" not in sample.operations or "B" in sample.operations
     if not has_before_images:
         settings["before_images"] = False
         notes.append(
             "no update of the sample has its before image: field changes are derived from history"
         )
     if base:
-        kind, why = _base_kind(key, names, sample, has_before_images)
-        settings["base"] = {"kind": kind} if kind else unanswered_base(why)
-        if kind:
-            notes.append(f"base.kind: {kind} ({why})")
+        settings["base"] = unanswered_base()
         notes.append(LOAD_WITHOUT_TIME)
     arguments = [f"'{source}'", f"'{table.name}'"]
     columns = _source_columns(table, base, key)
@@ -217,107 +196,6 @@ def _additional_headers(table: RawTable) -> list[str]:
     taken = {*RESERVED_COLUMNS, *_HEADERS, *names}
     found = [name.removeprefix(prefix) for name in names if prefix and name.startswith(prefix)]
     return [name for name in found if name not in taken and re.fullmatch(HEADER_NAME, name)]
-
-
-def _mask_reading(
-    table: RawTable, data: Sequence[Column], records: Sequence[ChangeRecord]
-) -> tuple[MaskReading, MaskReading] | None:
-    """The fit of the default layout and of the chosen one; None without a conclusive record."""
-    mask = header(table, "change_mask")
-    if not mask or not data:
-        return None
-    order = "lsb_first" if mask.data_type == "binary" else "msb_first"
-    other = next(name for name in BYTE_ORDERS if name != order)
-    before = table.names().index(data[0].name)
-    headers = len(table.columns) - len(data)
-    layouts = [
-        MaskLayout(byte_order, first)
-        for first in dict.fromkeys([before, 0, headers])
-        for byte_order in (order, other)
-    ]
-    large = [column.name for column in data if column.data_type in ("string", "binary")]
-    found = fits(records, [column.name for column in data], large, layouts, headers - before)
-    default = next(fit for fit in found if fit.layout == layouts[0])
-    best = found[0]
-    is_better = (-best.fitting, len(best.lobs)) < (-default.fitting, len(default.lobs))
-    if not is_better or best.fitting < _CONVINCING * best.records:
-        best = default
-    return (default, best) if default.records else None
-
-
-def _mask_settings(
-    fit: tuple[MaskReading, MaskReading], table: RawTable, notes: list[str]
-) -> dict[str, Any]:
-    default, chosen = fit
-    settings: dict[str, Any] = {}
-    if chosen.layout.byte_order != default.layout.byte_order:
-        settings["mask_byte_order"] = chosen.layout.byte_order
-    if chosen.layout.first_data_bit != default.layout.first_data_bit:
-        settings["mask_first_data_bit"] = chosen.layout.first_data_bit
-    notes.append(
-        f"change masks: {chosen.layout.byte_order}, first data bit {chosen.layout.first_data_bit} "
-        f"reads {chosen.fitting} of {chosen.records} sampled masks right"
-    )
-    if chosen.lobs:
-        settings["lob_columns"] = list(chosen.lobs)
-        notes.append(f"large objects: {', '.join(chosen.lobs)} changed without a mask bit")
-    return settings
-
-
-def _delete_masks(
-    deletes: Sequence[ChangeRecord],
-    names: Sequence[str],
-    fit: tuple[MaskReading, MaskReading] | None,
-) -> list[set[str]]:
-    if fit is None:
-        return []
-    layout = fit[1].layout
-    found = []
-    for record in deletes:
-        if record.mask:
-            try:
-                places = {
-                    bit - layout.first_data_bit for bit in bits(record.mask, layout.byte_order)
-                }
-            except ValueError:
-                continue
-            found.append({names[place] for place in places if 0 <= place < len(names)})
-    return found
-
-
-def _has_before_images(records: Sequence[ChangeRecord]) -> bool:
-    """False where there are updates and none has its before image."""
-    operations = {record.operation for record in records}
-    return "U" not in operations or "B" in operations
-
-
-def _base_kind(
-    key: KeyProposal, names: Sequence[str], sample: Sample, has_before_images: bool
-) -> tuple[str, str]:
-    """(kind, why): `live` if the base table's rows have the values after sampled updates.
-
-    Without a kind, the sample is too small to decide, or its updates disagree.
-    """
-    places = [names.index(column) for column in key.columns]
-    rows = {tuple(row[place] for place in places): row for row in sample.base_rows}
-    before = {r.change_seq: r.hashes for r in sample.records if r.operation == "B"}
-    first: dict[tuple[int | None, ...], tuple[int | None, ...]] = {}
-    last: dict[tuple[int | None, ...], tuple[int | None, ...]] = {}
-    updates = (record for record in sample.records if record.operation == "U")
-    for record in sorted(updates, key=lambda record: record.change_seq):
-        identity = tuple(record.hashes[place] for place in places)
-        old = before.get(record.change_seq)
-        if old is not None:
-            first.setdefault(identity, old)
-        last[identity] = record.hashes
-    live = sum(rows.get(identity) == new for identity, new in last.items())
-    frozen = sum(rows.get(identity) == old for identity, old in first.items())
-    seen = f"it has {live} of {len(last)} sampled updates already and lacks {frozen}"
-    if live >= _ENOUGH_UPDATES and not frozen and has_before_images:
-        return "live", seen
-    if frozen >= _ENOUGH_UPDATES and not live:
-        return "frozen", seen
-    return "", seen if live or frozen else NO_EVIDENCE
 
 
 def _source_columns(table: RawTable, base: RawTable | None, key: KeyProposal) -> list[SourceColumn]:

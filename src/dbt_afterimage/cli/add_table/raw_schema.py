@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dbt_afterimage.cli.add_table.proposal import model_name
 
@@ -70,32 +70,15 @@ class RawSchema:
 
 
 @dataclass(frozen=True)
-class ChangeRecord:
-    """A sampled record of a change table.
-
-    Attributes:
-        operation: I, U, D or B.
-        change_seq: an update and its before image share it.
-        mask: the change mask as hex text, None for none.
-        hashes: per data column, in the table's order: a hash of its value, None for NULL.
-    """
-
-    operation: str
-    change_seq: str
-    mask: str | None
-    hashes: tuple[int | None, ...]
-
-
-@dataclass(frozen=True)
 class Sample:
     """What was read of a table's data.
 
     Attributes:
-        records: sampled records of the change table.
-        base_rows: per sampled row of the base table, a hash per data column of the change table.
-        unique: sets of columns that have no value twice in the base table.
+        operations: U and B, as far as the change table has them.
+        deletes: the columns that each sampled delete fills in; some sources fill in the key only.
+        unique: sets of columns that have no value twice in a full load or in the inserts.
     """
 
-    records: tuple[ChangeRecord, ...] = ()
-    base_rows: tuple[tuple[int | None, ...], ...] = ()
-    unique: tuple[tuple[str, ...], ...] = field(default=())
+    operations: frozenset[str] = frozenset()
+    deletes: tuple[frozenset[str], ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()

@@ -11,16 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbt_afterimage.cli.add_table import openedge, qlik
 from dbt_afterimage.cli.add_table.keys import key_candidates
-from dbt_afterimage.cli.add_table.raw_schema import (
-    ChangeRecord,
-    Column,
-    RawSchema,
-    RawTable,
-    Sample,
-)
+from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable, Sample
 from dbt_afterimage.errors import AfterimageError, explained
 from dbt_afterimage.internal_columns import LANDED_COLUMNS
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.spark.literals import text
 from dbt_afterimage.spark.session import session_settings
 
 if TYPE_CHECKING:
@@ -28,8 +23,7 @@ if TYPE_CHECKING:
 
 # Small queries of many tables: their planning on the driver is what takes time.
 _THREADS = 8
-_RECORDS = {"'U', 'B', 'D'": 450, "'I'": 100}
-_BASE_ROWS = 500
+_RECORDS = 500
 _ROWS_FOR_UNIQUENESS = 1_000_000
 _KEY_PROPERTY = re.compile(
     r"\b(?:identifier-fields|primary[-_.]?key)=\[?([^\],]+(?:,[^\]=,]+)*)\]?(?=[,\]])",
@@ -135,18 +129,43 @@ def read_schema(session: SparkSession, schema: str) -> RawSchema:
 
 def read_sample(session: SparkSession, schema: RawSchema, table: RawTable) -> Sample:
     """Sampled records of a Qlik change table, and what its base table says about them."""
-    data = [column.name for column in qlik.data_columns(table)]
-    records = _records(session, schema, table, data)
+    oper = qlik.header(table, "change_oper")
+    assert oper is not None  # every change table has it
+    relation, data = relation_of(schema.name, table.name), qlik.data_columns(table)
+    operation = f"upper(trim({quoted(oper.name)}))"
+    names = [column.name for column in data]
+    rows = session.sql(
+        f"select distinct o from (select {operation} as o from {relation} "
+        f"where {operation} in ('U', 'B') limit {_RECORDS})"
+    ).collect()
+    sample = Sample(
+        operations=frozenset(row["o"] for row in rows),
+        deletes=sampled_deletes(session, relation, f"{operation} = 'D'", names),
+    )
     base = qlik.base_table(table, schema)
-    if base is None:
-        return Sample(records=tuple(records))
-    sample = Sample(records=tuple(records))
     # the only query that may read a million rows
-    if not qlik.propose(table, schema, "", sample).key.is_sure:
-        stem = qlik.table_name(table, schema)
-        sample = replace(sample, unique=unique_in_load(session, schema, base, stem, data))
-    rows = _base_rows(session, schema, base, data, records)
-    return replace(sample, base_rows=tuple(rows))
+    if base is None or qlik.propose(table, schema, "", sample).key.is_sure:
+        return sample
+    stem = qlik.table_name(table, schema)
+    return replace(sample, unique=unique_in_load(session, schema, base, stem, names))
+
+
+def sampled_deletes(
+    session: SparkSession, relation: str, is_delete: str, columns: Sequence[str]
+) -> tuple[frozenset[str], ...]:
+    """The columns that each of some deletes fills in.
+
+    Args:
+        relation: the table, as SQL.
+        is_delete: condition on it, as SQL.
+        columns: its data columns.
+    """
+    filled = ", ".join(f"if({quoted(name)} is null, null, {text(name)})" for name in columns)
+    rows = session.sql(
+        f"select array_compact(array({filled})) as filled from {relation} "
+        f"where {is_delete} limit {_RECORDS}"
+    ).collect()
+    return tuple(frozenset(row["filled"]) for row in rows)
 
 
 def read_openedge_sample(
@@ -166,7 +185,7 @@ def read_openedge_sample(
     numbers: dict[int, int] = {}
     sampled = (
         f"select {', '.join(_own(table, name) for name in shared) or '1'}, "
-        f"monotonically_increasing_id() as _row from (select * from {relation} limit {_BASE_ROWS})"
+        f"monotonically_increasing_id() as _row from (select * from {relation} limit {_RECORDS})"
     )
     if tracking:
         joined = ", ".join(shared)
@@ -181,7 +200,7 @@ def read_openedge_sample(
         numbers = {int(row[0]): row[1] for row in rows if row[0] is not None}
     operations = session.sql(
         f"select cast(`{operation.name}` as int) as operation, count(*) from "
-        f"(select * from {relation} limit {_BASE_ROWS}) group by 1"
+        f"(select * from {relation} limit {_RECORDS}) group by 1"
     ).collect()
     base = openedge.base_table(table, schema)
     names = [column.name for column in openedge.data_columns(table)]
@@ -234,52 +253,9 @@ def _described(session: SparkSession, schema: str, name: str) -> RawTable:
     return RawTable(name, tuple(columns), tuple(declared), comment)
 
 
-def _hash(column: str) -> str:
-    """A value of any type as a number; the same for text and for what it was written from."""
-    return f"if(`{column}` is null, null, xxhash64(cast(`{column}` as string)))"
-
-
-def hashes(columns: Sequence[str], types: dict[str, str]) -> str:
-    """SQL: an array with a hash of each column, NULL for one that the table lacks."""
-    parts = []
-    for column in columns:
-        kind = types.get(column.lower())
-        if kind is None:
-            parts.append("cast(null as bigint)")
-        elif kind.startswith(("array", "struct", "map", "variant")):
-            parts.append(f"if(`{column}` is null, null, xxhash64(to_json(`{column}`)))")
-        else:
-            parts.append(_hash(column))
-    return f"array({', '.join(parts)})"
-
-
 def types_of(table: RawTable) -> dict[str, str]:
     """Column in lower case -> Spark type."""
     return {column.name.lower(): column.data_type for column in table.columns}
-
-
-def _records(
-    session: SparkSession, schema: RawSchema, table: RawTable, data: Sequence[str]
-) -> list[ChangeRecord]:
-    oper, seq = qlik.header(table, "change_oper"), qlik.header(table, "change_seq")
-    mask = qlik.header(table, "change_mask")
-    if oper is None or seq is None:
-        return []
-    shown = "cast(null as string)"
-    if mask:
-        shown = f"hex(`{mask.name}`)" if mask.data_type == "binary" else f"`{mask.name}`"
-    selected = (
-        f"select upper(trim(`{oper.name}`)) as o, cast(`{seq.name}` as string) as s, {shown} as m, "
-        f"{hashes(data, types_of(table))} as h from {relation_of(schema.name, table.name)}"
-    )
-    query = " union all ".join(
-        f"(select * from ({selected}) where o in ({operations}) limit {limit})"
-        for operations, limit in _RECORDS.items()
-    )
-    return [
-        ChangeRecord(row["o"], row["s"] or "", row["m"], tuple(row["h"]))
-        for row in session.sql(query).collect()
-    ]
 
 
 def unique_in_load(
@@ -334,36 +310,3 @@ def unique_keys(
     if row[0] < least_rows:
         return []
     return [key for key, found in zip(candidates, row[1:], strict=True) if row[0] == found]
-
-
-def _base_rows(
-    session: SparkSession,
-    schema: RawSchema,
-    base: RawTable,
-    data: Sequence[str],
-    records: Sequence[ChangeRecord],
-) -> list[tuple[int | None, ...]]:
-    """Rows of the base table that share their first key-like value with a sampled update."""
-    types = types_of(base)
-    first = next((name for name in data if name.lower() in types), None)
-    updates = [record for record in records if record.operation == "U"]
-    if first is None or not updates:
-        return []
-    names = [base.declared_key[0]] if base.declared_key else []
-    names += [key[0] for key in key_candidates(model_stem(base.name), data)] + [first]
-    lowered = [column.lower() for column in data]
-    name = next(name for name in names if name.lower() in types and name.lower() in lowered)
-    place = lowered.index(name.lower())
-    values = {str(record.hashes[place]) for record in updates if record.hashes[place] is not None}
-    if not values:
-        return []
-    rows = session.sql(
-        f"select {hashes(data, types)} as h from {relation_of(schema.name, base.name)} "
-        f"where {_hash(name)} in ({', '.join(sorted(values))}) limit {_BASE_ROWS}"
-    ).collect()
-    return [tuple(row["h"]) for row in rows]
-
-
-def model_stem(name: str) -> str:
-    """A table's name as `key_candidates` wants it."""
-    return re.sub(r"\W+", "_", name).lower()

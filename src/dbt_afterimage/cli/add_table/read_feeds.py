@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbt_afterimage.cli.add_table import change_feed
-from dbt_afterimage.cli.add_table.change_feed import FeedSample
 from dbt_afterimage.cli.add_table.keys import key_candidates
-from dbt_afterimage.cli.add_table.raw_schema import ChangeRecord, RawSchema, RawTable
+from dbt_afterimage.cli.add_table.raw_schema import RawSchema, RawTable, Sample
 from dbt_afterimage.cli.add_table.read import (
-    hashes,
     relation_of,
-    types_of,
+    sampled_deletes,
     unique_in_load,
     unique_keys,
 )
@@ -20,12 +18,10 @@ from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_DELETES = 300
-
 
 def read_feed_sample(
     session: SparkSession, schema: RawSchema, table: RawTable, preset: str
-) -> FeedSample:
+) -> Sample:
     """Sampled deletes of a feed, and what is unique in its inserts or in its full load."""
     settings = change_feed.settings_of(preset)
     relation = relation_of(schema.name, table.name)
@@ -33,14 +29,14 @@ def read_feed_sample(
     base = change_feed.base_table(table, schema, preset)
     stem = change_feed.table_name(table)
     if base:
-        return FeedSample(unique=unique_in_load(session, schema, base, stem, data))
+        return Sample(unique=unique_in_load(session, schema, base, stem, data))
     if table.declared_key:
-        return FeedSample()
+        return Sample()
     within = [settings.load_id] if settings.load_id else []
     inserts = f"(select * from {relation} where {_is_one_of(settings, 'I', 'L')})"
-    return FeedSample(
-        _deletes(session, relation, table, data, settings),
-        tuple(unique_keys(session, inserts, key_candidates(stem, data), within)),
+    return Sample(
+        deletes=sampled_deletes(session, relation, _is_one_of(settings, "D"), data),
+        unique=tuple(unique_keys(session, inserts, key_candidates(stem, data), within)),
     )
 
 
@@ -49,17 +45,3 @@ def _is_one_of(settings: ChangeFeedSettings, *letters: str) -> str:
     values = [value for value, letter in settings.operations.items() if letter in letters]
     listed = ", ".join(f"'{value}'" for value in values) or "null"
     return f"cast({settings.operation} as string) in ({listed})"
-
-
-def _deletes(
-    session: SparkSession,
-    relation: str,
-    table: RawTable,
-    data: list[str],
-    settings: ChangeFeedSettings,
-) -> tuple[ChangeRecord, ...]:
-    rows = session.sql(
-        f"select {hashes(data, types_of(table))} as h from {relation} "
-        f"where {_is_one_of(settings, 'D')} limit {_DELETES}"
-    ).collect()
-    return tuple(ChangeRecord("D", "", None, tuple(row["h"])) for row in rows)

@@ -9,7 +9,6 @@ from typing import Any
 from dbt_afterimage.cli.add_table.keys import key_candidates, propose_key
 from dbt_afterimage.cli.add_table.proposal import (
     LOAD_WITHOUT_TIME,
-    NO_EVIDENCE,
     Proposal,
     SharedModel,
     SourceColumn,
@@ -146,7 +145,7 @@ def propose(table: LoggedTable, schema: RawSchema, source: str, prefix: str = ""
     tables = []
     if base:
         arguments.append(f"base='{base.name}'")
-        settings["base"] = unanswered_base(NO_EVIDENCE)
+        settings["base"] = unanswered_base()
         notes.append(LOAD_WITHOUT_TIME)
         tables.append(SourceTable(base.name, base.comment or f"The full load of {entry}."))
     operations = {record.record_id for record in table.records}

@@ -1,16 +1,14 @@
-"""Checks of raw tables: they can be read, masks fit, keys are unique, clocks are right."""
+"""Checks of raw tables: they can be read, keys are unique, clocks are right."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbt_afterimage.cli.add_table import qlik
-from dbt_afterimage.cli.add_table.masks import MaskLayout, MaskReading, fits
-from dbt_afterimage.cli.add_table.raw_schema import RawSchema, RawTable, Sample
+from dbt_afterimage.cli.add_table.raw_schema import RawSchema, RawTable
 from dbt_afterimage.cli.add_table.read import (
-    read_sample,
     read_schema,
     readable,
     relation_of,
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TOLERATED_SKEW = timedelta(minutes=5)
-_BYTE_ORDERS = ("msb_first", "lsb_first")
 ONE_RAW_TABLE_FOR_ALL = ("qlik_messages", "soliddb")
 """Systems whose source tables are names within messages or a log, not tables in Spark."""
 
@@ -68,9 +65,6 @@ def _findings(session: SparkSession, table: DeclaredTable, schema: RawSchema) ->
     raw, settings = schema.find(table.identifier), table.settings
     if raw is None or settings is None or settings["system"] != "qlik_change_table":
         return
-    sample = read_sample(session, schema, raw)
-    if qlik.header(raw, "change_mask"):
-        yield from mask_findings(table.name, settings, raw, sample)
     yield from key_findings(session, table.name, settings["key"], schema, raw)
     seq = qlik.header(raw, "change_seq")
     if seq is not None:
@@ -116,59 +110,6 @@ def key_findings(
         )
 
 
-def mask_findings(
-    table: str, settings: dict[str, Any], raw: RawTable, sample: Sample
-) -> Iterator[Check]:
-    """Whether the settings read the change masks of sampled records right.
-
-    Args:
-        table: source and table.
-        settings: its settings.
-        raw: its columns.
-        sample: records of it.
-    """
-    if settings["mask_columns"]:
-        return  # the order of the bits is not that of the sampled columns
-    mask = qlik.header(raw, "change_mask")
-    is_binary = mask is not None and mask.data_type == "binary"
-    order = settings["mask_byte_order"]
-    if order == "auto":
-        order = "lsb_first" if is_binary else "msb_first"
-    first = settings["mask_first_data_bit"]
-    columns = raw.names()
-    data = [column.name for column in qlik.data_columns(raw)]
-    before = columns.index(data[0]) if data else 0
-    first = before if first == "auto" else first
-    behind = sum(name not in data for name in columns[before:])
-    layouts = [MaskLayout(order, first)]
-    layouts += [
-        MaskLayout(other_order, bit)
-        for other_order in _BYTE_ORDERS
-        for bit in dict.fromkeys((before, 0))
-        if MaskLayout(other_order, bit) not in layouts
-    ]
-    best, *others = fits(sample.records, data, settings["lob_columns"], layouts, behind)
-    set_one = next(each for each in (best, *others) if each.layout == layouts[0])
-    if set_one.fitting == set_one.records:
-        return
-    text = f"{_share(set_one)} of the sampled masks fit as set ({_words(layouts[0])})"
-    if best.fitting > set_one.fitting:
-        yield Check(
-            f"masks of {table}",
-            "failed",
-            f"{text}; {_share(best)} fit as {_words(best.layout)}",
-            f"set `mask_byte_order: {best.layout.byte_order}` and "
-            f"`mask_first_data_bit: {best.layout.first_data_bit}`",
-        )
-    else:
-        yield Check(
-            f"masks of {table}",
-            "warning",
-            text,
-            "run the test `change_mask_fits`, which names the records",
-        )
-
-
 def clock_findings(table: str, newest: str | None, now: datetime) -> Iterator[Check]:
     """Whether the newest change has a time in the future.
 
@@ -189,11 +130,3 @@ def clock_findings(table: str, newest: str | None, now: datetime) -> Iterator[Ch
             f"its newest change is {ahead} ahead of this machine",
             "compare the clocks of the source, of the replication server and of this machine",
         )
-
-
-def _share(reading: MaskReading) -> str:
-    return f"{reading.fitting / reading.records:.0%}" if reading.records else "none"
-
-
-def _words(layout: MaskLayout) -> str:
-    return f"{layout.byte_order}, first data bit {layout.first_data_bit}"
