@@ -49,7 +49,6 @@ class ConcurrentRunError(RuntimeError):
         """The error for a table.
 
         Args:
-            table: its name.
             other_cause: sentence on what else it may be, if no other run was at work; may be empty.
         """
         return cls(

@@ -83,11 +83,6 @@ class Begun:
 def begin(session: SparkSession, context: RunContext, staged: DataFrame) -> Begun | None:
     """Find out where a run continues; None where the raw tables are what they were.
 
-    Args:
-        session: the live Spark session.
-        context: tables, settings and vars of the run.
-        staged: the staging model.
-
     Raises:
         ContradictionError, SchemaContractError, RebuildError: see `build_changes`.
     """

@@ -75,7 +75,6 @@ def data_columns(columns: list[str], optional: Collection[str] = ()) -> list[str
     """The data columns among the columns of a staging model, in their order.
 
     Args:
-        columns: of the staging model.
         optional: names of the optional columns of its system.
 
     Raises:
@@ -97,7 +96,6 @@ def optional_columns(columns: list[str], optional: Mapping[str, str]) -> dict[st
 
     Args:
         columns: of the staging model; one of a project's own may lack some.
-        optional: the setting `optional_columns`, those of its system.
     """
     return {name: kind for name, kind in optional.items() if name in columns}
 
@@ -108,9 +106,7 @@ def changed_roles(
     """Columns of a log that are metadata there and data by the settings, or the other way around.
 
     Args:
-        logged: columns of the log.
         in_before: columns of its struct `before`, which has all data columns.
-        optional: the setting `optional_columns`.
     """
     data = {name.lower() for name in in_before}
     return [

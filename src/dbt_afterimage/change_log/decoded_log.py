@@ -114,8 +114,6 @@ def start_log(
     """Read what earlier runs have done, and add columns that the table lacks.
 
     Args:
-        session: the live Spark session.
-        context: tables, settings and vars of the run.
         position: of a row of the log; None where positions do not show how far the log was read.
         columns: the columns of this version, with their types: a table of an earlier version gains
             those that are new.
@@ -152,11 +150,6 @@ def write_decoded_log(session: SparkSession, context: RunContext, batch: LogBatc
     """Append a batch to the decoded log, then the progress row; each is safe to repeat.
 
     Nothing is committed when nothing is new.
-
-    Args:
-        session: the live Spark session.
-        context: as for `start_log`.
-        batch: what to write.
 
     Raises:
         ConcurrentRunError: another run has recorded a batch since `start_log`.

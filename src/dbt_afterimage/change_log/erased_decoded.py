@@ -24,13 +24,7 @@ _UP_TO = f"{PREFIX}erased_up_to"
 def without_erased_data(
     session: SparkSession, rows: DataFrame, erasures: Sequence[Erasure]
 ) -> DataFrame:
-    """Decoded records without those that were erased, and without values that were.
-
-    Args:
-        session: the live Spark session.
-        rows: rows of a decoded log.
-        erasures: those that removed records of it.
-    """
+    """Decoded records without those that were erased, and without values that were."""
     if not erasures:
         return rows
     listed = [
@@ -86,7 +80,6 @@ def erased_values(schema: StructType, names: Column) -> dict[str, Column]:
     """The columns of a decoded log that hold values, without those of some columns.
 
     Args:
-        schema: of the decoded log.
         names: the erased columns in small letters, an array.
     """
     erased: dict[str, Column] = {}

@@ -49,12 +49,7 @@ class ErasedKeys:
         return cls(session, model, key, found)
 
     def removed_from_changes(self, changes: DataFrame, sequence: ChangeSequence) -> DataFrame:
-        """Staged changes without erased data, by their own positions.
-
-        Args:
-            changes: staged records of changes.
-            sequence: the change sequence of the source system.
-        """
+        """Staged changes without erased data, by their own positions."""
         return self._removed(changes, F.when(is_position(sequence), F.col("change_seq")))
 
     def removed_from_loads(self, rows: DataFrame) -> DataFrame:

@@ -85,11 +85,6 @@ def erasures_of(session: SparkSession, table: ErasuresTable, change_log: str) ->
     They are read once per dbt command, for all models. Without the table, that costs one look-up
     in the catalog.
 
-    Args:
-        session: the live Spark session.
-        table: `afterimage_erasures`.
-        change_log: its name in `afterimage_progress`.
-
     Raises:
         ContradictionError: rows are missing, so records would come back.
     """
@@ -142,9 +137,6 @@ def complete_erasures(
     """Set the time of completion of erasures that have none, as far as a finished one covers them.
 
     Args:
-        session: the live Spark session.
-        table: `afterimage_erasures`.
-        change_log: its name in `afterimage_progress`.
         hashes: the keys of the finished erasure.
         columns: its columns; None = whole records, which covers all columns.
     """
@@ -163,14 +155,7 @@ def complete_erasures(
 def killed_with(
     session: SparkSession, table: ErasuresTable, change_log: str, hashes: Sequence[str]
 ) -> set[str]:
-    """The other keys of calls that were killed, and that had one of these keys.
-
-    Args:
-        session: the live Spark session.
-        table: `afterimage_erasures`.
-        change_log: its name in `afterimage_progress`.
-        hashes: keys.
-    """
+    """The other keys of calls that were killed, and that had one of these keys."""
     if not session.catalog.tableExists(table.name):
         return set()
     is_open = (F.col("change_log") == change_log) & F.col("completed_at").isNull()

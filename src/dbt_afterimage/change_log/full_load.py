@@ -92,7 +92,6 @@ def rows_of(loads: Sequence[Load], rows: DataFrame) -> DataFrame:
 
     Args:
         loads: at least one.
-        rows: the staging model, or some rows of it.
     """
     found = rows.filter(is_row_of(loads))
     if len(loads) == 1:
@@ -160,7 +159,6 @@ def markers(rows: DataFrame, loads: Sequence[Load]) -> DataFrame:
     An empty table is a load too, so its marker is there even if it has no rows.
 
     Args:
-        rows: the accepted rows of the loads.
         loads: the loads; of one without rows that have a time, the declared time counts.
     """
     counted = rows.groupBy("load_id").agg(
@@ -193,11 +191,7 @@ def find_loads(
     """The full loads that are there.
 
     Args:
-        settings: of the table.
-        staged: the staging model.
         log: the change log, None before its first run.
-        sequence: the change sequence of the source system.
-        done: what earlier runs have read.
         reads_all: the run reads all changes, so it also finds loads whose marks of arrival are
             less than the last one: an extract out of order.
         pending_from: the mark of arrival from which earlier runs have left loads that wait.
@@ -269,9 +263,7 @@ def rows_too_late(
     Args:
         loads: which the log has.
         rows: their staged rows, as `rows_of` gives them.
-        log: the change log.
         key: key columns; without any, rows are identified by their content.
-        hashed_after: as `pairing.pair` takes it.
     """
     identity = ["load_id", *(key or ["record_hash"])]
     names = [column_named(column) for column in identity]
@@ -313,7 +305,6 @@ def read_up_to(sequence: ChangeSequence, changes: str | None, loads: Iterable[st
     lie beyond changes that have not landed yet.
 
     Args:
-        sequence: the change sequence of the source system.
         changes: the greatest position of a change, None for no change.
         loads: the positions of full loads.
     """
@@ -329,11 +320,7 @@ def load_ids(settings: dict[str, Any], staged: DataFrame) -> set[str]:
 
 
 def is_fresh(done: Progress) -> Column:
-    """True for rows of loads that may have landed since; without marks of arrival, for all.
-
-    Args:
-        done: what earlier runs have read.
-    """
+    """True for rows of loads that may have landed since; without marks of arrival, for all."""
     return F.lit(True) if done.arrival is None else F.col("arrival") >= done.arrival
 
 

@@ -53,11 +53,6 @@ def check_gap(
     """Warn of a gap, or stop; once its records are read, the next run sees none.
 
     Args:
-        context: tables, settings and vars of the run.
-        sequence: the change sequence of the source system.
-        staged: the staging model.
-        log: the change log.
-        done: what earlier runs have read.
         marks: where this run begins to read by arrival, if it does.
         first_read: the smallest position that this run has read.
 

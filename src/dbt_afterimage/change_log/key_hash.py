@@ -12,11 +12,6 @@ def key_hash_sql(change_log: str, key: Sequence[str], types: Mapping[str, str]) 
 
     A wider type gives the same text, so a hash stays what it is when a column becomes wider. The
     name makes equal keys of two tables different hashes.
-
-    Args:
-        change_log: the log's name in `afterimage_progress`.
-        key: the key columns, in their order.
-        types: the type of each, as SQL.
     """
     texts = [text_sql(quoted(name), types[name]) for name in key]
     name = change_log.replace("'", "\\'")

@@ -56,11 +56,6 @@ def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFr
 
     It comes before anything reads the log: Spark refuses a plan whose table was altered meanwhile.
 
-    Args:
-        session: the live Spark session.
-        context: tables, settings and vars of the run.
-        staged: the staging model.
-
     Returns:
         Rows recorded up to this time, ISO text in UTC, have a `record_hash` of an earlier form,
         which says nothing about their content. None where no row has.

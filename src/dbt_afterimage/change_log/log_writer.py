@@ -86,9 +86,6 @@ def write_log(
     """Append a batch to a log, or replace the log, then add the progress row.
 
     Args:
-        session: the live Spark session.
-        context: tables, settings and vars of the run.
-        batch: the rows.
         progress: what the log has read then; None where nothing is new.
         is_rebuild: the rows replace those of the log.
         only_with_rows: progress is recorded only if there are rows.

@@ -66,11 +66,6 @@ _OLDEST_EXPECTED = "1980"
 def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeBatch | None:
     """What this run adds to the change log of one table.
 
-    Args:
-        dbt: the object that dbt gives a Python model.
-        session: the live Spark session.
-        staged: the staging model, ``dbt.ref("stg_...")``.
-
     Returns:
         A batch for the materialization `change_log` to write, None where the raw tables are what
         they were. No row is written here.

@@ -59,10 +59,8 @@ def new_rows(
     """What was added, and which of it lies at or before ``floor``.
 
     Args:
-        session: the live Spark session.
         read: the versions that earlier runs have read; None where that is not known.
         now: the versions that there are; the first one is that of the staging view.
-        log: the change log.
         floor: behind this position everything is read.
     """
     tables = [name for name, version in now.items() if version[0] not in ("view", "absent")]
@@ -155,10 +153,7 @@ def added_rows(
     """What was added to a table since a version; None where the table does not show it.
 
     Args:
-        session: the live Spark session.
-        name: the table.
         read: the version that earlier runs have read; None where that is not known.
-        now: the version that there is.
     """
     rows = session.table(name)
     if read == now:

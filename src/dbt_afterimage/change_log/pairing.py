@@ -167,7 +167,6 @@ def comparable_hash(
     """The hash of a row of the log; NULL if the same raw record has another one by now.
 
     Args:
-        recorded: rows of the log.
         present: columns that staging yields. A record that had a value in another data column
             cannot have the content any more that it was recorded with.
         hashed_after: hashes of rows recorded up to this time are of an earlier form.

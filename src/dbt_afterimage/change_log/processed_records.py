@@ -29,10 +29,6 @@ def count_processed(
     """Count the records that the next run will not read, and warn if this one missed some.
 
     Args:
-        context: tables, settings and vars of the run.
-        sequence: the change sequence of the source system.
-        staged: the staging model.
-        reading: what this run has read.
         before: what an earlier run counted, None where none did.
         change_seq: up to which position the log has read after this run.
         arrival: the greatest mark of arrival that was read, None where there are no marks.

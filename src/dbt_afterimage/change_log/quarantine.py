@@ -60,8 +60,6 @@ def new_rejects(
     raw table has lost in between keeps the columns that staging had made of it, with `PURGED_NOTE`.
 
     Args:
-        session: the live Spark session.
-        context: tables, settings and vars of the run.
         rejected: records that were rejected, with their reasons.
         read: what they are some of, as staged: all records that this run reads.
         recorded_at: the batch's identity, ISO text in UTC.

@@ -89,10 +89,6 @@ def raw_tables(session: SparkSession, context: RunContext) -> dict[str, Version]
     """The version of each relation upstream of a change log; None where one has none.
 
     To be called before staging is resolved: what is committed in between counts as not read.
-
-    Args:
-        session: the live Spark session.
-        context: tables, settings and vars of the run.
     """
     versions = {
         relation: _version(session, relation, context.file_format) for relation in context.upstream
@@ -105,8 +101,6 @@ def raw_version(session: SparkSession, context: RunContext, staged: DataFrame) -
     """The versions that staging reads at this moment.
 
     Args:
-        session: the live Spark session.
-        context: tables, settings and vars of the run.
         staged: the staging model; of it only the schema is read.
     """
     tables = context.raw_tables

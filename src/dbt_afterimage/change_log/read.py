@@ -77,11 +77,7 @@ def read(
     """Choose the records that earlier runs have not processed, and what to compare them with.
 
     Args:
-        context: tables, settings and vars of the run.
-        sequence: the change sequence of the source system.
-        staged: the staging model.
         log: the change log, None before its first run.
-        done: what earlier runs have read.
         next_arrival: the mark of arrival from which earlier runs have left records to read; None
             where it is not known.
         find_new: what was added since, and what of it lies at a position or before it; None where
@@ -136,9 +132,6 @@ def pending_halves(
     no change count as well, as long as they are within the look-back.
 
     Args:
-        sequence: the change sequence of the source system.
-        staged: the staging model.
-        reading: what this run reads.
         change_seq: up to where the log has read with this run.
 
     Returns:

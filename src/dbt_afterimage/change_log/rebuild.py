@@ -67,9 +67,7 @@ def check_still_there(model: str, held: DataFrame, raw: DataFrame, place: Sequen
     """Stop unless every record that was decoded can still be read.
 
     Args:
-        model: its name, for the message.
         held: the records that were decoded.
-        raw: the raw table.
         place: columns of both that name a record.
 
     Raises:

@@ -80,7 +80,6 @@ class Summary:
         """The records of a batch that no longer wait.
 
         Args:
-            decided: the batch.
             horizon: up to here nothing waits any more.
         """
         if not self.records[PENDING]:
@@ -122,8 +121,6 @@ def columns_in_no_record(
     """Columns that none of the accepted images of a batch has; none without images.
 
     Args:
-        decided: records with their `outcome`.
-        columns: data columns.
         counts_nulls: a NULL counts as a value.
     """
     is_image = (F.col("outcome") == ACCEPTED) & F.col("change_oper").isin("I", "U", "L")
@@ -146,8 +143,6 @@ def summarize(
     """Summarize a batch in one job.
 
     Args:
-        decided: records with their `outcome`.
-        sequence: the change sequence of the source system.
         accepted_profile: of `log_rows.profile`, computed in the same job.
     """
     # not by group: Spark sorts all rows for the greatest text of each group

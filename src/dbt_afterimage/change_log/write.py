@@ -28,11 +28,6 @@ _FEW_DAYS = 3
 def write_batch(session: SparkSession, context: RunContext, batch: ChangeBatch | None) -> None:
     """Append a batch to the log and to the rejected table; without a batch nothing is written.
 
-    Args:
-        session: the live Spark session.
-        context: tables, settings and vars of the run.
-        batch: what to write.
-
     Raises:
         ConcurrentRunError: another run has recorded a batch since this one was decided.
     """

@@ -41,7 +41,6 @@ def parse_conditions(text: str, measures: Iterable[str]) -> list[Condition]:
 
     Args:
         text: such as `lag > 1h or late_share > 5%`; units are s, m, h, d and %.
-        measures: the names that are allowed.
 
     Raises:
         UsageProblem: the text is no such condition, or names another measure.

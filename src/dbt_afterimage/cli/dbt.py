@@ -20,10 +20,7 @@ def run_operation(
     """Run a macro in the project of the working folder, as `dbt run-operation` does.
 
     Args:
-        macro: its name.
         arguments: its arguments, of types that JSON has. dbt writes them to its log: no secrets.
-        target: a target of the profile; by default the profile's own.
-        quiet: dbt prints errors only.
 
     Raises:
         DbtFailedError: dbt failed, and has printed why.

@@ -174,7 +174,6 @@ def command(name: str, *, example: str, of: typer.Typer = app) -> Callable[[Func
     """Register a function as a command; its docstring is the help.
 
     Args:
-        name: what the user types.
         example: a command line, or several lines, that the help ends with.
         of: the group that the command belongs to.
     """

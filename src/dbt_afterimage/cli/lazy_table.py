@@ -20,9 +20,7 @@ class LazyTable(dataset.Dataset):  # type: ignore[misc]  # pyarrow has no types
     https://duckdb.org/docs/stable/guides/python/sql_on_arrow
 
     Args:
-        warehouse: what holds the relation.
         place: its schema.
-        name: its name there.
     """
 
     def __init__(self, warehouse: QueryableWarehouse, place: str, name: str) -> None:
@@ -40,7 +38,6 @@ class LazyTable(dataset.Dataset):  # type: ignore[misc]  # pyarrow has no types
         """The rows that fit a filter, with some columns.
 
         Args:
-            columns: their names; None = all.
             filter: an Arrow expression; None = all rows.
             options: DuckDB gives none.
         """

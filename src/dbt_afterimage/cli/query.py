@@ -150,8 +150,6 @@ def run(
     """Run a query; the relations that it names are read when DuckDB first misses them.
 
     Args:
-        connection: as `connect` returns it.
-        warehouse: what holds the relations.
         schema: the schema of names without one.
         sql: one query in DuckDB's SQL.
         read: what DuckDB reads for a schema and a relation there; by default all its rows at once.

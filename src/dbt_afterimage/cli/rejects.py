@@ -85,11 +85,6 @@ def rejects(
 def read_rejects(warehouse: Warehouse, schema: str, table: str | None) -> list[dict[str, Any]]:
     """Rejected records, the newest batch first, each with its `table`.
 
-    Args:
-        warehouse: where the tables are.
-        schema: the target's schema.
-        table: the table, None for all.
-
     Raises:
         WarehouseError: there is no such table.
     """

@@ -16,7 +16,6 @@ def replay(found: list[dict[str, Any]], table: str, target: str | None) -> None:
     Args:
         found: rejected records of the table, as `read_rejects` gives them.
         table: the table, without `_changes`.
-        target: a target of the profile; by default the profile's own.
 
     Raises:
         DbtFailedError: dbt failed, and has printed why.

@@ -20,10 +20,7 @@ def resolve_reject(target: str | None, schema: str, table: str, record: int, why
     """Resolve a record of `<table>_changes_rejected` in the project's warehouse.
 
     Args:
-        target: a target of the profile; by default the profile's own.
-        schema: the target's schema.
         table: the table, without `_changes`.
-        record: the record's record_hash.
         why: the reason, for `afterimage_resolutions`.
 
     Returns:

@@ -146,12 +146,7 @@ def change_logs(folder: Path) -> set[str]:
 
 
 def slowest_steps(runs: Iterable[Run], limit: int) -> list[StepTimes]:
-    """The steps with the longest median time, the slowest first.
-
-    Args:
-        runs: the newest first.
-        limit: how many steps.
-    """
+    """The steps with the longest median time, the slowest first."""
     seconds: dict[tuple[str, str], list[float]] = {}
     for run in runs:
         for step in run.steps:

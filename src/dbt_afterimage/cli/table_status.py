@@ -109,11 +109,8 @@ def read_status(
     """The state of each table of a schema that has a change log.
 
     Args:
-        warehouse: where the tables are.
-        schema: the target's schema.
         activity: name of a `change_activity` table there; it may be missing.
         results: dbt's status of each model of its last run, by name.
-        now: the time, with its zone.
         change_logs: names of the project's change logs. One that has recorded no batch is listed
             if it failed in the last run.
 
@@ -184,11 +181,7 @@ def read_status(
 
 
 def last_results(folder: Path) -> dict[str, str]:
-    """What dbt says of each model of the last run that built models, by name; empty without one.
-
-    Args:
-        folder: dbt's target folder.
-    """
+    """What dbt says of each model of the last run that built models, by name; empty without one."""
     for run_ in last_runs(folder):
         models = {step.name: step.status for step in run_.steps if step.kind == "model"}
         if models:

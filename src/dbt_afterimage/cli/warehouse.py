@@ -177,10 +177,7 @@ class IcebergWarehouse:
     """An Iceberg catalog in an SQLite file; its views are read by Spark.
 
     Args:
-        name: the catalog's name in Spark.
-        file: the SQLite file.
         folder: the warehouse, or its address in an object store.
-        views: reads the views.
         storage: how to reach the object store, in PyIceberg's words.
 
     Raises:
@@ -290,9 +287,6 @@ class IcebergWarehouse:
 
 def project_warehouse(target: str | None = None) -> tuple[QueryableWarehouse, str]:
     """The warehouse of the project in the working folder, and the schema of its target.
-
-    Args:
-        target: a target of the profile; by default the profile's own.
 
     Raises:
         ProfileError: the profile cannot be used.

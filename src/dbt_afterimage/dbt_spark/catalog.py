@@ -15,7 +15,6 @@ def readable_columns(relation: Any, columns: Iterable[dict[str, Any]]) -> Iterat
     """Corrects what dbt-spark's adapter gives to the catalog.
 
     Args:
-        relation: the table.
         columns: the catalog's entry of each of its columns, which repeats the table's statistics.
     """
     entries = list(columns)
@@ -39,7 +38,6 @@ def _rows(table: str, shown: int) -> int | None:
     """Rows of an Iceberg table as its newest snapshot counts them; None where it does not.
 
     Args:
-        table: any table.
         shown: Spark's own figure. On Iceberg it has rows that were deleted by position, too; of
             other tables it is what someone had counted by ANALYZE TABLE, and stays.
     """

@@ -59,9 +59,6 @@ def connector_versions(pyspark: str) -> list[str]:
     """Versions of Spark's own connectors that fit a PySpark, the best one first.
 
     A mirror of Maven Central may have no connector of PySpark's own patch.
-
-    Args:
-        pyspark: the version of PySpark.
     """
     minor, _, patch = pyspark.rpartition(".")
     if not patch.isdigit():

@@ -35,10 +35,6 @@ class LongViewError(RuntimeError):
 def make_room_for_view(session: SparkSession, statement: str) -> None:
     """Let the embedded metastore hold a view; any other metastore holds long ones already.
 
-    Args:
-        session: the live Spark session.
-        statement: the view's `create` statement.
-
     Raises:
         LongViewError: the metastore cannot be altered.
     """

@@ -105,9 +105,6 @@ def _describe(error: BaseException, name: str, file: str, end: int) -> str:
     """The user's part of the traceback, with the place in the user's file on top.
 
     Args:
-        error: what the model raised.
-        name: the model's name.
-        file: the model's file.
         end: number of lines of the file; what dbt appended has greater ones.
     """
     frames = _from_file(error.__traceback__, file)

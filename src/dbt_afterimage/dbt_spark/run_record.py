@@ -112,7 +112,6 @@ def append_run(file: Path, run: Mapping[str, Any], max_bytes: int = _MAX_BYTES) 
     """Add a run to a file of runs.
 
     Args:
-        file: the file of runs.
         run: what is recorded of the run; of a command that runs no node nothing is.
         max_bytes: once the file is larger, its older half is dropped.
     """

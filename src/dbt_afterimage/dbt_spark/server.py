@@ -69,10 +69,6 @@ def target_parameters(profile: Any) -> dict[str, Any]:
 def server_settings(parameters: Mapping[str, Any], listen: Listen) -> dict[str, str]:
     """All settings of the server's Spark application, by name.
 
-    Args:
-        parameters: the target's `server_side_parameters`.
-        listen: where the server listens.
-
     Raises:
         ServerError: others could read along, or get in without a token or a login.
     """
@@ -100,7 +96,6 @@ def client_line(settings: Mapping[str, str], listen: Listen) -> str:
 
     Args:
         settings: of `server_settings`.
-        listen: where the server listens.
     """
     # to 127.0.0.1, PySpark sends a token by TLS only
     address = "<proxy>:443/;use_ssl=true" if listen.is_behind_tls else f"localhost:{listen.port}/"
@@ -151,7 +146,6 @@ def run_server(settings: Mapping[str, str], listen: Listen) -> int:
 
     Args:
         settings: of `server_settings`.
-        listen: where the server listens.
 
     Returns:
         Its exit code; 0 after Ctrl+C, SIGTERM or SIGHUP.

@@ -64,9 +64,6 @@ def dbt_folder(flag: str, otherwise: str) -> Path:
 def check_method(credentials: Any) -> None:
     """Check that a target has its Spark session in the dbt process.
 
-    Args:
-        credentials: those of dbt-spark.
-
     Raises:
         DbtRuntimeError: it has another `method`.
     """
@@ -81,9 +78,6 @@ def check_method(credentials: Any) -> None:
 
 def live_session(parameters: dict[str, Any]) -> SparkSession:
     """The one Spark session of this process, started when it is not there yet.
-
-    Args:
-        parameters: the profile's `server_side_parameters`.
 
     Raises:
         DbtRuntimeError: Spark does not start, or its Connect server cannot be used.

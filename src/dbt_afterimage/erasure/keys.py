@@ -41,11 +41,6 @@ class Keys:
 def find_keys(session: SparkSession, tables: ErasableTables, request: ErasureRequest) -> Keys:
     """The keys that a request names and, where it says so, those that key changes lead to.
 
-    Args:
-        session: the live Spark session.
-        tables: the tables of the source table.
-        request: what to erase.
-
     Raises:
         ErasureError: a key has no value of the column's type, or key changes lead to others and
             the request does not follow them.

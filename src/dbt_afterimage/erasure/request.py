@@ -34,8 +34,6 @@ def parse_key(text: str, key: Sequence[str], source_table: str) -> tuple[str, ..
 
     Args:
         text: `13`, or `id=13`, or `id=13,region=EU`; a value may have commas and equals signs.
-        key: the key columns.
-        source_table: for the message.
 
     Raises:
         ErasureError: the text does not name each key column once.
@@ -66,10 +64,7 @@ def check_columns(
     """The columns to erase, as the change log spells them.
 
     Args:
-        names: as the user gave them.
         data_columns: those that the change log has.
-        key: the key columns.
-        source_table: for the message.
 
     Raises:
         ErasureError: one of them is a key column, or none of the log's data columns.

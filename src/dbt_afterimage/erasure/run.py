@@ -65,11 +65,6 @@ def plan_erasure(
 ) -> ErasurePlan:
     """Find what an erasure concerns; nothing is written.
 
-    Args:
-        session: the live Spark session.
-        tables: the tables of the source table.
-        request: what to erase.
-
     Raises:
         ErasureError: the requested erasure is not possible.
     """
@@ -110,11 +105,6 @@ def plan_erasure(
 
 def erase(session: SparkSession, plan: ErasurePlan, report: Report) -> None:
     """Erase what a plan says; a call that was killed can be repeated.
-
-    Args:
-        session: the live Spark session.
-        plan: what to erase.
-        report: progress callback, called with one line of text.
 
     Raises:
         ConcurrentRunError: a run wrote to a table meanwhile.

@@ -32,13 +32,7 @@ def keys_of(batch: DataFrame, table: HistoryTable, *, has_key_changes: bool) -> 
 def keys_within_a_transaction(
     batch: DataFrame, opened: DataFrame, table: HistoryTable
 ) -> DataFrame:
-    """Keys changed by a transaction that opened their version in an earlier batch.
-
-    Args:
-        batch: the changes.
-        opened: the open versions.
-        table: the table.
-    """
+    """Keys changed by a transaction that opened their version in an earlier batch."""
     return (
         changes_by_key(batch, table)
         .alias("side")

@@ -51,10 +51,7 @@ def keys_contradicting_their_load(
     open version leaves no trace in it.
 
     Args:
-        batch: the changes.
         versions: rows of the history, among them those that were open before the batch.
-        table: the table, with a base.
-        profile: what the batch holds.
     """
     number, departures, truncated_at = own("number"), own("departures"), own("truncated_at")
     partition = ", ".join(columns(table.key))

@@ -20,7 +20,6 @@ def open_versions(history: DataFrame, unknown_columns: tuple[str, ...] | None) -
     """The open versions; what they do not know is not read where they know everything.
 
     Args:
-        history: the stored history.
         unknown_columns: columns that some open version does not know; None if not recorded.
     """
     opened = history.where("is_current")
@@ -41,10 +40,6 @@ def prior_versions(
     """The open versions that a batch continues.
 
     Args:
-        batch: the changes.
-        opened: the open versions.
-        table: the table.
-        profile: what the changes hold.
         unknown_columns: columns that some open version does not know.
         reads_arrays_apart: see `open_versions_of`; done only where the arrays are few.
     """
@@ -69,9 +64,7 @@ def open_versions_of(
     """The open versions of some keys, with all columns in their order.
 
     Args:
-        keys: the key columns.
         opened: the open versions of all keys, one per key.
-        table: the table.
         reads_arrays_apart: read history's arrays in a scan of their own, and send them to every
             task. Iceberg does not read in vectors, but row by row, as soon as a scan has an array
             (its SparkBatch); that takes twice as long (docs/decisions/0071).

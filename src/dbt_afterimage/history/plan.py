@@ -77,11 +77,8 @@ def plan_versions(
     """The cheapest path that gives the history of the whole log (R11, R12).
 
     Args:
-        profile: what the changes to apply hold.
         applied: what was applied before.
-        stored: what the stored history says of them.
         has_base: whether full loads come from a base table, which may be ahead of its load (R8).
-        force_full_replay: the run's var.
     """
     if profile.loads and has_base:
         return VersionsPlan("rebuild", "the batch has a full load of a base table")

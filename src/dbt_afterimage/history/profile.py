@@ -52,8 +52,6 @@ def content_of(
     """The content that decides the transforms.
 
     Args:
-        profile: what the changes hold.
-        table: the table.
         unknown: columns that some version does not know which the changes continue.
         follows_versions: whether there are versions before the changes. A load ends those that it
             lacks, also without a change before it.

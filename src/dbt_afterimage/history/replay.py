@@ -37,16 +37,7 @@ def differences_to_log(
     *,
     checkpoints: list[DataFrame],
 ) -> DataFrame:
-    """The differences between stored versions and those of the whole log.
-
-    Args:
-        changes: the log.
-        history: the stored versions.
-        table: the table.
-        content: what the log holds.
-        keys: the keys to compare; None for all.
-        checkpoints: see `versions`.
-    """
+    """The differences between stored versions and those of the whole log."""
     made = versions(changes, table, content, checkpoints=checkpoints, affected_keys=keys)
     stored = history
     if keys is not None:

@@ -53,12 +53,7 @@ def replayed_keys(
       precede (R10)
 
     Args:
-        changes: the log.
-        history: the stored versions.
-        table: the table.
-        batch: the profile of the batch.
         later: the profile of all changes from the batch's first one on.
-        is_new: condition that selects the batch.
         last_load: change_seq of the newest load, if there was one.
     """
     first_changes = _first_changes(changes.where(is_new), table, batch)
@@ -102,7 +97,6 @@ def without_filled_anchors(
     Args:
         keys: keys with REPLAY_FROM and ANCHOR_SEQ.
         changes: the log from the smallest ANCHOR_SEQ on.
-        table: the table.
         has_few_keys: whether the keys may be broadcast.
     """
     knew_all = own("knew_all")

@@ -92,9 +92,7 @@ def rebuilt_keys(
 
     Args:
         log: the change log, of which the history has applied everything.
-        history: the stored history.
-        table: the table.
-        keys: the keys, which no key change leaves.
+        keys: no key change may leave them.
         recorded_at: the batch of the rows that differ.
     """
     profile = profile_of(log, table)
@@ -132,16 +130,9 @@ def next_batch(
     """What is new in the log, as changes of the stored history; None when nothing is.
 
     Args:
-        session: the live session.
-        log: the change log.
-        history: the stored history.
-        table: the table.
-        applied: the progress of the history.
         profile: the recorded profile of all batches since; None if the log has to be queried.
-        batches: the batches of that profile.
         is_as_published: log and history are as their last publications left them, so nothing was
             written to either of them without progress.
-        force_full_replay: the run's var.
         reads_arrays_apart: see `open_versions_of`; whether it is faster depends on the format.
     """
     is_new = _is_new(applied)
@@ -258,15 +249,7 @@ def _stored_versions(
     Others look for a load, where a change may contradict it, which hardly ever happens.
 
     Args:
-        session: the live session.
-        history: the stored history.
-        table: the table.
-        applied: the progress of the history.
-        profile: what the changes hold.
-        changes: the log.
-        batch: the changes in it that are new.
         is_compared: whether the plan may depend on the open versions of the batch's keys.
-        is_as_published: see `next_batch`.
     """
     queries = {}
     if not is_as_published:

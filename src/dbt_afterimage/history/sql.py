@@ -68,7 +68,6 @@ def leading(array: str, holds: Callable[[str], str]) -> str:
     """How many of the first elements of an array fulfil a condition, by bisection.
 
     Args:
-        array: the array, next to BISECTION_STEPS.
         holds: the condition on an element, as SQL; it holds for none after one that it fails for.
     """
     element = f"get({array}, found + step - 1)"

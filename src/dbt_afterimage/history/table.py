@@ -96,12 +96,6 @@ def history_table(
     """The table of a model, if it can have a history.
 
     Args:
-        name: the model's alias.
-        settings: the validated settings of its source table.
-        log: the change log, for messages.
-        data_columns: names of the log's data columns.
-        log_columns: names of all its columns.
-        beginning_of_time: valid_from of a load without a time.
         stored_columns: those of the stored history. Metadata that it once had stays in it, whatever
             `history_metadata` says now.
 

@@ -51,8 +51,6 @@ def versions(
 
     Args:
         changes: rows of the change log, truncates and load markers included.
-        table: columns and settings.
-        content: what the changes hold.
         checkpoints: checkpoints are appended to this list. Keep it until the versions are written,
             because Connect frees rows with their last reference, then unpersist them.
         affected_keys: the keys to build; None for all. With `replays`, also REPLAY_FROM.

@@ -84,10 +84,7 @@ def land_files(
     """Append the rows of all files that were not landed yet; the table is created if missing.
 
     Args:
-        session: the live Spark session.
         paths: files and folders, absolute or with a scheme; a folder is searched as a whole.
-        table: name of the raw table, with its schema.
-        table_format: `iceberg` or `delta`.
         types: column -> its type, for columns that the table does not have yet.
         options: of Spark's reader, such as `sep`.
 

@@ -85,9 +85,7 @@ def profiled(
     """One row with the column PROFILE: the fields of `BatchProfile` as JSON.
 
     Args:
-        changes: rows of a change log.
         key: its key columns; without them no change is a key change.
-        columns: its data columns.
         beginning: the beginning of time, as SQL.
     """
     # a load may precede the changes that have landed; its own time bounds those of its rows

@@ -10,9 +10,6 @@ def way_to_rename(settings: Mapping[str, Any]) -> str:
     """The fix, as a sentence for an error.
 
     Where a raw table holds the changes of all tables, no view over it can rename a column.
-
-    Args:
-        settings: the validated settings of the source table.
     """
     system = settings.get("system")
     if system == "qlik_messages" or settings.get("json_text") is not None:

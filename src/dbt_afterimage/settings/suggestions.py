@@ -16,9 +16,6 @@ def similar_names(name: str, names: Sequence[str], limit: int, cutoff: float = 0
     """Up to `limit` names that are like this one, the most similar first, whatever their case.
 
     Args:
-        name: a misspelt name.
-        names: those that exist.
-        limit: how many to return.
         cutoff: how similar they must be, from 0 to 1.
     """
     by_letters = {value.lower(): value for value in names}

@@ -37,7 +37,6 @@ def moment_kind(text: str, system: str | None = None) -> Literal["change_seq", "
     """Which way to name a moment a text is: a position in the source's order, or a time in UTC.
 
     Args:
-        text: the moment.
         system: whose positions are meant; None = those of any system.
 
     Returns:

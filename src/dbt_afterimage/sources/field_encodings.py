@@ -19,12 +19,7 @@ _DECODED = ("date", "decimal", "timestamp-", "local-timestamp-")
 
 
 def field_encodings(kind: str, schema: str) -> dict[str, str]:
-    """Encodings by the name of a field in lower case: of the row in an envelope, or of the message.
-
-    Args:
-        kind: `AVRO` or `JSON`.
-        schema: JSON text.
-    """
+    """Encodings by field name in lower case: of the row in an envelope, or of the message."""
     fields = _avro_fields if kind == "AVRO" else _json_fields
     whole = dict(fields(json.loads(schema)))
     rows = [dict(fields(whole[name])) for name in ("before", "after") if name in whole]

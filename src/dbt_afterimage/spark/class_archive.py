@@ -86,9 +86,6 @@ class ClassArchive:
 def class_archive(parameters: Mapping[str, Any]) -> ClassArchive | None:
     """The archive for a JVM that this process launches; None without a folder of archives.
 
-    Args:
-        parameters: Spark's, of the profile.
-
     Raises:
         ClassArchiveError: the folder cannot be used.
     """

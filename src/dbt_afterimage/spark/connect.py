@@ -125,11 +125,6 @@ def check_reachable(address: str) -> None:
 def prepare(session: SparkSession, parameters: Mapping[str, Any], address: str) -> None:
     """Set what a session may set, and stop where the server lacks what only its start can set.
 
-    Args:
-        session: the new Connect session.
-        parameters: the profile's `server_side_parameters`.
-        address: of the server.
-
     Raises:
         ConnectError: the server has another version of Spark, or lacks settings; names all of
             them, each with the line to start the server with.

@@ -32,9 +32,6 @@ class IvyError(AfterimageError):
 def fetch_packages(settings: Mapping[str, Any]) -> None:
     """Fetch what `spark.jars.packages` names, unless it is there, and check it before it runs.
 
-    Args:
-        settings: of the application.
-
     Raises:
         IvyError: the jars cannot be fetched, or one has another hash than the known one.
     """
@@ -62,9 +59,6 @@ def fetch_packages(settings: Mapping[str, Any]) -> None:
 
 def check_jars(folder: Path) -> None:
     """Compare jars with the hashes that this package has of them; after a wrong one, delete all.
-
-    Args:
-        folder: Ivy's.
 
     Raises:
         IvyError: a jar has another hash.
@@ -133,11 +127,7 @@ def _wait_for(lock: int, path: Path) -> None:
 
 
 def are_fetched(parameters: Mapping[str, Any]) -> bool:
-    """Whether Spark will fetch nothing for `spark.jars.packages`.
-
-    Args:
-        parameters: settings of the session.
-    """
+    """Whether Spark will fetch nothing for `spark.jars.packages`."""
     packages = str(parameters.get("spark.jars.packages") or "")
     names = [text.strip().replace("/", ":").split(":") for text in packages.split(",")]
     jars = _folder(parameters) / "jars"

@@ -23,7 +23,6 @@ def timestamp_as_text(moment: str, beside: str) -> str:
     texts it does not.
 
     Args:
-        moment: the timestamp.
         beside: a column of the rows: of a constant alone Spark would make a timestamp at once.
     """
     return f"cast(concat(left(coalesce({beside}, ''), 0), {text(moment)}) as timestamp)"

@@ -65,11 +65,7 @@ class SparkStartError(AfterimageError):
 
 
 def server_address(parameters: Mapping[str, Any]) -> str | None:
-    """The address of the Connect server, such as `sc://host:15002`; None for a classic session.
-
-    Args:
-        parameters: the profile's `server_side_parameters`.
-    """
+    """The address of the Connect server, such as `sc://host:15002`; None for a classic session."""
     return parameters.get(REMOTE) or os.environ.get(REMOTE_VARIABLE) or None
 
 
@@ -77,8 +73,6 @@ def start(parameters: Mapping[str, Any], log: Path, arguments: str) -> SparkSess
     """The one Spark session of this process, started or connected to when there is none yet.
 
     Args:
-        parameters: the profile's `server_side_parameters`.
-        log: the file for what the JVM prints; a Connect session prints nothing.
         arguments: of spark-submit, for a classic session.
 
     Raises:

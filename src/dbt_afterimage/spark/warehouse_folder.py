@@ -28,7 +28,6 @@ def resolve(parameters: dict[str, Any], project: Path) -> None:
 
     Args:
         parameters: the profile's `server_side_parameters`; changed in place.
-        project: the folder of `dbt_project.yml`.
     """
     home = project.resolve()
     for name, value in parameters.items():

@@ -27,10 +27,8 @@ def append_once(
     """Append a batch, unless another batch was recorded meanwhile; one commit, or none.
 
     Args:
-        session: the live Spark session.
         table: name of an existing table with a column ``batch_column``.
         rows: its columns, in any order; ``batch_column`` of each is greater than ``after``.
-        table_format: `iceberg` or `delta`.
         after: the greatest ``batch_column`` of the table when ``rows`` were computed, ISO text in
             UTC; None when it had none.
         batch_column: the column with the time of a batch.

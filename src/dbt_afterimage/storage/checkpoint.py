@@ -39,7 +39,6 @@ def view_by_name(rows: DataFrame, checkpoints: list[DataFrame]) -> str:
     """The name of a view of rows, for statements of macros.
 
     Args:
-        rows: what the view yields.
         checkpoints: checkpointed rows that it reads, to be freed with it.
     """
     name = named_view(rows)

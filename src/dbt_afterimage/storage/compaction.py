@@ -62,12 +62,6 @@ class Limits:
 def compact(session: SparkSession, table: str, table_format: str, limits: Limits) -> str:
     """Rewrite small files and files with many deleted rows, and expire old snapshots of a table.
 
-    Args:
-        session: the live Spark session.
-        table: an existing table.
-        table_format: `iceberg` or `delta`.
-        limits: how far to go.
-
     Returns:
         What was done, in words.
 

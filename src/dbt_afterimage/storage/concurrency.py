@@ -14,7 +14,6 @@ def check_unchanged(
     """Stop where a batch was recorded after the last one that a run knows.
 
     Args:
-        session: the live Spark session.
         table: name of an existing table with a column ``batch_column``.
         after: the greatest ``batch_column`` that the run knows, ISO text in UTC; None for none.
         batch_column: the column with the time of a batch.

@@ -44,10 +44,6 @@ def is_restored(
     """Whether a table was restored to a version before its last publication, or replaced.
 
     Args:
-        session: the live Spark session.
-        table: its name.
-        table_format: `iceberg` or `delta`.
-        version: its version.
         published: the version after its last publication; None where it is not known.
     """
     if published is None or version == published:
@@ -67,10 +63,6 @@ def contradiction_of_mart(
     """Why a mart has to be rebuilt, a sentence; "" if it is what its progress says.
 
     Args:
-        session: the live Spark session.
-        table: the mart.
-        table_format: `iceberg` or `delta`.
-        version: its version.
         applied: its progress, times as Spark casts them.
         source: the table whose batches it applies.
         published: the last batch in the progress of that table; None where it has none.
@@ -95,10 +87,6 @@ def contradiction_of_mart(
 
 def check_log(session: SparkSession, context: RunContext) -> str | None:
     """Stop where a change log or decoded log is not the one that its progress describes.
-
-    Args:
-        session: the live Spark session.
-        context: tables, settings and vars of the run; its log exists.
 
     Returns:
         The log's version.
@@ -127,7 +115,6 @@ def unreadable(context: RunContext, column: str, recorded_at: str | None) -> Con
     """An error: a column of a log's progress does not say which records were read.
 
     Args:
-        context: tables, settings and vars of the run.
         column: `raw_version` or `arrival`.
         recorded_at: of the row.
     """
@@ -148,10 +135,6 @@ def check_erasures(
     """Stop where the table of erasures lacks rows that it had after the last erasure.
 
     Args:
-        session: the live Spark session.
-        table: `afterimage_erasures`.
-        table_format: `iceberg` or `delta`.
-        progress: the progress table.
         rows: how many rows the table has; 0 where it does not exist.
 
     Raises:

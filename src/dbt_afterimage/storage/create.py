@@ -23,11 +23,6 @@ def table_writer(
     """Prepare to create a table from rows, or to replace one.
 
     Args:
-        rows: what the table will hold.
-        table: its name.
-        table_format: `iceberg` or `delta`.
-        partition_by: names of columns.
-        properties: table properties.
         gather: shuffle the rows of a partition together first. Otherwise each task writes its own
             rows, which is faster where partitions are few: Iceberg would make a task of each.
     """

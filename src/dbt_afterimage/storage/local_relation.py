@@ -22,7 +22,6 @@ def local_rows(session: SparkSession, rows: Iterable[Values], columns: str) -> D
     """Rows as a DataFrame.
 
     Args:
-        session: the live Spark session.
         rows: the rows; there may be none. Times without a zone are UTC.
         columns: names and types, as in `create table`.
     """

@@ -28,7 +28,6 @@ def describe_missing(session: SparkSession, relation: str) -> str:
     """Which relation does not exist, in which catalog and schema, and similar names there.
 
     Args:
-        session: the live Spark session.
         relation: its name, with its schema and perhaps its catalog.
     """
     parts = relation.replace("`", "").split(".")

@@ -73,9 +73,6 @@ def write_progress(
     """Add a publication.
 
     Args:
-        session: the live Spark session.
-        table: the progress table.
-        model: its name there.
         progress: what it has applied; times may also be text as Spark casts it.
         path: how a mart did so.
         batch: the batch, as `batch_json` gives it; None for a row without a batch.
@@ -94,14 +91,7 @@ def write_progress(
 
 
 def add_column(session: SparkSession, table: str, column: str, kind: str) -> None:
-    """Add a column that a table of an earlier version lacks.
-
-    Args:
-        session: the live Spark session.
-        table: the progress table.
-        column: its name.
-        kind: its type and comment, as SQL.
-    """
+    """Add a column that a table of an earlier version lacks."""
     if column in session.table(table).columns:
         return
     try:
@@ -139,9 +129,6 @@ def reset_progress_after(session: SparkSession, table: str, model: str, after: s
     """Remove the progress of ``model`` after a batch; returns whether there was any.
 
     Args:
-        session: the live Spark session.
-        table: the progress table.
-        model: its name there.
         after: the batch, ISO text in UTC; None = remove all.
     """
     later = "true" if after is None else f"recorded_at > timestamp '{after}'"
@@ -192,7 +179,6 @@ def recover_progress(
 
     Args:
         log: the table, None before its first run.
-        progress: what `read_progress` found.
         change_seq: the position of a row of it; NULL where it has none that counts, None where
             positions do not show how far the log was read.
         changed_at: its time, likewise.

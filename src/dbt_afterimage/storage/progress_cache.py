@@ -145,12 +145,7 @@ def batch_json(
 
 
 def begin_command(progress: str, table_format: str) -> None:
-    """Keep progress in memory until `end_command`; other callers write and read the table.
-
-    Args:
-        progress: the progress table.
-        table_format: `iceberg` or `delta`.
-    """
+    """Keep progress in memory until `end_command`; other callers write and read the table."""
     global _command  # noqa: PLW0603 - one per process, as dbt's command is
     with _lock:
         _command = _Command((get_invocation_id(), progress), table_format)
@@ -174,13 +169,7 @@ def end_command(session: SparkSession) -> None:
 
 
 def last_publication(session: SparkSession, progress: str, model: str) -> Publication | None:
-    """The last publication of a model; None when it has none.
-
-    Args:
-        session: the live Spark session.
-        progress: the progress table.
-        model: its name there.
-    """
+    """The last publication of a model; None when it has none."""
     with _lock:
         command = _current(session, progress)
         if command is None:
@@ -280,9 +269,6 @@ def progress_since(
     Without a query if the reader had applied all batches of its inputs when the command began.
 
     Args:
-        session: the live Spark session.
-        progress: the progress table.
-        reader: its name there.
         models: names of the models there, the reader among them.
     """
     models = list(dict.fromkeys(models))
@@ -401,7 +387,6 @@ def seen_from(
 
     Args:
         applied: the newest batch that the reader has applied; None where it has none.
-        last: the last publication.
         publications: all of those since the reader's batch; earlier ones are left out.
         complete_since: older ones may have been deleted.
     """

@@ -29,11 +29,6 @@ newer versions of the raw tables has that of an older batch."""
 def maintain_progress(session: SparkSession, table: str, table_format: str) -> str | None:
     """Delete old rows and merge the files of a progress table that has over `MANY_FILES` files.
 
-    Args:
-        session: the live Spark session.
-        table: the progress table.
-        table_format: `iceberg` or `delta`.
-
     Returns:
         What was done, in words; None for nothing, also where another run wrote to it meanwhile. A
         failure is a warning: no run depends on it.
@@ -59,11 +54,6 @@ def trim_progress(session: SparkSession, table: str, now: datetime) -> None:
 
     The rows of a model that has published nothing since then stay, its last one among them. Readers
     of a table take that into account (`ProgressSince`).
-
-    Args:
-        session: the live Spark session.
-        table: the progress table.
-        now: the time, with its zone.
     """
     oldest = now.astimezone(timezone.utc) - timedelta(days=KEPT_DAYS)
     is_old = f"{_WRITTEN_AT} < timestamp '{oldest:%Y-%m-%d %H:%M:%S}'"

@@ -22,12 +22,6 @@ def current_version(session: SparkSession, table: str, table_format: str) -> str
 def publish(session: SparkSession, table: str, batch: MartBatch, table_format: str) -> None:
     """Write a batch, so that readers see it whole or not at all.
 
-    Args:
-        session: the live Spark session.
-        table: an existing table.
-        batch: what to write.
-        table_format: `iceberg` or `delta`.
-
     Raises:
         ConcurrentRunError: another run has written to the table since. Nothing was written.
     """

@@ -95,7 +95,6 @@ def alterations(
     """Compare a table with what a run would write to it.
 
     Args:
-        wanted: the table as the run wants it.
         columns: the columns that it has, with their types.
         properties: its table properties. One without any of ours was made before they were
             kept, and is taken over when its columns fit.
@@ -133,8 +132,6 @@ def statements(
     """The statements that alter a table; repeating some of them is safe.
 
     Args:
-        table: its name, as SQL.
-        changes: what to alter.
         widening_properties: those that the table format wants before a type is widened.
     """
     properties = {**changes.properties, **(widening_properties if changes.widened else {})}

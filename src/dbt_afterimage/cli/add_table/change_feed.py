@@ -81,12 +81,7 @@ def propose(
     """What to write for a change feed.
 
     Args:
-        table: the raw table.
-        schema: the raw schema.
         preset: what `preset_of` says of the table.
-        source: name of the dbt source.
-        sample: what was read of the table.
-        prefix: of model names.
     """
     name = prefix + table_name(table)
     columns = [column.name for column in data_columns(table, preset)]

@@ -55,9 +55,7 @@ def propose_key(
     """The key of a table.
 
     Args:
-        table: the table's name.
         columns: its data columns, in order.
-        base: the base table, with the key that it declares.
         deletes: per sampled delete, the columns that it fills in.
         unique: sets of columns that have no value twice.
         where: in which rows, for the user.

@@ -19,11 +19,7 @@ class AlreadyDeclaredError(AfterimageError):
 
 
 class Project:
-    """A dbt project on disk.
-
-    Args:
-        folder: the folder of `dbt_project.yml`.
-    """
+    """A dbt project on disk."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

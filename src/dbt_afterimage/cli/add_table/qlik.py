@@ -87,15 +87,7 @@ def table_name(table: RawTable, schema: RawSchema) -> str:
 def propose(
     table: RawTable, schema: RawSchema, source: str, sample: Sample, prefix: str = ""
 ) -> Proposal:
-    """What to write for a change table.
-
-    Args:
-        table: the change table.
-        schema: its schema.
-        source: name of the dbt source.
-        sample: what was read of its data.
-        prefix: of model names.
-    """
+    """What to write for a change table."""
     name = prefix + table_name(table, schema)
     base = base_table(table, schema)
     data = data_columns(table)

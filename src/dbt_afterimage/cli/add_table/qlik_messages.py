@@ -101,12 +101,6 @@ def newest_metadata(values: Iterable[str]) -> dict[tuple[str, str], Mapping[str,
 def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> Proposal:
     """What to write for a table.
 
-    Args:
-        table: the table.
-        source: name of the dbt source.
-        schema: the raw schema.
-        prefix: of model names.
-
     Raises:
         UnreadableMessagesError: no sampled message is JSON with data.
     """

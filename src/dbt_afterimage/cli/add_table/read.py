@@ -95,7 +95,6 @@ def read_schema(session: SparkSession, schema: str) -> RawSchema:
     """The tables and views of a schema with their columns and declared keys.
 
     Args:
-        session: the Spark session.
         schema: its name, with or without a catalog.
 
     Raises:
@@ -156,9 +155,7 @@ def sampled_deletes(
     """The columns that each of some deletes fills in.
 
     Args:
-        relation: the table, as SQL.
         is_delete: condition on it, as SQL.
-        columns: its data columns.
     """
     filled = ", ".join(f"if({quoted(name)} is null, null, {text(name)})" for name in columns)
     rows = session.sql(
@@ -268,8 +265,6 @@ def unique_in_load(
     """Candidates for the key that are unique in a full load; none if it declares its key.
 
     Args:
-        session: the Spark session.
-        schema: the raw schema.
         base: the full load; None where there is none.
         table: the source table's name in model names.
         columns: its data columns, in order.
@@ -293,9 +288,7 @@ def unique_keys(
     """The candidates without a value twice, and without NULL.
 
     Args:
-        session: the Spark session.
         relation: SQL: a table, or a query in parentheses.
-        candidates: sets of columns.
         within: SQL: the groups in each of which a value may be once.
         least_rows: of fewer rows nothing follows; of one row everything is unique.
     """

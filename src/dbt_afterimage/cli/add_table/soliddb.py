@@ -94,7 +94,6 @@ def framing_of(records: Iterable[Record], widths: Mapping[int, Collection[int]])
     """The built-in framing that fits the sampled records; None if none does, or there is none.
 
     Args:
-        records: sampled records.
         widths: table id -> how many columns it has, or had.
     """
     known = [record for record in records if record.relation_id in widths]

@@ -195,12 +195,9 @@ def propose_all(
     """Proposals for tables, in order of their names, and why others have none.
 
     Args:
-        session: the project's Spark session.
         tables: as SCHEMA.TABLE.
         every: instead: a schema, all of whose tables are meant.
         source: name of the dbt source; None = the schema's name.
-        prefix: of model names.
-        report: progress callback, called with one line of text.
 
     Raises:
         UnknownTableError: a table is not there, or no system's.

@@ -42,11 +42,7 @@ def doctor(as_json: JsonOption = False, target: TargetOption = None) -> None:
 
 
 def all_checks(target: str | None) -> Iterator[Check]:
-    """The checks in order, each as soon as it is done; those that need a failed one are left out.
-
-    Args:
-        target: a target of the profile; by default the profile's own.
-    """
+    """The checks in order, each as soon as it is done, without those that need a failed one."""
     yield packages_check()
     try:
         profile = load_profile(target)

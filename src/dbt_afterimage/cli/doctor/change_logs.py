@@ -17,12 +17,7 @@ _LEAST_READ_ONCE = "0000000000000001"
 
 
 def change_log_checks(session: SparkSession, manifest: Path) -> Iterator[Check]:
-    """A line for each change log with records that an earlier version has recorded twice.
-
-    Args:
-        session: the project's session.
-        manifest: dbt's manifest.json.
-    """
+    """A line for each change log with records that an earlier version has recorded twice."""
     nodes = json.loads(manifest.read_text(encoding="utf-8"))["nodes"].values()
     for node in sorted(nodes, key=lambda each: str(each["unique_id"])):
         log = node.get("relation_name")

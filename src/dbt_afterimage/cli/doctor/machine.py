@@ -69,11 +69,7 @@ def java_check(said: str | None) -> Check:
 
 
 def space_check(folder: Path) -> Check:
-    """Whether the disk of the warehouse has room.
-
-    Args:
-        folder: the warehouse, or where it will be.
-    """
+    """Whether the disk of the warehouse has room."""
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free

@@ -34,11 +34,7 @@ class DeclaredTable:
 
 
 def declared_tables(target: str | None) -> tuple[list[DeclaredTable], str]:
-    """The project's source tables; and why dbt could not parse the project, "" where it could.
-
-    Args:
-        target: a target of the profile; by default the profile's own.
-    """
+    """The project's source tables; and why dbt could not parse the project, "" where it could."""
     from dbt.cli.main import dbtRunner
 
     chosen = ["--target", target] if target else []
@@ -56,11 +52,7 @@ def manifest_file() -> Path:
 
 
 def tables_of(manifest: Path) -> list[DeclaredTable]:
-    """The source tables of a manifest that are declared to this product.
-
-    Args:
-        manifest: dbt's manifest.json.
-    """
+    """The source tables of a manifest that are declared to this product."""
     sources = json.loads(manifest.read_text(encoding="utf-8"))["sources"].values()
     found = []
     for source in sorted(sources, key=lambda each: str(each["unique_id"])):
@@ -77,12 +69,7 @@ def tables_of(manifest: Path) -> list[DeclaredTable]:
 
 
 def project_checks(tables: list[DeclaredTable], problem: str) -> Iterator[Check]:
-    """Whether the project can be parsed, and its settings.
-
-    Args:
-        tables: the declared tables.
-        problem: why it cannot be parsed.
-    """
+    """Whether the project can be parsed, and its settings."""
     if problem:
         yield Check("project", "failed", problem, "correct the project until `dbt parse` passes")
         return

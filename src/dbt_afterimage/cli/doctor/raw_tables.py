@@ -27,12 +27,7 @@ ONE_RAW_TABLE_FOR_ALL = ("qlik_messages", "soliddb")
 
 
 def raw_table_checks(session: SparkSession, tables: list[DeclaredTable]) -> Iterator[Check]:
-    """A line per table, and one for each finding.
-
-    Args:
-        session: the project's session.
-        tables: the declared ones.
-    """
+    """A line per table, and one for each finding."""
     from dbt_afterimage.storage.missing_relation import describe_missing
 
     schemas: dict[str, RawSchema] = {}
@@ -81,11 +76,7 @@ def key_findings(
     """Whether the key identifies a row of the base table, if that declares none.
 
     Args:
-        session: the project's session.
-        table: source and table.
         key: its key; empty for none.
-        schema: its raw schema.
-        raw: its columns.
     """
     base = qlik.base_table(raw, schema)
     if base is None or not key or base.declared_key:
@@ -114,9 +105,7 @@ def clock_findings(table: str, newest: str | None, now: datetime) -> Iterator[Ch
     """Whether the newest change has a time in the future.
 
     Args:
-        table: source and table.
         newest: the greatest change_seq, which begins with a time: YYYYMMDDhhmmss.
-        now: the time, with its zone.
     """
     try:
         at = datetime.strptime(str(newest)[:14], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)

@@ -17,12 +17,7 @@ _UTC = ("UTC", "Etc/UTC", "Z", "+00:00")
 
 
 def session_checks(session: SparkSession, schema: str) -> Iterator[Check]:
-    """Address, time zone, catalog, tables, views and branches.
-
-    Args:
-        session: the project's session.
-        schema: the target's schema.
-    """
+    """Address, time zone, catalog, tables, views and branches."""
     master = str(session.conf.get("spark.master", ""))
     yield address_check(master, str(session.conf.get(HOST, "")))
     yield time_zone_check(str(session.conf.get("spark.sql.session.timeZone")))
@@ -48,12 +43,7 @@ def time_zone_check(zone: str) -> Check:
 
 
 def address_check(master: str, host: str) -> Check:
-    """Whether Spark on one machine listens on that machine only.
-
-    Args:
-        master: the application's.
-        host: on which its driver listens.
-    """
+    """Whether Spark on one machine listens on that machine only."""
     if not is_on_one_machine({"spark.master": master}) or host in LOOPBACK:
         return Check("address", "ok", f"{master}, the driver listens on {host}")
     return Check(
@@ -69,8 +59,6 @@ def catalog_check(catalog: str, implementation: str, *, is_cached: bool) -> Chec
     """Whether the default catalog has tables that can be merged into, and shows their last state.
 
     Args:
-        catalog: its name.
-        implementation: its class.
         is_cached: of Iceberg's catalog: whether it keeps tables in memory, as it does by default.
     """
     if "iceberg" in implementation.lower() and is_cached:

@@ -96,8 +96,6 @@ def read_activity(
     """The last days up to the newest hour in which something changed; None if nothing ever did.
 
     Args:
-        warehouse: where the tables are.
-        schema: the target's schema.
         activity: name of a `change_activity` table there.
         days: length of the period; it is shorter if the first change is younger.
         now: hours after it are left out: a source's clock may be wrong.

@@ -64,7 +64,6 @@ def batches(
     """The batches of tables, the newest first.
 
     Args:
-        applied: the progress table.
         tables: names of tables that have a change log.
         versions: commits by table name, the oldest first.
     """

@@ -33,7 +33,6 @@ def findings(facts: Facts, violations: list[str]) -> list[Finding]:
     """All findings, failures first.
 
     Args:
-        facts: what was read.
         violations: a line for each condition of `--fail-if` that holds.
     """
     found = [Finding(FAILED, f"`--fail-if`: {line}") for line in violations]

@@ -39,9 +39,6 @@ def growth(
 
     Args:
         versions: commits of each table, the oldest first.
-        days: how far back; less if the oldest commit is younger.
-        now: the last moment.
-        points: number of moments.
     """
     sized = [
         [(each.committed_at, each.bytes) for each in table if each.bytes is not None]

@@ -37,8 +37,6 @@ def raw_tables(manifest: Path, warehouse: Warehouse, schema: str) -> dict[str, l
 
     Args:
         manifest: dbt's manifest.json; it may be missing.
-        warehouse: where the tables are.
-        schema: the target's schema.
     """
     if not manifest.exists():
         return {}

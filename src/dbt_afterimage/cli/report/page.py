@@ -25,14 +25,7 @@ _TESTS = ("test", "unit_test")
 
 
 def render(facts: Facts, found: Iterable[Finding], project: str, target: str) -> str:
-    """The page.
-
-    Args:
-        facts: what was read.
-        found: what needs attention.
-        project: name of the dbt project.
-        target: name of the target.
-    """
+    """The page."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -31,8 +31,6 @@ def read_rejected(warehouse: Warehouse, schema: str, tables: Iterable[str]) -> l
     """Rejected records of tables, the reason with the most unresolved records first.
 
     Args:
-        warehouse: where the tables are.
-        schema: the target's schema.
         tables: names of tables, without `_changes`.
     """
     relations = warehouse.relations(schema)

@@ -55,7 +55,6 @@ def bars(title: str, axis: Axis, values: Sequence[Values], unit: Unit) -> Markup
 
     Args:
         title: the chart in a sentence, for screen readers.
-        axis: its places.
         values: the lowest bar first.
         unit: of the numbers.
     """
@@ -89,8 +88,6 @@ def lines(title: str, axis: Axis, values: Sequence[Values], unit: Unit) -> Marku
 
     Args:
         title: the chart in a sentence, for screen readers.
-        axis: its places.
-        values: the lines.
         unit: of the numbers.
     """
     known = [max(0, each) for numbers in _numbers(values) for each in numbers if each is not None]

@@ -31,12 +31,7 @@ class Unit:
         return f"{scaled:,.{digits}f} {name}".rstrip()
 
     def ticks(self, greatest: float, most: int = 3) -> list[tuple[float, str]]:
-        """Round values from 0 to at least the greatest value, each with its text.
-
-        Args:
-            greatest: the greatest value of the data.
-            most: how many steps the values are apart from 0, about.
-        """
+        """Round values from 0 to at least the greatest value, each with its text."""
         scale, name = self._scale(greatest)
         rough = max(greatest, 1e-9) / scale / most
         power = 10.0 ** math.floor(math.log10(rough))
@@ -64,7 +59,6 @@ def moment(time: datetime | None, span: float | None = None) -> str:
     """A time as text, without its zone; `-` if it is not known.
 
     Args:
-        time: the time, UTC.
         span: seconds that an axis covers; leaves out what is the same along it, or too fine.
     """
     if time is None:

@@ -11,39 +11,23 @@ from dbt_afterimage.history.table import OWN_COLUMNS
 
 @macro_method(while_parsing=[])
 def staged_columns(adapter: Any) -> list[str]:
-    """Columns of every staging model besides the data columns, in order.
-
-    Args:
-        adapter: dbt's adapter.
-    """
+    """Columns of every staging model besides the data columns, in order."""
     return list(STAGED_COLUMNS)
 
 
 @macro_method(while_parsing=[])
 def log_columns(adapter: Any) -> list[str]:
-    """Columns of every change log besides the data columns.
-
-    Args:
-        adapter: dbt's adapter.
-    """
+    """Columns of every change log besides the data columns."""
     return [*LOG_COLUMNS, "before"]
 
 
 @macro_method(while_parsing=[])
 def reserved_columns(adapter: Any) -> list[str]:
-    """Names that staging models, change logs and tables of rejected records use themselves.
-
-    Args:
-        adapter: dbt's adapter.
-    """
+    """Names that staging models, change logs and tables of rejected records use themselves."""
     return sorted(RESERVED_COLUMNS)
 
 
 @macro_method(while_parsing=[])
 def history_own_columns(adapter: Any) -> list[str]:
-    """Columns that every history adds to the data, besides its surrogate key.
-
-    Args:
-        adapter: dbt's adapter.
-    """
+    """Columns that every history adds to the data, besides its surrogate key."""
     return list(OWN_COLUMNS)

@@ -14,7 +14,6 @@ def hand_over_erasable_tables(adapter: Any, tables: dict[str, Any]) -> None:
     """Keep what the macro `erasable_tables` found for the command that called it.
 
     Args:
-        adapter: dbt's adapter.
         tables: fields of `erasure.tables.ErasableTables`.
     """
     _handed_over[:] = [tables]
@@ -22,14 +21,7 @@ def hand_over_erasable_tables(adapter: Any, tables: dict[str, Any]) -> None:
 
 @macro_method(while_parsing="")
 def key_hash_sql(adapter: Any, change_log: str, key: list[str], staging: Any) -> str:
-    """SQL: the hash of a staged record's key, as `afterimage_erasures` has it.
-
-    Args:
-        adapter: dbt's adapter.
-        change_log: name of the change log in `afterimage_progress`.
-        key: the key columns.
-        staging: the staging view, for the types of the key.
-    """
+    """SQL: the hash of a staged record's key, as `afterimage_erasures` has it."""
     from dbt_afterimage.change_log import key_hash
     from dbt_afterimage.spark.session import current
     from dbt_afterimage.storage.schema_evolution import column_types

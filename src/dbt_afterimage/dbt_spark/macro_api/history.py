@@ -15,8 +15,6 @@ def whole_history(adapter: Any, log: Any, table: dict[str, Any]) -> dict[str, An
     """The rows of a history that is created or replaced, and what they apply.
 
     Args:
-        adapter: dbt's adapter.
-        log: the change log.
         table: arguments of `history.table.history_table`, without those that come from the log.
 
     Raises:
@@ -45,14 +43,9 @@ def history_batch(
     """What is new in the log as a batch for `publish`; None when nothing is.
 
     Args:
-        adapter: dbt's adapter.
-        relation: the history.
-        log: the change log.
         table: as in `whole_history`.
         applied: the progress of the history, as `progress_since` gives it.
         published: the progress of the log since, likewise.
-        is_as_published: see `run.next_batch`.
-        force_full_replay: the run's var.
 
     Raises:
         DbtRuntimeError: a change cannot be applied; nothing was written.

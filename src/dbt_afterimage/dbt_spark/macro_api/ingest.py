@@ -26,7 +26,6 @@ def land_openedge(
     """Extract tables of an OpenEdge database over JDBC; returns landed table -> new rows.
 
     Args:
-        adapter: dbt's adapter.
         options: of Spark's JDBC reader; the password comes from the environment.
         owner: schema of the tables in the database.
         tracking: the table that the tracking table is landed in.
@@ -50,10 +49,7 @@ def land_kafka(adapter: Any, request: dict[str, Any], table: str, progress: str)
     """Land messages of a Kafka cluster; returns how many.
 
     Args:
-        adapter: dbt's adapter.
         request: fields of `ingest.kafka.request.Request`, by name.
-        table: the raw table.
-        progress: the progress table.
 
     Raises:
         DbtRuntimeError: the cluster cannot be read, or lacks what was not landed yet.

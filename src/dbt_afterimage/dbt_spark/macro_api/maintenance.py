@@ -19,8 +19,6 @@ def compact(adapter: Any, relation: Any, keep_days: int, max_files: int) -> str:
     """Compact a table; returns what was done, in words.
 
     Args:
-        adapter: dbt's adapter.
-        relation: the table.
         keep_days: days for which old states of the table stay readable.
         max_files: rewrites up to this many data files.
 
@@ -38,12 +36,7 @@ def compact(adapter: Any, relation: Any, keep_days: int, max_files: int) -> str:
 
 @macro_method()
 def maintain_progress(adapter: Any, relation: Any) -> None:
-    """Delete old rows of the progress table and merge its files, once these are many.
-
-    Args:
-        adapter: dbt's adapter.
-        relation: the progress table.
-    """
+    """Delete old rows of the progress table and merge its files, once these are many."""
     from dbt_afterimage.storage.progress_maintenance import maintain_progress as maintain
 
     session = current()

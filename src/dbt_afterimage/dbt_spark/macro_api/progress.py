@@ -18,12 +18,6 @@ def progress_since(adapter: Any, progress: Any, reader: str, models: list[str]) 
     """The progress of models since the last batch of a reader, as `progress_cache.ProgressSince`.
 
     `profile` is that of all batches since, as `BatchProfile`; none where one is not known.
-
-    Args:
-        adapter: dbt's adapter.
-        progress: the progress table.
-        reader: name of the reader there.
-        models: names of the models there.
     """
     from dbt_afterimage.log_rows.profile import BatchProfile, merged
     from dbt_afterimage.storage import progress_cache
@@ -51,10 +45,6 @@ def write_progress(
     """Record what has just been published.
 
     Args:
-        adapter: dbt's adapter.
-        progress: the progress table.
-        relation: the table.
-        model: its name in the progress table.
         applied: `recorded_at`, `change_seq`, `changed_at` and `path`; of a history also
             `unknown_columns`.
         after: the batch that the table had applied before; None where the table is new.
@@ -90,8 +80,6 @@ def contradicts_progress(
     """Whether a mart is not what its progress says, and has to be rebuilt; a warning says why.
 
     Args:
-        adapter: dbt's adapter.
-        relation: the mart.
         version: its version, of `state`.
         applied: its progress, as `progress_since` gives it.
         source: the table whose batches it applies.
@@ -125,12 +113,7 @@ def is_of_batches(adapter: Any, after: str | None, batches: list[str] | None) ->
 
 @macro_method()
 def begin_command(adapter: Any, progress: Any) -> None:
-    """Keep what models publish in memory until dbt's command ends.
-
-    Args:
-        adapter: dbt's adapter.
-        progress: the progress table.
-    """
+    """Keep what models publish in memory until dbt's command ends."""
     from dbt_afterimage.storage import progress_cache
 
     progress_cache.begin_command(str(progress), table_format(adapter))
@@ -147,14 +130,7 @@ def write_pending_progress(adapter: Any) -> None:
 
 @macro_method()
 def add_progress_column(adapter: Any, progress: Any, column: str, kind: str) -> None:
-    """Add a column that a progress table of an earlier version lacks.
-
-    Args:
-        adapter: dbt's adapter.
-        progress: the progress table.
-        column: its name.
-        kind: its type and comment, as SQL.
-    """
+    """Add a column that a progress table of an earlier version lacks."""
     from dbt_afterimage.storage.progress import add_column
 
     with dbt_errors():
@@ -163,13 +139,7 @@ def add_progress_column(adapter: Any, progress: Any, column: str, kind: str) -> 
 
 @macro_method()
 def reset_progress(adapter: Any, progress: Any, models: list[str]) -> None:
-    """Remove the progress of models, so that their next run rebuilds them.
-
-    Args:
-        adapter: dbt's adapter.
-        progress: the progress table.
-        models: their names there.
-    """
+    """Remove the progress of models, so that their next run rebuilds them."""
     from dbt_afterimage.storage.progress import reset_progress as reset
 
     with dbt_errors():

@@ -16,22 +16,13 @@ from dbt_afterimage.settings.change_feed import unavailable_spellings as spellin
 
 @macro_method(while_parsing=True)
 def is_timestamp(adapter: Any, text: str) -> bool:
-    """Whether a text is a date or a time that Spark casts to a timestamp.
-
-    Args:
-        adapter: dbt's adapter.
-        text: the text.
-    """
+    """Whether a text is a date or a time that Spark casts to a timestamp."""
     return timestamps.is_timestamp(text)
 
 
 @macro_method(while_parsing="")
 def installed_version(adapter: Any) -> str:
-    """The version of this Python package.
-
-    Args:
-        adapter: dbt's adapter.
-    """
+    """The version of this Python package."""
     return __version__
 
 
@@ -40,7 +31,6 @@ def settings(adapter: Any, source: Any) -> dict[str, Any]:
     """Validated settings of one source table, all defaults filled in.
 
     Args:
-        adapter: dbt's adapter.
         source: the table's entry in dbt's graph (a source definition as a mapping).
 
     Returns:
@@ -60,7 +50,6 @@ def types_of_encoding(adapter: Any, encoding: str) -> list[str]:
     """Types that a column of an encoding can have, `any` for all.
 
     Args:
-        adapter: dbt's adapter.
         encoding: how a change feed's JSON documents write a value.
     """
     return list(ENCODINGS[encoding])
@@ -71,7 +60,6 @@ def schema_encodings(adapter: Any, kind: str) -> dict[str, list[str]]:
     """Encodings that the schema of a message may give a column, with the names of types that do.
 
     Args:
-        adapter: dbt's adapter.
         kind: the column's type without precision.
     """
     return schema_encodings_of(kind)
@@ -82,9 +70,7 @@ def registered_schemas(adapter: Any, location: str, table: str) -> list[dict[str
     """The schemas of a table's messages, as {id, is_avro, text, encodings}.
 
     Args:
-        adapter: dbt's adapter.
         location: the setting `schema_registry` of a change feed.
-        table: for errors.
     """
     from dbt_afterimage.sources.field_encodings import field_encodings
     from dbt_afterimage.sources.qlik_messages.avro_form import AvroUnavailableError
@@ -108,12 +94,7 @@ def registered_schemas(adapter: Any, location: str, table: str) -> list[dict[str
 
 @macro_method(while_parsing=[])
 def unavailable_spellings(adapter: Any, value: str) -> list[str]:
-    """The texts of `unavailable_value` in columns of all types.
-
-    Args:
-        adapter: dbt's adapter.
-        value: the setting.
-    """
+    """The texts of `unavailable_value` in columns of all types."""
     return spellings_of(value)
 
 
@@ -122,8 +103,6 @@ def moment_kind(adapter: Any, text: str, system: str) -> str | None:
     """What names a moment: `change_seq`, `timestamp`, or None for text that is neither.
 
     Args:
-        adapter: dbt's adapter.
-        text: the moment.
         system: the system whose positions are meant.
     """
     return kind_of_moment(text, system)
@@ -137,10 +116,5 @@ def before_look_back_sql(adapter: Any, settings: Any, seq: str) -> str:
 
 @macro_method(while_parsing="")
 def way_to_rename(adapter: Any, settings: dict[str, Any]) -> str:
-    """How a user can rename a data column of a source table, for errors.
-
-    Args:
-        adapter: dbt's adapter.
-        settings: the validated settings of the table.
-    """
+    """How a user can rename a data column of a source table, for errors."""
     return renaming.way_to_rename(settings)

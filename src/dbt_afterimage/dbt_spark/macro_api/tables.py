@@ -81,10 +81,6 @@ def columns(adapter: Any, relation: Any) -> list[dict[str, str]]:
     """Columns of a table or view, `name` and `data_type`; none where there is no such.
 
     Without those by which `land files` knows its files: they are not the source's.
-
-    Args:
-        adapter: dbt's adapter.
-        relation: the table or view.
     """
     from pyspark.errors import AnalysisException
 
@@ -109,10 +105,7 @@ def fields_of(adapter: Any, relation: Any, struct: str, table: str) -> list[dict
     """Fields of a struct of a table or view, `name` and `data_type`.
 
     Args:
-        adapter: dbt's adapter.
-        relation: the table or view.
         struct: SQL over its columns, the setting `after`.
-        table: the source table, for the message.
 
     Raises:
         DbtRuntimeError: it is no struct, or no SQL over these columns.
@@ -141,8 +134,6 @@ def type_of(adapter: Any, expression: str, relation: Any) -> str:
     """The type of an SQL expression over a relation; "" if it is no SQL over its columns.
 
     Args:
-        adapter: dbt's adapter.
-        expression: the expression.
         relation: a table or view, or a query in parentheses.
     """
     from pyspark.errors import AnalysisException
@@ -156,12 +147,7 @@ def type_of(adapter: Any, expression: str, relation: Any) -> str:
 
 @macro_method(while_parsing="")
 def describe_missing(adapter: Any, relation: Any) -> str:
-    """The message that a relation does not exist: where it was expected, and similar names there.
-
-    Args:
-        adapter: dbt's adapter.
-        relation: the table or view.
-    """
+    """The message that a relation is missing: where it was expected, and similar names there."""
     from dbt_afterimage.storage import missing_relation
 
     return missing_relation.describe_missing(current(), str(relation))
@@ -183,11 +169,7 @@ def create_table(
     is one commit each.
 
     Args:
-        adapter: dbt's adapter.
-        relation: the table.
-        select: the statement that yields its rows.
         descriptions: column name -> description.
-        partition_by: columns.
         properties: table properties, the table's `comment` among them.
         kept: views that the statement reads; freed, whatever happens.
     """
@@ -215,11 +197,7 @@ def append(
     """Append a batch to a mart, unless another run has done so; one commit.
 
     Args:
-        adapter: dbt's adapter.
-        relation: the table.
-        select: the statement that yields the rows.
         after: the greatest `recorded_at` of the table when the statement was planned, or None.
-        base_version: of `append_once`.
     """
     from dbt_afterimage.storage.append import append_once
 
@@ -241,12 +219,7 @@ def state(adapter: Any, relation: Any) -> str | None:
 
 @macro_method(while_parsing="")
 def checkpoint(adapter: Any, select: str) -> str:
-    """The name of a view of rows that are computed now, once; `publish` frees them.
-
-    Args:
-        adapter: dbt's adapter.
-        select: the statement that yields the rows.
-    """
+    """The name of a view of rows that are computed now, once; `publish` frees them."""
     from dbt_afterimage.storage.checkpoint import checkpoint_by_name
 
     with dbt_errors():
@@ -266,11 +239,7 @@ def publish(
     """Take rows out of a mart and put rows in; readers see all of it or nothing.
 
     Args:
-        adapter: dbt's adapter.
-        relation: the table.
         select: the statement that yields the rows, with `_write_action`.
-        identity: columns that identify a row.
-        where: condition on `target`, the table; "" for none.
         after: of `state`, taken before the batch was profiled.
         kept: of `checkpoint`, what the statement reads; freed, whatever happens.
     """
@@ -292,10 +261,6 @@ def publish(
 def make_room_for_view(adapter: Any, statement: str) -> None:
     """Let the metastore hold a view, however long its text is.
 
-    Args:
-        adapter: dbt's adapter.
-        statement: the view's `create` statement.
-
     Raises:
         DbtRuntimeError: the metastore is an embedded one that cannot be altered.
     """
@@ -310,8 +275,6 @@ def mart_properties(adapter: Any, settings: Any, is_tracking: bool) -> dict[str,
     """Table properties of a mart, by which a later run decides whether it can write to the mart.
 
     Args:
-        adapter: dbt's adapter.
-        settings: the settings of its source table.
         is_tracking: its rows depend on `track` and `ignore`.
     """
     return _origin(settings, is_tracking).properties()
@@ -322,9 +285,6 @@ def evolve_mart_schema(adapter: Any, relation: Any, upstream: Any, expected: Any
     """Alter an existing mart to what a run wants to write; whether there was anything to alter.
 
     Args:
-        adapter: dbt's adapter.
-        relation: the mart.
-        upstream: its input, which has its data columns.
         expected: what `_mart_expectations` says of it.
 
     Raises:

@@ -55,8 +55,6 @@ def row_ids_along_key_changes(
     Args:
         lineages: events with STARTED.
         departures: key events with DEPARTURE, before those of displaced rows were left out.
-        table: the table.
-        forward_filled: columns that some change does not know.
         checkpoints: the checkpoint of the arrivals is appended to this list.
     """
     key = table.key

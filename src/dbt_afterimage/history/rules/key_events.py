@@ -99,9 +99,7 @@ def of_affected_keys(
     """The events of some keys; of replayed keys those from REPLAY_FROM on, and the anchor version.
 
     Args:
-        events: key events.
         keys: the key columns, and REPLAY_FROM when `replays`.
-        table: the table.
         replays: whether keys are replayed from a change_seq of their own.
         has_few_keys: whether all keys fit in memory, so that the events are not shuffled.
     """

@@ -72,11 +72,7 @@ def reconstruct_load_image(
     """Replaces each load's rows by what its keys held at the load.
 
     Args:
-        events: key events.
-        boundaries: the row of boundary events.
-        table: the table, with a base.
         truncate_scopes: columns that some truncate names in its scope.
-        forward_filled: columns that some change does not know.
         has_key_changes: whether key changes are among the events.
     """
     names = events.columns
@@ -262,9 +258,6 @@ def live_load_image(
     """The load's rows as they were at the load, and those that the base has lost since.
 
     Args:
-        first: events with their first changes.
-        table: the table.
-        forward_filled: columns that some change does not know.
         names: the columns of a key event, in order.
         has_displaced: whether rows may have been displaced from their keys.
     """

@@ -17,7 +17,6 @@ def in_order(start: Offsets, counts: Offsets, size: int) -> list[dict[tuple[str,
     Args:
         start: the first offset of each partition.
         counts: the number of offsets that each partition has to land.
-        size: the number of offsets in a batch.
 
     Returns:
         One or two parts of `start`. The first of two has fewer than `size` offsets.

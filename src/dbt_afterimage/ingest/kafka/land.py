@@ -54,11 +54,6 @@ def land(
 
     Args:
         session: the live Spark session, with Spark's Kafka package; classic or Spark Connect.
-        request: what to land.
-        table: name of the raw table.
-        progress: name of the progress table.
-        table_format: `iceberg` or `delta`.
-        report: progress callback, called with one line of text.
 
     Returns:
         The number of messages.

@@ -41,11 +41,6 @@ def read_landed(session: SparkSession, progress: str, table: str) -> Landed:
     The last one does not suffice: of two runs at one time, one may have found where a topic begins
     and recorded it with the batch before, while the other one landed the last batch.
 
-    Args:
-        session: the live Spark session.
-        progress: name of the progress table.
-        table: name of the raw table.
-
     Raises:
         KafkaLandingError: a row was cut off, or changed.
     """
@@ -79,11 +74,7 @@ def record_landed(
     meanwhile without recording them would count as recorded.
 
     Args:
-        session: the live Spark session.
-        progress: name of the progress table.
-        table: name of the raw table.
         recorded_at: the last batch of the raw table, None before the first one.
-        landed: what to record.
     """
     read = Progress(
         recorded_at,

@@ -75,8 +75,6 @@ def land(
         options: of Spark's JDBC reader, such as `url`, `driver`, `user` and `password`.
         owner: schema of the tables in the database, such as `PUB`.
         tracking: the table that the tracking table is landed in.
-        tables: what to extract.
-        table_format: `iceberg` or `delta`.
 
     Returns:
         Landed table -> number of new rows.

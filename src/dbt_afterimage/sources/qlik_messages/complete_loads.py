@@ -155,7 +155,6 @@ def loads_with_a_gap(
     Only what earlier runs have read can be gone: a load that came in this run costs nothing.
 
     Args:
-        rows: of `loaded_messages`.
         loads: which they belong to.
         read: the last offsets that earlier runs have read.
     """
@@ -191,7 +190,6 @@ def loaded_messages(
 
     Args:
         decoder: reads messages.
-        raw: the landed messages.
         loads: at least one.
         schemas: what is known of schema ids; empty if this run has read none.
     """
@@ -228,7 +226,6 @@ def load_rows(messages: DataFrame, tables: Tables) -> DataFrame:
     """The rows of loads, with the load's name and place; late ones rejected.
 
     Args:
-        messages: of `loaded_messages`.
         tables: of the source: `key`, `message_table` and `table_schema` of each.
     """
     rows = _one_copy_per_load(messages, tables)

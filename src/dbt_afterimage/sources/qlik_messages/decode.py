@@ -134,10 +134,7 @@ def decoded(
     """Decode messages.
 
     Args:
-        session: the live Spark session.
-        rows: of `enveloped`.
         forms: those that are among them.
-        settings: of their source.
         schemas: what is known of schema ids.
         texts: Avro schema by its reference: a hash of the text that a message brings along, or a
             schema id.

@@ -76,7 +76,6 @@ def check_raw_columns(table: str, types: Mapping[str, str]) -> None:
     """Stop where the raw table lacks a column that is read, or has it with another type.
 
     Args:
-        table: the source table, for messages.
         types: its columns and their types, as SQL.
 
     Raises:

@@ -67,8 +67,6 @@ def build_messages(dbt: Any, session: SparkSession, raw: DataFrame) -> LogBatch:
     """What this run adds to the decoded messages.
 
     Args:
-        dbt: the object that dbt gives a Python model.
-        session: the live Spark session.
         raw: the landed messages, ``dbt.source(..., "messages")``. Its settings hold.
 
     Returns:

@@ -24,11 +24,6 @@ def check_loads_still_there(model: str, stored: DataFrame, raw: DataFrame) -> No
     That applies to loads that wait, and to those that were given up, of which a rebuild would make
     a load of what is left.
 
-    Args:
-        model: its name, for the message.
-        stored: the table of decoded messages.
-        raw: the landed messages.
-
     Raises:
         RebuildError: messages are gone; names tables and places.
     """

@@ -29,9 +29,6 @@ class NamedTables:
 def named_tables(context: RunContext) -> NamedTables:
     """What the var `complete_load` says of the tables of a source.
 
-    Args:
-        context: tables, settings and vars of the run.
-
     Raises:
         NamedTablesError: it is no list of names, or no source of messages has a table of a name.
     """

@@ -19,7 +19,6 @@ def check_offset_gap(context: RunContext, read: Offsets, found: Sequence[Row]) -
     """Warn, or stop, where messages behind the last one that was read are gone.
 
     Args:
-        context: tables, settings and vars of the run.
         read: the last offsets that earlier runs have read.
         found: per topic and partition, `first_offset` of the messages behind them, if any.
 
@@ -57,7 +56,6 @@ def check_load_gap(context: RunContext, found: Mapping[FullLoad, Mapping[Run, in
     Such a load is never recorded in part: what it lacks would count as deleted.
 
     Args:
-        context: tables, settings and vars of the run.
         found: loads, and how many messages of each of their runs the raw table has.
 
     Raises:

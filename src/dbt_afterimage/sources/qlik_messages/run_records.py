@@ -30,11 +30,7 @@ _PLACE = ("table_schema", "table_name", "topic", "partition")
 
 
 def positions_of(messages: DataFrame) -> DataFrame:
-    """Per table and partition: the greatest change_seq (`change_seq`), the first (`ended_by`).
-
-    Args:
-        messages: decoded ones of one run.
-    """
+    """Per table and partition: the greatest change_seq (`change_seq`), the first (`ended_by`)."""
     seq = F.col("change_seq")
     changes = messages.filter((F.col("kind") == CHANGE) & _is_position(seq))
     return changes.groupBy(*_PLACE).agg(
@@ -50,10 +46,6 @@ def parts_of(messages: DataFrame, stored: DataFrame | None) -> DataFrame:
 
     `change_seq` is the greatest one before the run, "" for none; `ended_by` that of the next change
     in the partition, NULL where these messages have none.
-
-    Args:
-        messages: decoded ones of one run.
-        stored: the table of decoded messages.
     """
     is_load = F.col("kind") == LOAD
     is_change = (F.col("kind") == CHANGE) & _is_position(F.col("change_seq"))
@@ -103,7 +95,6 @@ def late_load_rows(late: DataFrame, stored: DataFrame) -> DataFrame:
 
     Args:
         late: decoded messages.
-        stored: the table of decoded messages.
     """
     parts = stored.filter(F.col("kind") == LOAD_PART)
     parts = parts.select(
@@ -180,7 +171,6 @@ def all_run_records(
     No parts if there never was a load.
 
     Args:
-        stored: the table of decoded messages.
         parts: of this run, of `parts_of`.
         positions: of this run, of `positions_of`.
         recorded_at: the identity of this run's batch.
@@ -245,11 +235,7 @@ def recorded_so_far(done: DataFrame | None) -> dict[Table, Recorded]:
 
 
 def recorded_names(stored: DataFrame) -> dict[Table, dict[str, list[Range]]]:
-    """The names of the loads of each table, in their order, and where their rows are.
-
-    Args:
-        stored: the table of decoded messages.
-    """
+    """The names of the loads of each table, in their order, and where their rows are."""
     rows = (
         stored.filter(F.col("kind") == LOAD)
         .groupBy(*_PLACE, "load_id")

@@ -47,7 +47,6 @@ class Decoder:
         """What is known of schema ids: from metadata messages of earlier runs and of this one.
 
         Args:
-            new: landed messages.
             forms: those that are among them.
 
         Raises:

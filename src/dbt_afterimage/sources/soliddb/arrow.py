@@ -26,8 +26,6 @@ def batch_decoder(
 
     Args:
         layouts: number -> columns of a table at some time.
-        framing: the setting.
-        encoding: the setting `char_encoding`.
     """
 
     def decode(data: pa.Array, numbers: pa.Array) -> pa.Array:

@@ -31,10 +31,7 @@ def check_late_records(
     that have none, and a late ALTER changes how rows behind it are read.
 
     Args:
-        context: tables, settings and vars of the run.
         added: records that were added to the log, of `raw.normal_log`.
-        stored: the decoded log.
-        table: the landed log, for messages.
         last: address up to which the log was read.
 
     Raises:
@@ -73,8 +70,6 @@ def check_log_gap(context: RunContext, log: DataFrame, last: str) -> None:
     """Warn, or stop, where the COMMIT up to which the log was read is gone from it.
 
     Args:
-        context: tables, settings and vars of the run.
-        log: the landed SYS_LOG, which has newer records.
         last: address of that COMMIT.
 
     Raises:

@@ -76,11 +76,7 @@ def build_log(
     """What this run adds to the decoded log.
 
     Args:
-        dbt: the object that dbt gives a Python model.
-        session: the live Spark session.
         log: the landed SYS_LOG, ``dbt.source(..., "sys_log")``. Name it first: its settings hold.
-        tables: the landed SYS_TABLES.
-        columns: the landed SYS_COLUMNS.
 
     Returns:
         A batch for the materialization `staging_log` to write. No row is written here.

@@ -47,8 +47,6 @@ def normal_log(log: DataFrame, table: str, is_decoded: bool, last: str | None = 
     Args:
         log: the landed table. LOGADDR and DATA are binary or hex text; where columns are decoded
             already, DATA is a map of column name to text, or a JSON object as text.
-        table: its name for messages.
-        is_decoded: `framing` is `decoded`.
         last: leave out records up to this address.
 
     Returns:
@@ -120,7 +118,6 @@ def check_records(records: DataFrame, table: str, last: str | None) -> Found:
 
     Args:
         records: of `normal_log`, with addresses after ``last`` or without a usable one.
-        table: for messages.
         last: the address up to which earlier runs have read, None before the first.
 
     Raises:

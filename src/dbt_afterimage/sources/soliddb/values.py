@@ -40,7 +40,6 @@ def decoder_of(column: Column, encoding: str) -> Decode:
     """The function that turns the bytes of a column's values into text.
 
     Args:
-        column: the column.
         encoding: of CHAR values, a name that Python knows; the log does not contain it.
 
     Raises:
