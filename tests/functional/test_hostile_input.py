@@ -7,8 +7,10 @@ contradict their progress are in test_restored_tables.
 from __future__ import annotations
 
 import os
+import resource
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ from dbt_afterimage.change_log.read import read
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.formats import format_named
 from dbt_afterimage.storage.local_relation import local_rows
-from tests.functional.dbt_project import DbtProject
+from tests.functional.dbt_project import DbtFailedError, DbtProject
 from tests.functional.feed_project import write_project
 from tests.functional.people import HEADERS, MODELS, PEOPLE, People, record, seq, start
 from tests.functional.project_files import changes_model, write_files
@@ -334,5 +336,41 @@ def test_a_catalog_that_stays_locked_stops_the_run(
         lock.close()
     assert "The catalog's SQLite file stayed locked" in message
     people.dbt("build")
+    versions = people.rows("history", "id, name, closed_by", "id, valid_from_seq")
+    assert versions == [(1, "Ann", "U"), (1, "Eva", None), (2, "Bob", "D")]
+
+
+@contextmanager
+def largest_file(process: int, size: int) -> Iterator[None]:
+    """Let the system refuse each byte that a process writes into a file after its first `size`."""
+    before = resource.prlimit(process, resource.RLIMIT_FSIZE)
+    resource.prlimit(process, resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(process, resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.nightly
+@pytest.mark.both_formats
+def test_runs_that_cannot_write_whole_files_lose_nothing(people: People) -> None:
+    """As on a full disk, but without root; each run gets further than the one before."""
+    people.land(PEOPLE, LANDED)
+    people.dbt("run")
+    people.append(PEOPLE, MORE)
+    gateway: Any = people.spark.sparkContext._gateway
+    messages = []
+    for size in (0, *(1 << power for power in range(8, 24))):
+        try:
+            with largest_file(gateway.proc.pid, size):
+                people.dbt("run")
+            break
+        except DbtFailedError as error:
+            messages.append(str(error))
+    assert len(messages) > 3
+    assert [text for text in messages if "A disk is full" not in text] == []
+    people.dbt("build")
+    changes = people.rows("changes", "change_seq, change_oper", "1")
+    assert changes == [(seq(1), "I"), (seq(2), "I"), (seq(3), "U"), (seq(4), "D")]
     versions = people.rows("history", "id, name, closed_by", "id, valid_from_seq")
     assert versions == [(1, "Ann", "U"), (1, "Eva", None), (2, "Bob", "D")]

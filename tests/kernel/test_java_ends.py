@@ -41,6 +41,9 @@ for fails in (of_a_macro, of_a_statement):
     except DbtRuntimeError as error:
         print(error.msg)
         print("---")
+
+# at the end of a command, dbt asks for it
+assert spark.active() is None
 """
 
 
