@@ -4,9 +4,11 @@
 
     Arguments:
       changes  the change log, ref('<table>_changes')
+      feed     true: keep `<table>_history_feed`, what each publication did to the history
 #}
-{% macro history(changes) %}
+{% macro history(changes, feed=false) %}
     {{- config(materialized='scd2_history', partition_by=['is_current']) -}}
+    {{- config(feed=true) if feed -}}
     {{ return('select * from ' ~ changes) }}
 {% endmacro %}
 

@@ -11,10 +11,12 @@
     {%- if mart == 'current' -%}
         {%- do afterimage._check_keep_deleted(target_relation, inputs[0], afterimage._settings_of(model)) -%}
     {%- endif -%}
-    {%- if afterimage._is_of_one_table(mart) -%}
-        {{ return(adapter.afterimage.evolve_mart_schema(target_relation, inputs[0], afterimage._mart_expectations(mart, inputs))) }}
+    {%- if not afterimage._is_of_one_table(mart) -%}
+        {{ return(false) }}
     {%- endif -%}
-    {{ return(false) }}
+    {%- set is_altered = adapter.afterimage.evolve_mart_schema(target_relation, inputs[0], afterimage._mart_expectations(mart, inputs)) -%}
+    {%- do afterimage._check_feed(target_relation) if mart == 'history' and config.get('feed') -%}
+    {{ return(is_altered) }}
 {% endmacro %}
 
 

@@ -19,6 +19,7 @@
     {%- set existing = load_cached_relation(this) -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set inputs = afterimage._mart_inputs() -%}
+    {%- set feed = afterimage._feed_of(target_relation) if mart == 'history' and config.get('feed') else none -%}
     {{ run_hooks(pre_hooks) }}
 
     {%- if existing is not none and existing.is_view -%}
@@ -39,6 +40,7 @@
         afterimage._has_applied_all(mart, inputs, target_relation, progress) or afterimage._is_empty_still(mart, inputs, target_relation, progress)
     ) -%}
         {%- do afterimage._check_mart(target_relation, mart, inputs) -%}
+        {%- do afterimage._update_feed(target_relation) if feed -%}
         {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
     {%- elif is_first or is_contradicted or afterimage._must_rebuild(mart, inputs, target_relation, progress) -%}
         {%- set whole = afterimage._whole_mart(mart, inputs) -%}
@@ -54,6 +56,7 @@
             {#- another run may have built a mart from the replaced rows meanwhile -#}
             {%- do afterimage._reset_progress_from(target_relation) -%}
         {%- endif -%}
+        {%- do afterimage._update_feed(target_relation) if feed -%}
         {%- call noop_statement('main', 'OK, built') -%}{{ sql }}{%- endcall -%}
         {%- do afterimage._record(target_relation, mart, whole.applied, none) -%}
     {%- else -%}
@@ -62,6 +65,7 @@
         {%- endif -%}
         {%- set batch = afterimage._mart_batch(target_relation, mart, inputs, progress, state) -%}
         {%- if batch is none -%}
+            {%- do afterimage._update_feed(target_relation) if feed -%}
             {%- call noop_statement('main', 'OK, nothing new') -%}{%- endcall -%}
         {%- elif not (batch.rows or batch.source or batch.statement) -%}
             {%- call noop_statement('main', 'OK, nothing to write') -%}{%- endcall -%}
@@ -74,7 +78,7 @@
                 {%- call noop_statement('main', 'OK, appended') -%}{{ batch.rows }}{%- endcall -%}
             {%- elif batch.source -%}
                 {%- do adapter.afterimage.publish(
-                    target_relation, batch.source, batch.identity, batch.where, batch.after, batch.get('kept', [])
+                    target_relation, batch.source, batch.identity, batch.where, batch.after, batch.get('kept', []), feed
                 ) -%}
                 {%- call noop_statement('main', 'OK, published') -%}{{ sql if mart == 'history' else batch.source }}{%- endcall -%}
             {%- else -%}
@@ -84,12 +88,13 @@
             {%- endif -%}
             {%- do afterimage._record(target_relation, mart, batch.applied, applied_before) -%}
             {%- do afterimage._compact_at_end(target_relation, mart) -%}
+            {%- do afterimage._compact_at_end(afterimage._feed_relation(target_relation), mart) if feed -%}
         {%- endif -%}
     {%- endif -%}
 
     {%- do afterimage._persist_descriptions(target_relation) -%}
     {{ run_hooks(post_hooks) }}
-    {{ return({'relations': [target_relation]}) }}
+    {{ return({'relations': [target_relation] + ([afterimage._feed_relation(target_relation)] if feed else [])}) }}
 {% endmacro %}
 
 

@@ -37,7 +37,7 @@
 {# Creates the progress table on the first run. Later runs commit nothing, unless it has many small files. #}
 {% macro _create_progress() %}
     {%- set batch = "string comment 'JSON: the batch before it; what the batch of a log holds; columns unknown to a history; rows of afterimage_erasures'" -%}
-    {%- set table_version = "string comment 'version of the table after the publication: an Iceberg snapshot id or a Delta version number'" -%}
+    {%- set table_version = "string comment 'version of the table (of a feed: of its history) after the publication: Iceberg snapshot id or Delta version'" -%}
     {%- do run_query("create schema if not exists " ~ target.schema) -%}
     {%- set statement -%}
         create table if not exists {{ afterimage._progress_relation() }} (

@@ -8,7 +8,7 @@
 
     Arguments:
       models     names of models; by default all change logs, decoded logs and marts that were built, with their
-                 rejected records, and the progress table
+                 rejected records and feeds, and the progress table
       keep_days  days for which old states stay readable; on Delta the table's `delta.deletedFileRetentionDuration` applies
       max_files  rewrites up to this many data files of a table; Delta rewrites all small files
 #}
@@ -21,7 +21,7 @@
 {% endmacro %}
 
 
-{# The tables that models write, those of rejected records and of progress too. #}
+{# The tables that models write, those of rejected records, feeds and progress too. #}
 {% macro _compacted_relations(models) %}
     {%- set relations = [] -%}
     {%- set known = [] -%}
@@ -33,6 +33,8 @@
             {%- do relations.append(relation) -%}
             {%- if node.config.materialized == 'change_log' -%}
                 {%- do relations.append(afterimage._rejected_relation(relation)) -%}
+            {%- elif node.config.materialized == 'scd2_history' -%}
+                {%- do relations.append(afterimage._feed_relation(relation)) -%}
             {%- endif -%}
         {%- endif -%}
     {%- endfor -%}

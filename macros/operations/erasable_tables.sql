@@ -53,6 +53,13 @@
                 {%- set relation = load_relation(afterimage._relation_of(node)) -%}
                 {%- if relation is not none -%}
                     {%- do found.marts.append(afterimage._erasable_mart(node, relation, log_relation, settings)) -%}
+                    {%- set feed = load_relation(afterimage._feed_relation(relation)) if kind == 'scd2_history' else none -%}
+                    {%- if feed is not none -%}
+                        {%- do found.marts.append({
+                            'kind': 'history_feed', 'model': node.alias, 'name': afterimage._progress_name(feed), 'table': feed | string,
+                            'history': relation | string, 'select': none,
+                        }) -%}
+                    {%- endif -%}
                 {%- endif -%}
             {%- endif -%}
         {%- endfor -%}

@@ -27,7 +27,6 @@ from tests.functional.merge_on_read import make_table
 from tests.functional.people import HEADERS, seq
 from tests.functional.project_files import (
     changes_model,
-    history_model,
     other_marts,
     write_files,
     write_settings,
@@ -99,7 +98,7 @@ class Erased:
                 "tests.yml": {"version": 2, "models": tested},
                 "names.sql": NAMES.replace("FORMAT", self.table_format),
                 **changes_model("people", "stg_people"),
-                **history_model("people"),
+                "people_history.sql": "{{ history(ref('people_changes'), feed=true) }}\n",
                 **other_marts("people"),
             },
         )
@@ -310,6 +309,7 @@ def test_columns_are_erased(erased: Erased, spark: SparkSession, table_format: s
     expected = [(None, "Oslo", False), (None, "Bergen", True)]
     assert erased.versions(1) == expected
     assert erased.rows("field_changes where id = 1", "column_name", "1") == [("city",), ("score",)]
+    assert erased.rows("history_feed where id = 1", "distinct name", "1") == [(None,)]
     before = erased.rows("history", "*", "1")
     erased.build()
     assert erased.rows("history", "*", "1") == before
@@ -338,7 +338,7 @@ def test_records_are_erased_and_later_ones_are_kept(erased: Erased, spark: Spark
     result = erased(*asked, "--yes")
     assert result.exit_code == 0, result.output
     assert erased.files_with("Ann-") == erased.files_with("Cid-") == []
-    for table in ("changes", "history", "current", "field_changes"):
+    for table in ("changes", "history", "history_feed", "current", "field_changes"):
         assert erased.rows(f"{table} where id in (1, 3, 4)", "id", "1") == []
     assert erased.rows("changes_rejected", "record_key, raw_record", "1") == [(None, None)] * 2
     assert erased.rows("changes where load_rows is not null", "load_rows", "1") == [(1,)]
@@ -414,7 +414,7 @@ def test_a_killed_erasure_that_followed_key_changes_is_repeated(
     assert erased.rows("history where id in (3, 4)", "id", "1")
     result = erased(*asked)
     assert result.exit_code == 0, result.output
-    for table in ("changes", "history", "current", "field_changes"):
+    for table in ("changes", "history", "history_feed", "current", "field_changes"):
         assert erased.rows(f"{table} where id in (3, 4)", "id", "1") == []
     assert erased.files_with("Cid-") == []
     spark.sql(f"refresh table {erased.erasures}")

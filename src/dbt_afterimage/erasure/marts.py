@@ -43,11 +43,16 @@ def mart_rows(
 
 
 def rebuild_mart_rows(
-    session: SparkSession, tables: ErasableTables, mart: Mart, keys: Keys
+    session: SparkSession,
+    tables: ErasableTables,
+    mart: Mart,
+    keys: Keys,
+    columns: Sequence[str] | None,
 ) -> None:
     """Replace a mart's rows of the keys by those that the erased log gives; one commit.
 
-    Adjacent versions that differed only in an erased column become one version.
+    Adjacent versions that differed only in an erased column become one version. The rows of a feed,
+    which the log does not give, are deleted, or lose their values in the columns.
 
     Raises:
         ConcurrentRunError: a run wrote to the mart meanwhile.
@@ -69,6 +74,8 @@ def rebuild_mart_rows(
             batch = MartBatch(found.rows, found.identity, "", version)
             if found.applied.unknown_columns:
                 _reset_unknown_columns(session, tables, mart)
+        elif mart.kind == "history_feed":
+            batch = _batch_of_feed(session, tables, mart, keys, columns, version)
         else:
             batch = _batch_of_select(session, tables, mart, keys, version)
         publish(session, mart.table, batch, tables.table_format)
@@ -112,6 +119,30 @@ def _batch_of_select(
         deleted.withColumn(ACTION, F.lit("delete")), allowMissingColumns=True
     )
     return MartBatch(rows, tables.key, "", version)
+
+
+def _batch_of_feed(
+    session: SparkSession,
+    tables: ErasableTables,
+    mart: Mart,
+    keys: Keys,
+    columns: Sequence[str] | None,
+    version: str,
+) -> MartBatch:
+    """The images of the keys' versions; what happened to the versions remains if they do."""
+    rows = mart_rows(session, tables, mart, keys, columns)
+    identity = (f"{mart.model}_id", "feed_at", "feed_image")
+    if columns is None:
+        return MartBatch(rows.withColumn(ACTION, F.lit("delete")), identity, "", version)
+    erased = {name.lower() for name in columns}
+    nulled = {
+        each.name: F.lit(None).cast(each.dataType)
+        for each in rows.schema
+        if each.name.lower() in erased
+    }
+    return MartBatch(
+        rows.withColumns(nulled).withColumn(ACTION, F.lit("update")), identity, "", version
+    )
 
 
 def _of_keys(rows: DataFrame, tables: ErasableTables, keys: Keys) -> DataFrame:

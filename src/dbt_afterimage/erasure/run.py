@@ -121,7 +121,7 @@ def erase(session: SparkSession, plan: ErasurePlan, report: Report) -> None:
     if columns is None:
         correct_load_markers(session, tables)
     for mart in tables.marts:
-        rebuild_mart_rows(session, tables, mart, keys)
+        rebuild_mart_rows(session, tables, mart, keys, columns)
     # after all rows: a mart that is rebuilt reads the tables before it
     for table in _present_tables(session, tables):
         with conflicts_explained(table):
@@ -163,9 +163,11 @@ def _check_pinned_states(session: SparkSession, present: Sequence[str], table_fo
 def _check_up_to_date(session: SparkSession, tables: ErasableTables) -> None:
     """The rows of a key are rebuilt from a mart's whole input, so the mart must have applied it.
 
-    A mart whose input has nothing new for it writes no progress.
+    A mart whose input has nothing new for it writes no progress. A feed keeps its rows.
     """
     for mart in tables.marts:
+        if mart.kind == "history_feed":
+            continue
         made_from = tables.made_from(mart)
         applied = read_progress(session, tables.progress, mart.name).recorded_at
         if session.table(made_from).filter(is_newer(applied, "recorded_at")).isEmpty():

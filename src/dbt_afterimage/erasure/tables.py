@@ -14,15 +14,15 @@ class Mart:
     """A mart of the source table.
 
     Attributes:
-        kind: its materialization.
+        kind: its materialization, or that of a feed.
         model: the model's alias.
         name: its name in `afterimage_progress`.
         table: the table.
         history: its input, None for a history itself.
-        select: the statement that yields all of its rows, None for a history.
+        select: the statement that yields all of its rows, None for a history and its feed.
     """
 
-    kind: Literal["scd2_history", "current_state", "field_changes"]
+    kind: Literal["scd2_history", "history_feed", "current_state", "field_changes"]
     model: str
     name: str
     table: str

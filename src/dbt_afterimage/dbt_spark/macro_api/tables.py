@@ -235,6 +235,7 @@ def publish(
     where: str,
     after: str | None,
     kept: list[str],
+    feed: dict[str, Any] | None = None,
 ) -> None:
     """Take rows out of a mart and put rows in; readers see all of it or nothing.
 
@@ -242,19 +243,53 @@ def publish(
         select: the statement that yields the rows, with `_write_action`.
         after: of `state`, taken before the batch was profiled.
         kept: of `checkpoint`, what the statement reads; freed, whatever happens.
+        feed: of `update_feed`; None for a mart without one.
     """
-    from dbt_afterimage.storage.checkpoint import unpersist_by_name
+    from dbt_afterimage.history.feed import Feed
+    from dbt_afterimage.history.feed import update_feed as update
+    from dbt_afterimage.storage.checkpoint import checkpoint, unpersist, unpersist_by_name
     from dbt_afterimage.storage.mart_batch import MartBatch
     from dbt_afterimage.storage.publish import publish as publish_batch
 
     session = current()
+    computed = None
     try:
         with dbt_errors(ConcurrentRunError):
-            batch = MartBatch(session.sql(select), identity, where, after)
+            rows = session.sql(select)
+            if feed is not None:
+                rows = computed = checkpoint(rows)
+            batch = MartBatch(rows, identity, where, after)
             publish_batch(session, str(relation), batch, table_format(adapter))
+            if feed is not None:
+                update(session, Feed(table_format=table_format(adapter), **feed), batch)
     finally:
+        if computed is not None:
+            unpersist(computed)
         for name in kept:
             unpersist_by_name(name)
+
+
+@macro_method()
+def update_feed(adapter: Any, feed: dict[str, Any]) -> None:
+    """Bring the feed of a history up to date, whatever was done to the history.
+
+    Args:
+        adapter: dbt's adapter.
+        feed: fields of `history.feed.Feed`, except the format.
+    """
+    from dbt_afterimage.history.feed import Feed
+    from dbt_afterimage.history.feed import update_feed as update
+
+    with dbt_errors(ConcurrentRunError):
+        update(current(), Feed(table_format=table_format(adapter), **feed))
+
+
+@macro_method(while_parsing={})
+def feed_columns(adapter: Any) -> dict[str, str]:
+    """Columns that a feed adds to those of its history, with their descriptions."""
+    from dbt_afterimage.history.feed import FEED_COLUMNS
+
+    return dict(FEED_COLUMNS)
 
 
 @macro_method()
@@ -307,7 +342,8 @@ def evolve_mart_schema(adapter: Any, relation: Any, upstream: Any, expected: Any
         own=[name for name in expected["own"] if name not in added],
         data={**added, **data},
         copies=expected["copies"],
-        rebuild_hint=f"rebuild the table: dbt run --full-refresh --select {expected['model']}+",
+        rebuild_hint=expected.get("rebuild_hint")
+        or f"rebuild the table: dbt run --full-refresh --select {expected['model']}+",
         retype="restore the type upstream",
         untracked=[*added, *settings.get("optional_columns", {})],
     )

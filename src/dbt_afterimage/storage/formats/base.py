@@ -55,6 +55,14 @@ class TableFormat(ABC):
         """
 
     @abstractmethod
+    def has_same_rows(self, session: SparkSession, table: str, first: str, last: str) -> bool:
+        """Whether files alone were rewritten from a version to a later one; from metadata.
+
+        Returns:
+            False also where that is not known.
+        """
+
+    @abstractmethod
     def added_rows(
         self, session: SparkSession, table: str, first: str, last: str
     ) -> DataFrame | None:

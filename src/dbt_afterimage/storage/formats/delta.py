@@ -31,6 +31,19 @@ _NOT_IN_FILES = set(" ,;{}()\n\t=")
 _MANY = 1000
 """With more files or commits than this, the rows that each has added are not determined."""
 
+_SAME_ROWS = {
+    "OPTIMIZE",
+    "REORG",
+    "VACUUM START",
+    "VACUUM END",
+    "ADD COLUMNS",
+    "CHANGE COLUMN",
+    "CHANGE COLUMNS",
+    "SET TBLPROPERTIES",
+    "UNSET TBLPROPERTIES",
+}
+"""Operations after which a table has the same rows."""
+
 # OPTIMIZE has no arguments for them, and dbt's threads share one Spark session.
 _OPTIMIZE_OPTIONS_LOCK = Lock()
 _OPTIMIZE_OPTIONS = {
@@ -93,6 +106,14 @@ class Delta(TableFormat):
             # RESTORE to a time does not say to which version
             at = restored.get(at, at - 1)
         return at == first
+
+    def has_same_rows(self, session: SparkSession, table: str, first: str, last: str) -> bool:
+        """All commits in between are of operations that change no row."""
+        count = int(last) - int(first)
+        if count <= 0:
+            return count == 0
+        commits = session.sql(f"describe history {table} limit {count}").collect()
+        return len(commits) == count and all(row["operation"] in _SAME_ROWS for row in commits)
 
     def added_rows(
         self, session: SparkSession, table: str, first: str, last: str

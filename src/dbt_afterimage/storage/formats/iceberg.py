@@ -102,6 +102,24 @@ class Iceberg(TableFormat):
         known = snapshots.get(version)
         return known is None or known["committed_at"] <= oldest["committed_at"]
 
+    def has_same_rows(self, session: SparkSession, table: str, first: str, last: str) -> bool:
+        """All snapshots in between are of the operation `replace`."""
+        if first == last:
+            return True
+        snapshots = {
+            str(row["snapshot_id"]): row
+            for row in session.sql(
+                f"select snapshot_id, parent_id, operation from {table}.snapshots"
+            ).collect()
+        }
+        at = last
+        while at != first:
+            snapshot = snapshots.get(at)
+            if snapshot is None or snapshot["operation"] != "replace":
+                return False
+            at = str(snapshot["parent_id"])
+        return True
+
     def added_rows(
         self, session: SparkSession, table: str, first: str, last: str
     ) -> DataFrame | None:
