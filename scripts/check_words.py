@@ -4,14 +4,17 @@ Usage: check_words.py [file ...], by default all tracked text files.
 
 WORDS are refused everywhere. IDENTIFIERS are ordinary English too, so they are refused only as
 parts of identifiers: names with an underscore or an inner capital, constants, and single words in
-backticks. The name of a test is a sentence, and counts as English.
+backticks. The name of a test is a sentence, and counts as English. In the code of the package each
+name is one, and no docstring begins with "What".
 """
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +74,7 @@ EXEMPT = (
     "requirements",
     "LICENSE",
 )
+CODE = "src/"
 TEXT = (".py", ".sql", ".md", ".yml", ".yaml", ".toml", ".sh", ".example", "Makefile")
 
 
@@ -98,6 +102,17 @@ def findings(text: str) -> Iterator[str]:
                     yield f"line {number}: {identifier!r}, use: {term}"
 
 
+def findings_in_code(code: str) -> Iterator[str]:
+    """Yields the replaced names of one word in Python, and docstrings that begin with "What"."""
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        line = token.start[0]
+        if token.type == tokenize.STRING and token.string.startswith('"""What '):
+            yield f"line {line}: docstring begins with 'What', use: the noun or the verb it means"
+        for pattern, term in _IDENTIFIERS.items():
+            if token.type == tokenize.NAME and pattern.fullmatch(token.string):
+                yield f"line {line}: {token.string!r}, use: {term}"
+
+
 def is_checked(name: str) -> bool:
     """Whether a file, by its path in the repository, is a text that has to use the terms."""
     return name.endswith(TEXT) and not name.startswith(EXEMPT)
@@ -110,6 +125,12 @@ def _tracked() -> list[str]:
     return listed.stdout.splitlines()
 
 
+def _all_findings(name: str, text: str) -> Iterator[str]:
+    yield from findings(text)
+    if name.startswith(CODE) and name.endswith(".py"):
+        yield from findings_in_code(text)
+
+
 def main(names: list[str]) -> int:
     """Prints the findings; returns the exit code: 1 if there are any, else 0."""
     files = [name for name in names or _tracked() if is_checked(name)]
@@ -118,7 +139,7 @@ def main(names: list[str]) -> int:
         for name in files
         # A deleted file is tracked until the next commit.
         if (ROOT / name).is_file()
-        for finding in findings((ROOT / name).read_text(encoding="utf-8"))
+        for finding in _all_findings(name, (ROOT / name).read_text(encoding="utf-8"))
     ]
     print("\n".join([*found, f"words: {len(files)} files, {len(found) or 'no'} findings"]))
     return 1 if found else 0

@@ -31,7 +31,7 @@
     {%- set progress = none if is_first or mart == 'change_activity' else afterimage._progress_by(target_relation, inputs) -%}
     {%- set applied_before = progress[afterimage._progress_name(target_relation)].recorded_at if progress else none -%}
     {%- set source = afterimage._source_of_batches(mart, inputs) -%}
-    {%- set state = none if is_first else adapter.afterimage.state(target_relation) -%}
+    {%- set state = none if is_first else adapter.afterimage.current_version(target_relation) -%}
     {%- set is_contradicted = progress is not none and adapter.afterimage.contradicts_progress(
         target_relation, state, progress[afterimage._progress_name(target_relation)], source,
         progress[afterimage._progress_name(source)].recorded_at
@@ -61,7 +61,7 @@
         {%- do afterimage._record(target_relation, mart, whole.applied, none) -%}
     {%- else -%}
         {%- if afterimage._check_mart(target_relation, mart, inputs) -%}
-            {%- set state = adapter.afterimage.state(target_relation) -%}
+            {%- set state = adapter.afterimage.current_version(target_relation) -%}
         {%- endif -%}
         {%- set batch = afterimage._mart_batch(target_relation, mart, inputs, progress, state) -%}
         {%- if batch is none -%}
@@ -203,7 +203,7 @@
     {%- set published = progress[afterimage._progress_name(input)] -%}
     {{ return(
         state is not none and state == progress[afterimage._progress_name(target_relation)].table_version
-        and published.batches and adapter.afterimage.state(input) == published.table_version
+        and published.batches and adapter.afterimage.current_version(input) == published.table_version
     ) }}
 {% endmacro %}
 

@@ -13,7 +13,7 @@ NOT_READ: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class RunContext:
-    """What dbt alone knows; the macro `_run_context` hands it to the Python model.
+    """Values that only dbt knows; the macro `_run_context` hands them to the Python model.
 
     Attributes:
         model: the table's name in `afterimage_progress`, and in messages.

@@ -396,7 +396,7 @@ GAP_FIXES = ["backfill_from", "load_id", "accept_gap: true", "allowed: fail, war
 def test_records_without_a_position_are_found_wherever_they_sort(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(reading, "_FEW", few)
+    monkeypatch.setattr(reading, "_MAX_POSITIONS_IN_FILTER", few)
     table = make_table(f"strange_{few}")
     table.land("- 1200 I 1 Ann")
     table.run()

@@ -221,7 +221,7 @@ def test_a_raw_table_that_was_made_again(raw: Raw, spark: SparkSession) -> None:
 
 
 def test_many_late_records_are_read_as_a_range(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(new_rows, "_FEW", 1)
+    monkeypatch.setattr(new_rows, "_MAX_POSITIONS_IN_FILTER", 1)
     raw.create()
     raw.land("1", "3", "4", "5", "9")
     read = raw.versions()

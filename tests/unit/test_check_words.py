@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scripts import check_words
-from scripts.check_words import findings, is_checked, main
+from scripts.check_words import findings, findings_in_code, is_checked, main
 
 
 @pytest.mark.parametrize(
@@ -97,3 +97,11 @@ def test_the_exit_code_says_whether_there_are_findings(
     assert main(["docs/decisions/0001_a.md", "docs/old.md", "docs/gone.md"]) == 0
     assert main(["docs/new.md"]) == 1
     assert "docs/new.md: line 1: 'anew'" in capsys.readouterr().out
+
+
+def test_names_of_one_word_and_docstrings_of_the_package() -> None:
+    code = 'def pending() -> int:\n    """What waits."""\n    waiting = "the waiting ones"\n'
+    assert list(findings_in_code(code)) == [
+        "line 2: docstring begins with 'What', use: the noun or the verb it means",
+        "line 3: 'waiting', use: pending",
+    ]

@@ -1,4 +1,4 @@
-"""What one run adds to a change log, decided but not written yet."""
+"""The batch of a change log, decided but not written yet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from dbt_afterimage.change_log.quarantine import Rejects
 
-_FEW = 0.1
+_MISSING_IMAGE_SHARE = 0.1
 """Of the updates, the share of before images below which the source seems to store none."""
 
 
@@ -35,7 +35,7 @@ class BatchCounts:
     @property
     def lacks_before_images(self) -> bool:
         """Nearly all updates lack their before image: the source seems to store none."""
-        return self.without_before_image > self.updates * (1 - _FEW)
+        return self.without_before_image > self.updates * (1 - _MISSING_IMAGE_SHARE)
 
     def __str__(self) -> str:
         parts = [f"{self.accepted:,} changes recorded"]

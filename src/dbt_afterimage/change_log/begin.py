@@ -39,10 +39,10 @@ class Begun:
         is_rebuild: the rows replace those of an existing log.
         base_version: the log's version if it is the one that its last publication left, else None.
         hashed_after: of `evolve_log_schema`.
-        progress: the last publication.
-        done: what the log has read: more than `progress` says if a run was killed.
-        seen: the versions of the raw tables that were read then.
-        version: those that are there now.
+        published: the last publication.
+        log_progress: what the log has read: more than `published` says if a run was killed.
+        last_raw_version: the versions of the raw tables that were read then.
+        raw_version: those that are there now.
     """
 
     session: SparkSession
@@ -53,10 +53,10 @@ class Begun:
     is_rebuild: bool
     base_version: str | None
     hashed_after: str | None
-    progress: Progress
-    done: Progress
-    seen: RawVersion
-    version: RawVersion
+    published: Progress
+    log_progress: Progress
+    last_raw_version: RawVersion
+    raw_version: RawVersion
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -93,18 +93,23 @@ def begin(session: SparkSession, context: RunContext, staged: DataFrame) -> Begu
     version = raw_version(session, context, staged)
     log = session.table(context.log) if has_log else None
     progress = read_progress(session, context.progress, context.model) if log else Progress()
-    seen = RawVersion.from_text(progress.raw_version)
-    if has_log and not is_rebuild and seen.digest and seen.digest == version.digest:
+    last_raw_version = RawVersion.from_text(progress.raw_version)
+    if (
+        has_log
+        and not is_rebuild
+        and last_raw_version.digest
+        and last_raw_version.digest == version.digest
+    ):
         return None
     sequence = positions(context.settings)
     is_as_published = log_version is not None and log_version == progress.table_version
-    done = progress
+    log_progress = progress
     if log is not None and not is_as_published:
-        done = _recovered(log, progress, sequence)
+        log_progress = _recovered(log, progress, sequence)
     if log is not None and is_rebuild:
         check_rebuild(context, sequence, staged, log)
         # as in a first run, except for the batch's time: it is later than what the marts know
-        log, done = None, Progress(recorded_at=done.recorded_at)
+        log, log_progress = None, Progress(recorded_at=log_progress.recorded_at)
     return Begun(
         session,
         context,
@@ -115,8 +120,8 @@ def begin(session: SparkSession, context: RunContext, staged: DataFrame) -> Begu
         log_version if is_as_published else None,
         hashed_after,
         progress,
-        done,
-        seen,
+        log_progress,
+        last_raw_version,
         version,
     )
 
@@ -124,9 +129,9 @@ def begin(session: SparkSession, context: RunContext, staged: DataFrame) -> Begu
 def _recovered(log: DataFrame, progress: Progress, sequence: ChangeSequence) -> Progress:
     is_change = F.col("change_oper") != "L"
     seq, at = (F.when(is_change, F.col(name)) for name in ("change_seq", "changed_at"))
-    done = recover_progress(log, progress, seq, at)
-    if done == progress:
-        return done
+    log_progress = recover_progress(log, progress, seq, at)
+    if log_progress == progress:
+        return log_progress
     loads = rows_after_progress(log, progress).filter(F.col("load_rows").isNotNull())
     loaded = [row["change_seq"] for row in loads.select("change_seq").collect()]
-    return replace(done, change_seq=read_up_to(sequence, done.change_seq, loaded))
+    return replace(log_progress, change_seq=read_up_to(sequence, log_progress.change_seq, loaded))

@@ -183,7 +183,7 @@ def find_loads(
     staged: DataFrame,
     log: DataFrame | None,
     sequence: ChangeSequence,
-    done: Progress,
+    log_progress: Progress,
     *,
     reads_all: bool = False,
     pending_from: str | None = None,
@@ -211,21 +211,21 @@ def find_loads(
     )
     recorded = {row["load_id"] for row in marked}
     if not base:
-        is_read = is_fresh(done)
-        if reads_all and done.arrival is not None:
+        is_read = is_fresh(log_progress)
+        if reads_all and log_progress.arrival is not None:
             is_read = is_read | ~F.col("load_id").isin(list(recorded))
         elif pending_from is not None:
             is_left = (F.col("arrival") >= pending_from) & ~F.col("load_id").isin(list(recorded))
             is_read = is_read | is_left
-        found_now = _own_loads(staged, is_read)
+        staged_loads = _own_loads(staged, is_read)
         # the decoder of messages finds late rows itself
-        tells_ends = "ends_load" in staged.columns
-        new = [found for found in found_now if found.load.load_id not in recorded]
-        if new and tells_ends and done.arrival is not None:
+        has_load_ends = "ends_load" in staged.columns
+        new = [found for found in staged_loads if found.load.load_id not in recorded]
+        if new and has_load_ends and log_progress.arrival is not None:
             # their first rows, whose position is theirs, may have come before their last ones
             new = _own_loads(staged, F.col("load_id").isin([each.load.load_id for each in new]))
-        waiting = [found for found in new if not found.is_whole]
-        for found in waiting:
+        pending = [found for found in new if not found.is_whole]
+        for found in pending:
             logger.warning(
                 f"{settings['source_table']}: {found.rows:,} rows of the full load "
                 f"{found.load.load_id} wait for its last row, for which `load_end` is true. None "
@@ -235,9 +235,13 @@ def find_loads(
             )
         return Loads(
             [found.load for found in new if found.is_whole],
-            [found.load for found in found_now if found.load.load_id in recorded and tells_ends],
-            is_pending=bool(waiting),
-            pending_from=least(*[found.arrival for found in waiting]),
+            [
+                found.load
+                for found in staged_loads
+                if found.load.load_id in recorded and has_load_ends
+            ],
+            is_pending=bool(pending),
+            pending_from=least(*[found.arrival for found in pending]),
         )
     if base["load_id"] in recorded:
         return Loads([], [])
@@ -246,7 +250,7 @@ def find_loads(
         _check_not_in_future(settings, sequence)
     else:
         # also behind a load that was declared to lie beyond the changes
-        last = greatest(done.change_seq, *[row["change_seq"] for row in marked])
+        last = greatest(log_progress.change_seq, *[row["change_seq"] for row in marked])
         position = sequence.after(last) if marked and last else sequence.first
     return Loads([Load(base["load_id"], position, base["loaded_at"])], [])
 
@@ -267,12 +271,12 @@ def rows_too_late(
     """
     identity = ["load_id", *(key or ["record_hash"])]
     names = [column_named(column) for column in identity]
-    held = log.filter(is_row_of(loads) & F.col("load_rows").isNull()).select(
+    recorded_rows = log.filter(is_row_of(loads) & F.col("load_rows").isNull()).select(
         *names,
         comparable_hash(log, rows.columns, hashed_after).alias(_HELD_HASH),
         F.lit(True).alias(_IS_HELD),
     )
-    joined = rows.join(held, identity, "left")
+    joined = rows.join(recorded_rows, identity, "left")
     is_other = F.col(_HELD_HASH).isNotNull() & (F.col(_HELD_HASH) != F.col("record_hash"))
     reason = with_null_key_first(F.col("reject_reason"), F.lit(True), key)
     late = F.when(F.col(_IS_HELD), F.lit("conflicting_duplicate")).otherwise("late_load_row")
@@ -319,9 +323,9 @@ def load_ids(settings: dict[str, Any], staged: DataFrame) -> set[str]:
     return {settings["base"]["load_id"]} if settings.get("base") else set()
 
 
-def is_fresh(done: Progress) -> Column:
+def is_fresh(log_progress: Progress) -> Column:
     """True for rows of loads that may have landed since; without marks of arrival, for all."""
-    return F.lit(True) if done.arrival is None else F.col("arrival") >= done.arrival
+    return F.lit(True) if log_progress.arrival is None else F.col("arrival") >= log_progress.arrival
 
 
 def _own_loads(staged: DataFrame, condition: Column) -> list[_FoundLoad]:

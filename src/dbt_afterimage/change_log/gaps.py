@@ -14,7 +14,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.read import Marks, is_position
+from dbt_afterimage.change_log.read import ArrivalWindow, is_position
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.storage.progress import Progress
@@ -46,14 +46,14 @@ def check_gap(
     sequence: ChangeSequence,
     staged: DataFrame,
     log: DataFrame,
-    done: Progress,
-    marks: Marks | None,
+    log_progress: Progress,
+    arrival_window: ArrivalWindow | None,
     first_read: str | None,
 ) -> None:
     """Warn of a gap, or stop; once its records are read, the next run sees none.
 
     Args:
-        marks: where this run begins to read by arrival, if it does.
+        arrival_window: where this run begins to read by arrival, if it does.
         first_read: the smallest position that this run has read.
 
     Raises:
@@ -63,10 +63,10 @@ def check_gap(
     # A backfill already repairs the gap.
     if on_gap == "ignore" or context.accept_gap or context.backfill_from is not None:
         return
-    gap = _gap(sequence, staged, done, marks, first_read)
-    if gap is None or _ends_with_a_load(log, done):
+    gap = _gap(sequence, staged, log_progress, arrival_window, first_read)
+    if gap is None or _ends_with_a_load(log, log_progress):
         return
-    text = _describe(context.model, gap, on_gap, done)
+    text = _describe(context.model, gap, on_gap, log_progress)
     if on_gap == "fail":
         raise GapError(text)
     logger.warning(text)
@@ -75,40 +75,42 @@ def check_gap(
 def _gap(
     sequence: ChangeSequence,
     staged: DataFrame,
-    done: Progress,
-    marks: Marks | None,
+    log_progress: Progress,
+    arrival_window: ArrivalWindow | None,
     first_read: str | None,
 ) -> Gap | None:
-    if done.change_seq is None:
+    if log_progress.change_seq is None:
         return None
-    if marks is not None and marks.has_last:
+    if arrival_window is not None and arrival_window.has_last:
         return None
-    if marks is not None and done.arrival is not None:
-        newer = staged.filter(F.col("arrival") > done.arrival).agg(F.min("arrival")).first()
+    if arrival_window is not None and log_progress.arrival is not None:
+        newer = staged.filter(F.col("arrival") > log_progress.arrival).agg(F.min("arrival")).first()
         if newer and newer[0] is not None:
-            return Gap("arrival", done.arrival, newer[0])
+            return Gap("arrival", log_progress.arrival, newer[0])
     # The record at the log's last position is usually read again, which rules out a gap.
-    if first_read is not None and first_read <= done.change_seq:
+    if first_read is not None and first_read <= log_progress.change_seq:
         return None
     placed = staged.filter(
         is_position(sequence) & F.col("reject_reason").isNull() & (F.col("change_oper") != "L")
     )
     # stops at the first one, where the smallest position takes the reasons of all records
-    if not placed.filter(F.col("change_seq") <= done.change_seq).isEmpty():
+    if not placed.filter(F.col("change_seq") <= log_progress.change_seq).isEmpty():
         return None
     oldest = placed.agg(F.min("change_seq")).first()
     if oldest is None or oldest[0] is None:
         return None
-    return Gap("change_seq", done.change_seq, oldest[0])
+    return Gap("change_seq", log_progress.change_seq, oldest[0])
 
 
-def _ends_with_a_load(log: DataFrame, done: Progress) -> bool:
+def _ends_with_a_load(log: DataFrame, log_progress: Progress) -> bool:
     """Nothing was read since a full load: it holds whatever was purged before it."""
-    last = log.filter((F.col("change_seq") == done.change_seq) & (F.col("change_oper") != "L"))
+    last = log.filter(
+        (F.col("change_seq") == log_progress.change_seq) & (F.col("change_oper") != "L")
+    )
     return last.isEmpty()
 
 
-def _describe(model: str, gap: Gap, on_gap: str, done: Progress) -> str:
+def _describe(model: str, gap: Gap, on_gap: str, log_progress: Progress) -> str:
     stopped = " Nothing was written." if on_gap == "fail" else ""
     return (
         f"{model}: the raw table seems to have been purged before it was read. The log has read it "
@@ -116,6 +118,6 @@ def _describe(model: str, gap: Gap, on_gap: str, done: Progress) -> str:
         "Changes between the two may be lost, unless the table was quiet for longer than its "
         f"records are kept. `on_gap` is {on_gap!r}; allowed: fail, warn, ignore.{stopped} Fix: "
         "where changes are missing, land them again from a copy and run once with --vars "
-        f"'{{backfill_from: \"{done.change_seq}\"}}', or reload the table and give its `base` "
-        "another `load_id`; where none are, run once with --vars '{accept_gap: true}'."
+        f"'{{backfill_from: \"{log_progress.change_seq}\"}}', or reload the table and give its "
+        "`base` another `load_id`; where none are, run once with --vars '{accept_gap: true}'."
     )

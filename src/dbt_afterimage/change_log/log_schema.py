@@ -101,7 +101,7 @@ def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFr
 
 
 def _hashed_after(session: SparkSession, context: RunContext) -> str | None:
-    """What the log's property says; a log without it is one of an earlier version."""
+    """Reads the log's property; a log without it is one of an earlier version."""
     found = table_properties(session, context.log).get(HASHED_AFTER)
     if found is None:
         last = F.date_format(F.max("recorded_at"), ISO_TIMESTAMP)
@@ -124,7 +124,7 @@ def data_columns_of_log(columns: Collection[str], settings: dict[str, Any]) -> l
 
 
 def _check_names(context: RunContext, setting: str, allowed: list[str]) -> None:
-    """Each column that a setting names is there, in these letters: the marts compare names."""
+    """Every column named by a setting must exist, with the same case: marts compare names."""
     settings = context.settings
     for column in settings[setting]:
         if column not in allowed:

@@ -64,7 +64,7 @@ _OLDEST_EXPECTED = "1980"
 
 
 def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeBatch | None:
-    """What this run adds to the change log of one table.
+    """The batch that this run adds to the change log of one table.
 
     Returns:
         A batch for the materialization `change_log` to write, None where the raw tables are what
@@ -111,31 +111,39 @@ class _Records:
 
 
 def _read(begun: Begun) -> _Records:
-    log, done, staged = begun.log, begun.done, begun.staged
+    log, log_progress, staged = begun.log, begun.log_progress, begun.staged
     erased = ErasedKeys.of_run(begun.session, begun.context)
 
     def find_new(floor: str) -> NewRows | None:
-        if begun.version.tables is None or log is None:
+        if begun.raw_version.tables is None or log is None:
             return None
-        return new_rows(begun.session, begun.seen.tables, begun.version.tables, log, floor)
+        return new_rows(
+            begun.session, begun.last_raw_version.tables, begun.raw_version.tables, log, floor
+        )
 
     reading = read(
-        begun.context, begun.sequence, staged, log, done, begun.seen.next_arrival, find_new
+        begun.context,
+        begun.sequence,
+        staged,
+        log,
+        log_progress,
+        begun.last_raw_version.next_arrival,
+        find_new,
     )
     loads = find_loads(
         begun.settings,
         staged,
         log,
         begun.sequence,
-        done,
+        log_progress,
         reads_all=reading.floor is None,
-        pending_from=begun.seen.next_arrival,
+        pending_from=begun.last_raw_version.next_arrival,
     )
     of_loads, of_late_loads = None, None
     if loads.new:
         of_loads = erased.removed_from_loads(rows_of(loads.new, staged))
     if log is not None and loads.again:
-        landed = rows_of(loads.again, staged.filter(is_fresh(done)))
+        landed = rows_of(loads.again, staged.filter(is_fresh(log_progress)))
         of_late_loads = erased.removed_from_loads(landed)
     changes = erased.removed_from_changes(reading.changes, begun.sequence)
     return _Records(begun, reading, changes, loads, of_loads, of_late_loads)
@@ -143,7 +151,7 @@ def _read(begun: Begun) -> _Records:
 
 @dataclass(frozen=True)
 class _Decided:
-    """What becomes of each record.
+    """The outcome of each record.
 
     Attributes:
         rows: the records with their `outcome`, see `pairing.py`; checkpointed.
@@ -193,12 +201,12 @@ def _decide(records: _Records) -> _Decided:
             records.loads.again, records.of_late_loads, begun.log, begun.key, begun.hashed_after
         )
         rows = rows.unionByName(late, allowMissingColumns=True)
-    return _Decided(records, checkpoint(rows), next_recorded_at(begun.done))
+    return _Decided(records, checkpoint(rows), next_recorded_at(begun.log_progress))
 
 
 @dataclass(frozen=True)
 class _Summarized:
-    """What the batch holds as a whole.
+    """The batch as a whole.
 
     Attributes:
         accepted: records for the log.
@@ -208,7 +216,7 @@ class _Summarized:
     """
 
     decided: _Decided
-    found: Summary
+    summary: Summary
     late: Late
     counts: BatchCounts
     accepted: DataFrame
@@ -224,10 +232,10 @@ class _Summarized:
 
 def _summarize(decided: _Decided) -> _Summarized:
     records, begun = decided.records, decided.records.begun
-    done, loads = begun.done, records.loads.new
-    found = summarize(decided.rows, begun.sequence, _profile(decided))
+    log_progress, loads = begun.log_progress, records.loads.new
+    summary = summarize(decided.rows, begun.sequence, _profile(decided))
     if begun.log is None:
-        _warn_of_old_times(begun.context, found)
+        _warn_of_old_times(begun.context, summary)
         _warn_of_columns_in_no_record(begun.context, decided.rows, begun.data)
     elif not loads:
         check_gap(
@@ -235,15 +243,15 @@ def _summarize(decided: _Decided) -> _Summarized:
             begun.sequence,
             begun.staged,
             begun.log,
-            done,
-            records.reading.marks,
-            found.first_seq,
+            log_progress,
+            records.reading.arrival_window,
+            summary.first_seq,
         )
-    newest = greatest(found.seen_seq, done.change_seq) or begun.sequence.first
+    newest = greatest(summary.seen_seq, log_progress.change_seq) or begun.sequence.first
     horizon = begun.sequence.before_look_back(begun.sequence.up_to_now(newest))
     accepted, rejected = _split(decided.rows, horizon)
-    late = found.late(decided.rows, horizon)
-    counts = found.counts(late, before_images=begun.settings["before_images"])
+    late = summary.late(decided.rows, horizon)
+    counts = summary.counts(late, before_images=begun.settings["before_images"])
     rejects = None
     if counts.rejected:
         rejects = new_rejects(
@@ -262,17 +270,17 @@ def _summarize(decided: _Decided) -> _Summarized:
         _warn_of_rejects(begun.context, counts, rejects)
     return _Summarized(
         decided,
-        found,
+        summary,
         late,
         counts,
         accepted,
         rejects,
         read_up_to(
             begun.sequence,
-            greatest(found.accepted_seq, late.seq, done.change_seq),
+            greatest(summary.accepted_seq, late.seq, log_progress.change_seq),
             [load.position for load in loads],
         ),
-        greatest(found.arrival, done.arrival),
+        greatest(summary.arrival, log_progress.arrival),
     )
 
 
@@ -291,18 +299,18 @@ def _profile(decided: _Decided) -> DataFrame | None:
 
 
 def _batch(summarized: _Summarized) -> ChangeBatch:
-    decided, found, late = summarized.decided, summarized.found, summarized.late
+    decided, summary, late = summarized.decided, summarized.summary, summarized.late
     records, begun = decided.records, decided.records.begun
-    done, session = begun.done, begun.session
+    log_progress, session = begun.log_progress, begun.session
     logged, loads = summarized.accepted, records.loads.new
     if loads:
         loaded = decided.rows.filter(is_row_of(loads) & (F.col("outcome") == ACCEPTED))
         logged = logged.unionByName(markers(loaded, loads), allowMissingColumns=True)
     rows = decided.log_rows(logged)
     version = _version_read(summarized)
-    is_version_recorded = version.digest is None and (version.tables, version.settled) == (
-        begun.seen.tables,
-        begun.seen.settled,
+    is_version_recorded = version.digest is None and (version.tables, version.processed) == (
+        begun.last_raw_version.tables,
+        begun.last_raw_version.processed,
     )
     kinds = ", ".join(
         f"{name} {kind}" for name, kind in (REJECTED_COLUMNS | begun.optional).items()
@@ -317,33 +325,33 @@ def _batch(summarized: _Summarized) -> ChangeBatch:
         empty_log=rows.limit(0),
         empty_rejected=local_rows(session, [], kinds),
         change_seq=summarized.change_seq,
-        changed_at=greatest(found.accepted_at, late.changed_at, done.changed_at),
+        changed_at=greatest(summary.accepted_at, late.changed_at, log_progress.changed_at),
         arrival=summarized.arrival,
         recorded_at=decided.recorded_at
         if is_new_batch
-        else done.recorded_at or decided.recorded_at,
-        recorded_after=done.recorded_at,
+        else log_progress.recorded_at or decided.recorded_at,
+        recorded_after=log_progress.recorded_at,
         base_version=begun.base_version,
         is_rebuild=begun.is_rebuild,
-        is_progress_behind=done != begun.progress
-        or summarized.arrival != done.arrival
+        is_progress_behind=log_progress != begun.published
+        or summarized.arrival != log_progress.arrival
         or not is_version_recorded,
         raw_version=version.to_text(),
-        days=found.days,
+        days=summary.days,
         counts=summarized.counts,
-        profile=None if late.updates else found.profile,
+        profile=None if late.updates else summary.profile,
         kept=decided.rows,
     )
 
 
 def _version_read(summarized: _Summarized) -> RawVersion:
     """The versions of the raw tables that the log has read then, and what later runs read again."""
-    found, records = summarized.found, summarized.decided.records
+    summary, records = summarized.summary, summarized.decided.records
     begun, reading = records.begun, records.reading
-    version, change_seq = begun.version, summarized.change_seq
+    version, change_seq = begun.raw_version, summarized.change_seq
     if not reading.finds_all_late and (version.tables is None or reading.floor is not None):
-        before = begun.seen.settled
-        settled = count_processed(
+        before = begun.last_raw_version.processed
+        processed = count_processed(
             begun.context,
             begun.sequence,
             begun.staged,
@@ -353,14 +361,18 @@ def _version_read(summarized: _Summarized) -> RawVersion:
             summarized.arrival,
         )
         # if the run records nothing else, an older count serves, and no progress is written
-        is_same = not summarized.has_rows and summarized.arrival == begun.done.arrival
-        version = replace(version, settled=before if before is not None and is_same else settled)
-    waiting, is_unmarked = None, bool(found.open_unmarked)
-    if begun.settings["has_halves"] and version.tables is not None and not is_unmarked:
-        waiting, is_unmarked = pending_halves(begun.sequence, begun.staged, reading, change_seq)
-    if not is_unmarked:
+        is_same = not summarized.has_rows and summarized.arrival == begun.log_progress.arrival
+        version = replace(
+            version, processed=before if before is not None and is_same else processed
+        )
+    first_pending, has_unpartitioned = None, bool(summary.open_unmarked)
+    if begun.settings["has_halves"] and version.tables is not None and not has_unpartitioned:
+        first_pending, has_unpartitioned = pending_halves(
+            begun.sequence, begun.staged, reading, change_seq
+        )
+    if not has_unpartitioned:
         pending_from = records.loads.pending_from
-        first_open = least(found.open_arrival, waiting, pending_from, summarized.arrival)
+        first_open = least(summary.open_arrival, first_pending, pending_from, summarized.arrival)
         version = replace(version, next_arrival=first_open)
     # each run is to warn of a pending load, also where nothing has landed
     return replace(version, digest=None) if records.loads.is_pending else version
@@ -377,11 +389,11 @@ def _warn_of_rejects(context: RunContext, counts: BatchCounts, rejects: Rejects)
     )
 
 
-def _warn_of_old_times(context: RunContext, found: Summary) -> None:
-    if found.newest is not None and found.newest < _OLDEST_EXPECTED:
+def _warn_of_old_times(context: RunContext, summary: Summary) -> None:
+    if summary.newest is not None and summary.newest < _OLDEST_EXPECTED:
         logger.warning(
             f"{context.model}: all times of the first batch lie before {_OLDEST_EXPECTED}; the "
-            f"newest is {found.newest}. A number that was taken for a time, or one in another "
+            f"newest is {summary.newest}. A number that was taken for a time, or one in another "
             "unit, looks like that. Fix: if these times are wrong, correct the settings of "
             f"{context.settings['source_table']}, such as `changed_at` and `changed_at_unit` of a "
             "change feed, and run once with --vars '{rebuild_changes: true}'."

@@ -1,4 +1,4 @@
-"""What was added to the raw tables since a run, and which of it lies at positions it had passed.
+"""Finds rows added to the raw tables since the last run, and the late ones among them.
 
 The tables' versions show which rows were added. The staging view's own statement over these rows
 alone gives their positions; what is read at these positions is the staging view again. Where the
@@ -24,7 +24,7 @@ from dbt_afterimage.storage.temp_view import temporary_view
 
 logger = AdapterLogger("afterimage")
 
-_FEW = 100
+_MAX_POSITIONS_IN_FILTER = 100
 """How many positions a condition names; more of them are read as a range."""
 _NO_RELATION = (
     r"[rR]'[^']*'|[rR]\"[^\"]*\"|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`"
@@ -35,7 +35,7 @@ _NO_RELATION = (
 
 @dataclass(frozen=True)
 class NewRows:
-    """What was added to the raw tables since earlier runs.
+    """Rows that were added to the raw tables since earlier runs.
 
     Attributes:
         is_late: condition on change_seq: at a position where records were added that runs had
@@ -56,7 +56,7 @@ def new_rows(
     log: DataFrame,
     floor: str,
 ) -> NewRows:
-    """What was added, and which of it lies at or before ``floor``.
+    """The added rows, and which of them lie at or before ``floor``.
 
     Args:
         read: the versions that earlier runs have read; None where that is not known.
@@ -109,11 +109,11 @@ def _found_in(staged: DataFrame, floor: str, is_same_staging: bool) -> NewRows:
 def _positions(late: DataFrame, log: DataFrame | None) -> Column:
     seq = F.col("change_seq")
     found = late.select(seq).distinct()
-    few = found.limit(_FEW + 1).collect()
+    few = found.limit(_MAX_POSITIONS_IN_FILTER + 1).collect()
     if few and log is not None:
         found = found.join(log.select(seq), "change_seq", "left_anti")
-        few = found.limit(_FEW + 1).collect()
-    if len(few) <= _FEW:
+        few = found.limit(_MAX_POSITIONS_IN_FILTER + 1).collect()
+    if len(few) <= _MAX_POSITIONS_IN_FILTER:
         return seq.isin([row[0] for row in few]) if few else F.lit(False)
     first, last = found.agg(F.min(seq), F.max(seq)).collect()[0]
     return seq.between(first, last)
@@ -150,7 +150,7 @@ def _with_names(statement: str, names: Mapping[str, str]) -> str:
 def added_rows(
     session: SparkSession, name: str, read: Version | None, now: Version
 ) -> DataFrame | None:
-    """What was added to a table since a version; None where the table does not show it.
+    """The rows added to a table since a version; None where the table does not show them.
 
     Args:
         read: the version that earlier runs have read; None where that is not known.

@@ -29,7 +29,7 @@ _ROW_CHANGES = ("I", "U", "B", "D")
 
 # Columns that are gone in the end.
 _CLASS = f"{PREFIX}class"
-_PLACE = f"{PREFIX}place"
+_PAIRING_KEY = f"{PREFIX}place"
 _IS_RECORDED = f"{PREFIX}is_recorded"
 _IS_CANDIDATE = f"{PREFIX}is_candidate"
 _IMAGES = f"{PREFIX}images"
@@ -40,7 +40,7 @@ _PARTNER = f"{PREFIX}partner"
 _VALUES = f"{PREFIX}values"
 
 _ADDED_COLUMNS = ("outcome", "before", "before_known_columns", "before_record_hash")
-"""What pairing adds to the staged rows."""
+"""Columns that pairing adds to the staged rows."""
 
 
 def pair(
@@ -87,7 +87,7 @@ def pair(
         )
     # Records without a position are rejected; spreading them by content keeps them from one task.
     place = F.coalesce("change_seq", F.col("record_hash").cast("string"))
-    rows = rows.withColumn(_PLACE, place).repartition(_PLACE)
+    rows = rows.withColumn(_PAIRING_KEY, place).repartition(_PAIRING_KEY)
     rows = _deduplicate(rows, key)
     rows = _collect_partners(rows, key, before_images)
     rows = _decide(rows, bool(key), before_images, may_follow="partner_may_follow" in names)
@@ -217,7 +217,7 @@ def _hash_unless_lost(record_hash: Column, lost: list[Column]) -> Column:
 def _deduplicate(rows: DataFrame, key: list[str]) -> DataFrame:
     """Of one identity (change_seq, key, operation) the log's copy stays, or the first copy."""
     identity = Window.partitionBy(
-        _PLACE, *[column_named(column) for column in key], _CLASS
+        _PAIRING_KEY, *[column_named(column) for column in key], _CLASS
     ).orderBy(F.col(_IS_RECORDED).desc(), "record_hash")
     is_rejected = F.col(_CLASS) == "X"
     is_first = F.row_number().over(identity) == 1
@@ -247,7 +247,7 @@ def _collect_partners(rows: DataFrame, key: list[str], before_images: bool) -> D
     Both arrays hold one element in all but damaged input. The frame is the whole partition, so
     Spark builds them once per change_seq.
     """
-    same_place = Window.partitionBy(_PLACE)
+    same_place = Window.partitionBy(_PAIRING_KEY)
     own_key = (
         F.struct(*[column_named(column) for column in key]) if key else F.lit(None).cast("string")
     )

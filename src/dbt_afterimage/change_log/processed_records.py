@@ -9,7 +9,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.raw_version import Settled
+from dbt_afterimage.change_log.raw_version import ProcessedCount
 from dbt_afterimage.change_log.read import Reading, is_position
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import ChangeSequence
@@ -22,10 +22,10 @@ def count_processed(
     sequence: ChangeSequence,
     staged: DataFrame,
     reading: Reading,
-    before: Settled | None,
+    before: ProcessedCount | None,
     change_seq: str | None,
     arrival: str | None,
-) -> Settled | None:
+) -> ProcessedCount | None:
     """Count the records that the next run will not read, and warn if this one missed some.
 
     Args:
@@ -35,7 +35,7 @@ def count_processed(
     """
     floor = sequence.not_read_again(change_seq) if change_seq else ""
     # with marks, records older than the marks that this run has read are never read
-    first_mark = reading.marks.first if reading.marks else None
+    first_mark = reading.arrival_window.first if reading.arrival_window else None
     is_counted = bool(floor) and (arrival is None or first_mark is not None)
     is_compared = (
         before is not None
@@ -57,7 +57,7 @@ def count_processed(
     )
     if is_compared and before is not None and rows[0] > before.records:
         logger.warning(_describe(context, before, rows[0] - before.records))
-    return Settled(floor, first_mark, rows[1]) if is_counted else None
+    return ProcessedCount(floor, first_mark, rows[1]) if is_counted else None
 
 
 def _is_processed(sequence: ChangeSequence, floor: str, before_arrival: str | None) -> Column:
@@ -66,7 +66,7 @@ def _is_processed(sequence: ChangeSequence, floor: str, before_arrival: str | No
     return processed if before_arrival is None else processed & (arrival < before_arrival)
 
 
-def _describe(context: RunContext, before: Settled, more: int) -> str:
+def _describe(context: RunContext, before: ProcessedCount, more: int) -> str:
     part = f"at or before change_seq {before.change_seq}"
     if before.before_arrival is not None:
         part += f" and in marks of arrival before {before.before_arrival}"

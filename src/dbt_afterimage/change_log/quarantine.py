@@ -14,7 +14,7 @@ from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.checkpoint import checkpoint
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP, Progress, next_recorded_at
 
-_FEW = 100_000
+_BROADCAST_LIMIT = 100_000
 """Up to so many rejected records are sent to all tasks; more of them could fill the memory."""
 
 _SHOWN_RECORDS = 3
@@ -69,7 +69,7 @@ def new_rejects(
     optional = [name for name in context.settings["optional_columns"] if name in read.columns]
     after = None
     if session.catalog.tableExists(context.rejected):
-        # before the table is read for what it has: what comes in between is noticed at the append
+        # read first, so that the append detects a concurrent writer
         last = F.date_format(F.max("recorded_at"), ISO_TIMESTAMP)
         found = session.table(context.rejected).agg(last).first()
         after = found[0] if found else None
@@ -164,7 +164,7 @@ def repaired(session: SparkSession, context: RunContext, accepted: DataFrame) ->
 
 
 def _sent_if_few(rows: DataFrame, count: int) -> DataFrame:
-    return F.broadcast(rows) if count <= _FEW else rows
+    return F.broadcast(rows) if count <= _BROADCAST_LIMIT else rows
 
 
 def record_key(key: list[str], of: str | None = None) -> Column:
@@ -184,7 +184,7 @@ def reject_reasons(rejects: DataFrame) -> str:
 
 
 def describe_rejects(context: RunContext, rejects: DataFrame) -> str:
-    """What a run under `on_reject: fail` says: how many of which reason, and the first of them.
+    """The message of a run under `on_reject: fail`: how many for which reason, and the first ones.
 
     Of a record only its hash and its position: dbt writes the text to files that others may read.
     """

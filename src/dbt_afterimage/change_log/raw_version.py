@@ -25,7 +25,7 @@ Version = list[str]
 
 
 @dataclass(frozen=True)
-class Settled:
+class ProcessedCount:
     """Records of a raw table without versions, at positions that runs no longer read.
 
     Attributes:
@@ -47,14 +47,14 @@ class RawVersion:
         tables: version of each relation; None where one of them has none.
         digest: of the versions, settings and columns; None where there are no versions, or where
             the run has to read in any case.
-        settled: counted instead, where there are no versions.
+        processed: counted instead, where there are no versions.
         next_arrival: the mark of arrival from which the next run reads, besides what is added; None
             where marks cannot be used.
     """
 
     tables: Mapping[str, Version] | None
     digest: str | None = None
-    settled: Settled | None = None
+    processed: ProcessedCount | None = None
     next_arrival: str | None = None
 
     def to_text(self) -> str:
@@ -64,23 +64,23 @@ class RawVersion:
                 "at": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
                 "digest": self.digest,
                 "tables": self.tables,
-                "settled": vars(self.settled) if self.settled else None,
+                "settled": vars(self.processed) if self.processed else None,
                 "next_arrival": self.next_arrival,
             }
         )
 
     @classmethod
     def from_text(cls, text: str | None) -> RawVersion:
-        """What `to_text` gave; nothing where there is none, or a part of it."""
+        """From the text of `to_text`; empty where there is none, or only a part of it."""
         try:
             given = json.loads(text) if text and text.startswith("{") else {}
         except ValueError:  # in a rebuild, which does not need it; `check_log` stops other runs
             given = {}
-        settled = given.get("settled")
+        processed = given.get("settled")
         return cls(
             given.get("tables"),
             given.get("digest"),
-            Settled(**settled) if settled else None,
+            ProcessedCount(**processed) if processed else None,
             given.get("next_arrival"),
         )
 

@@ -23,7 +23,7 @@ from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings import has_own_loads, moment_kind
 from dbt_afterimage.storage.progress import Progress
 
-_FEW = 100
+_MAX_POSITIONS_IN_FILTER = 100
 """A condition names up to this many texts that are not positions."""
 
 
@@ -32,7 +32,7 @@ class BackfillError(ValueError):
 
 
 @dataclass(frozen=True)
-class Marks:
+class ArrivalWindow:
     """The marks of arrival from which a run reads.
 
     Attributes:
@@ -46,7 +46,7 @@ class Marks:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a run reads.
+    """The records that a run reads.
 
     Attributes:
         changes: raw records of changes, as staged.
@@ -59,7 +59,7 @@ class Reading:
 
     changes: DataFrame
     recorded: DataFrame | None
-    marks: Marks | None = None
+    arrival_window: ArrivalWindow | None = None
     floor: str | None = None
     finds_all_late: bool = False
     first_arrival: str | None = None
@@ -70,7 +70,7 @@ def read(
     sequence: ChangeSequence,
     staged: DataFrame,
     log: DataFrame | None,
-    done: Progress,
+    log_progress: Progress,
     next_arrival: str | None,
     find_new: Callable[[str], NewRows | None],
 ) -> Reading:
@@ -91,15 +91,15 @@ def read(
     if log is None:
         return Reading(changes, None)
     recorded = log.filter(F.col("change_oper") != "L")
-    floor = _floor(context, sequence, changes, done)
-    if floor is None or _is_first_by_partition(changes, done):
+    floor = _floor(context, sequence, changes, log_progress)
+    if floor is None or _is_first_by_partition(changes, log_progress):
         return Reading(changes, recorded)
     seq = F.col("change_seq")
     new = find_new(floor)
     first = _first_arrival(context, sequence, next_arrival, new)
     # what is read from there on shows a gap by its positions
-    marks = (
-        _partitions_to_read(context.settings["arrival_look_back"], staged, changes, done)
+    arrival_window = (
+        _partitions_to_read(context.settings["arrival_look_back"], staged, changes, log_progress)
         if first is None
         else None
     )
@@ -109,18 +109,20 @@ def read(
             is_read = is_read & (F.col("arrival") >= first)
         recorded = recorded.filter((seq > floor) | new.is_late)
         changes = changes.filter(is_read)
-        return Reading(changes, recorded, marks, floor, finds_all_late=True, first_arrival=first)
+        return Reading(
+            changes, recorded, arrival_window, floor, finds_all_late=True, first_arrival=first
+        )
     by_position = _is_behind(floor, sequence, changes)
-    if marks is None:
+    if arrival_window is None:
         return Reading(changes.filter(by_position), recorded.filter(seq > floor), None, floor)
 
-    changes = changes.filter(by_position | (F.col("arrival") >= marks.first))
+    changes = changes.filter(by_position | (F.col("arrival") >= arrival_window.first))
     # A late record is compared with the log at its own place, which may lie far behind the floor.
     found = changes.filter(is_position(sequence)).agg(F.min("change_seq")).first()
     lowest = found[0] if found and found[0] is not None else floor
-    # What landed since, still further behind, waits for the next run: nothing to compare it with.
+    # Even later records wait for the next run, because the matching log rows were not read.
     changes = changes.filter((seq >= lowest) | ~is_position(sequence))
-    return Reading(changes, recorded.filter(seq >= lowest), marks, floor)
+    return Reading(changes, recorded.filter(seq >= lowest), arrival_window, floor)
 
 
 def pending_halves(
@@ -179,25 +181,25 @@ def _is_behind(floor: str, sequence: ChangeSequence, changes: DataFrame) -> Colu
     seq = F.col("change_seq")
     if sequence.is_made_by_staging:
         return (seq > floor) | seq.isNull()
-    strange = (
+    unplaced = (
         changes.filter((seq <= floor) & ~is_position(sequence))
         .select("change_seq")
         .distinct()
-        .limit(_FEW + 1)
+        .limit(_MAX_POSITIONS_IN_FILTER + 1)
         .collect()
     )
-    if len(strange) > _FEW:
+    if len(unplaced) > _MAX_POSITIONS_IN_FILTER:
         return (seq > floor) | ~is_position(sequence)
-    return (seq > floor) | seq.isNull() | seq.isin([row[0] for row in strange])
+    return (seq > floor) | seq.isNull() | seq.isin([row[0] for row in unplaced])
 
 
 def _floor(
-    context: RunContext, sequence: ChangeSequence, changes: DataFrame, done: Progress
+    context: RunContext, sequence: ChangeSequence, changes: DataFrame, log_progress: Progress
 ) -> str | None:
     """Records up to this position were processed by earlier runs; None = read everything."""
-    if done.change_seq is None:
+    if log_progress.change_seq is None:
         return None
-    floor = sequence.not_read_again(done.change_seq)
+    floor = sequence.not_read_again(log_progress.change_seq)
     if context.backfill_from is not None:
         # What the log has not reached yet must not be skipped.
         wanted = _before_backfill(context, sequence, changes)
@@ -232,29 +234,31 @@ def _before_backfill(
     return sequence.before(first[0]) if first and first[0] is not None else None
 
 
-def _is_first_by_partition(changes: DataFrame, done: Progress) -> bool:
+def _is_first_by_partition(changes: DataFrame, log_progress: Progress) -> bool:
     """No mark is recorded (the first run was killed, or the source had none), but now there are."""
-    return done.arrival is None and not changes.filter(F.col("arrival").isNotNull()).isEmpty()
+    return (
+        log_progress.arrival is None and not changes.filter(F.col("arrival").isNotNull()).isEmpty()
+    )
 
 
 def _partitions_to_read(
-    look_back: int, staged: DataFrame, changes: DataFrame, done: Progress
-) -> Marks | None:
+    look_back: int, staged: DataFrame, changes: DataFrame, log_progress: Progress
+) -> ArrivalWindow | None:
     """The mark ``look_back`` marks before the last one that the log has read, or the oldest."""
-    if done.arrival is None:
+    if log_progress.arrival is None:
         return None
     arrival = F.col("arrival")
     found = (
-        changes.filter(arrival <= done.arrival)
+        changes.filter(arrival <= log_progress.arrival)
         .select("arrival")
         .distinct()
         .orderBy(arrival.desc())
         .limit(look_back + 1)
         .collect()
     )
-    has_last = bool(found) and found[0]["arrival"] == done.arrival
+    has_last = bool(found) and found[0]["arrival"] == log_progress.arrival
     if not has_last:
         # the log may have read nothing there but rows of a load; those of base tables have no mark
         is_load = F.col("change_oper") == "L"
-        has_last = not staged.filter(is_load & (arrival == done.arrival)).isEmpty()
-    return Marks(found[-1]["arrival"] if found else done.arrival, has_last)
+        has_last = not staged.filter(is_load & (arrival == log_progress.arrival)).isEmpty()
+    return ArrivalWindow(found[-1]["arrival"] if found else log_progress.arrival, has_last)

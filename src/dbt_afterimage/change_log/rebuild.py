@@ -47,9 +47,9 @@ def check_rebuild(
     place = ["change_seq", "change_oper"]
     changes = log.filter(F.col("change_oper") != "L")
     images = changes.filter(F.col("before_record_hash").isNotNull())
-    held = changes.select(*place).union(images.select("change_seq", F.lit("B")))
+    logged = changes.select(*place).union(images.select("change_seq", F.lit("B")))
     raw = staged.filter(is_position(sequence) & (F.col("change_oper") != "L"))
-    lost = held.join(raw.select(*place), place, "left_anti")
+    lost = logged.join(raw.select(*place), place, "left_anti")
     found = lost.agg(F.count(F.lit(1)).alias("records"), F.min("change_seq").alias("first")).first()
     if found is None or not found["records"]:
         return
@@ -63,17 +63,17 @@ def check_rebuild(
     )
 
 
-def check_still_there(model: str, held: DataFrame, raw: DataFrame, place: Sequence[str]) -> None:
+def check_still_there(model: str, logged: DataFrame, raw: DataFrame, place: Sequence[str]) -> None:
     """Stop unless every record that was decoded can still be read.
 
     Args:
-        held: the records that were decoded.
+        logged: the records that were decoded.
         place: columns of both that name a record.
 
     Raises:
         RebuildError: some are gone; names how many, and the first one.
     """
-    lost = held.select(*place).join(raw.select(*place), list(place), "left_anti")
+    lost = logged.select(*place).join(raw.select(*place), list(place), "left_anti")
     found = lost.agg(F.count(F.lit(1)), F.min(F.struct(*place))).first()
     if found is None or not found[0]:
         return

@@ -44,7 +44,7 @@ class Late:
 
 @dataclass(frozen=True)
 class Summary:
-    """What is known of a batch as a whole; positions and times are those of changes, not of loads.
+    """The summary of a batch; positions and times are those of changes, not of loads.
 
     Attributes:
         records: how many there are, by outcome.

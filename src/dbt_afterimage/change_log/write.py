@@ -94,7 +94,7 @@ def _log_rows(session: SparkSession, context: RunContext, batch: ChangeBatch) ->
 
 
 def _before_images_are_missing(context: RunContext, counts: BatchCounts) -> str:
-    """What the generic test `before_images_arrive` says of the log as a whole."""
+    """The message of the generic test `before_images_arrive`, for a batch."""
     settings = context.settings
     return (
         f"{context.model}: {counts.without_before_image:,} of {counts.updates:,} updates of "

@@ -93,7 +93,7 @@ def column_names(columns: str | None, *, rows: bool) -> list[str] | None:
 
 
 def preview(plan: ErasurePlan) -> list[str]:
-    """What a plan erases and what it does not reach, line by line."""
+    """The rows that a plan erases and those that it does not reach, line by line."""
     from dbt_afterimage.erasure.keys import shown
 
     tables = plan.tables

@@ -1,4 +1,4 @@
-"""What all commands share: registration, help that ends with an example, errors, exit codes.
+"""The frame of all commands: registration, help that ends with an example, errors, exit codes.
 
 Exit codes: 0 the command did what it says; 1 it failed, or found what it was asked to report as a
 failure; 2 it was called wrongly; 130 it was interrupted.

@@ -67,7 +67,7 @@ def query(
 
 
 def in_batches(warehouse: QueryableWarehouse) -> Callable[[str, str], Any]:
-    """What makes DuckDB read only the columns that a query needs, batch by batch."""
+    """Settings with which DuckDB reads only the columns that a query needs, batch by batch."""
     from dbt_afterimage.cli.lazy_table import LazyTable
 
     return lambda place, name: LazyTable(warehouse, place, name)

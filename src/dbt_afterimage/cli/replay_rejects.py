@@ -36,8 +36,8 @@ def _variables(found: list[dict[str, Any]]) -> list[str]:
 
 
 def outcome(table: str, before: list[dict[str, Any]], after: list[dict[str, Any]]) -> str:
-    """What a replay resolved, in words."""
-    waiting = {row["record_hash"] for row in before if row["resolved_at"] is None}
+    """The records that a replay resolved, in words."""
+    unresolved = {row["record_hash"] for row in before if row["resolved_at"] is None}
     left = {row["record_hash"] for row in after if row["resolved_at"] is None}
-    resolved = f"{table}: {len(waiting - left):,} of {len(waiting):,} resolved"
+    resolved = f"{table}: {len(unresolved - left):,} of {len(unresolved):,} resolved"
     return resolved + (f", {len(left):,} unresolved: afterimage rejects {table}" if left else "")

@@ -76,6 +76,6 @@ def spark_sql(
 
 
 def _errors(said: str) -> str:
-    """What was printed once Spark ran, without stack traces."""
+    """The output since Spark ran, without stack traces."""
     lines = said.rpartition("Spark master: ")[2].splitlines()
     return "\n".join(line for line in lines if not line.startswith(("\tat ", "Time taken: ")))

@@ -181,7 +181,7 @@ def read_status(
 
 
 def last_results(folder: Path) -> dict[str, str]:
-    """What dbt says of each model of the last run that built models, by name; empty without one."""
+    """The status of each model in the last run that built models, by name; empty without one."""
     for run_ in last_runs(folder):
         models = {step.name: step.status for step in run_.steps if step.kind == "model"}
         if models:

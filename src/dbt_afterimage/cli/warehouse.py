@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLE, VIEW = "table", "view"
-_FEW = 3
+_SHOWN_NAMES = 3
 
 
 class WarehouseError(AfterimageError):
@@ -89,7 +89,7 @@ class QueryableWarehouse(Warehouse, Protocol):
 
 
 class SparkWarehouse:
-    """What the project's Spark session reaches; the session starts on first use."""
+    """The tables that the project's Spark session reaches; the session starts on first use."""
 
     def __init__(self, target: str | None = None) -> None:
         self._target = target
@@ -367,10 +367,10 @@ def missing_extra(package: str) -> WarehouseError:
 
 def similar(name: str, names: list[str]) -> str:
     """A sentence with the names that are most like this one, or with some of all names."""
-    close = similar_names(name, names, _FEW, cutoff=0.5)
+    close = similar_names(name, names, _SHOWN_NAMES, cutoff=0.5)
     if close:
         return f"Similar names: {', '.join(close)}."
     if not names:
         return "It is empty."
-    more = ", ..." if len(names) > _FEW else "."
-    return f"It has {', '.join(names[:_FEW])}{more}"
+    more = ", ..." if len(names) > _SHOWN_NAMES else "."
+    return f"It has {', '.join(names[:_SHOWN_NAMES])}{more}"

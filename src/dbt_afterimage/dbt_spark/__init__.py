@@ -1,1 +1,1 @@
-"""What dbt-spark lacks for this project: Python models in the session, a quiet start, settings."""
+"""Extends dbt-spark for this project: Python models in the session, a quiet start, settings."""

@@ -1,4 +1,4 @@
-"""What `dbt docs` shows of a table: types that a page can break, rows that a query would find."""
+"""Tables in `dbt docs`: types that a page can break, rows that a query would find."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What dbt docs and the warehouse say of a project's tables, without a line of the project's YAML.
+"""Descriptions in dbt docs and in the warehouse, without a line of the project's YAML.
 
 Only what the project leaves open is filled in: descriptions of the columns that this product adds,
 comments in the warehouse, a colour per layer, and the lineage of a model that counts all change
@@ -66,8 +66,8 @@ _JOINED_BY = re.compile(r"\bby\s*=\s*['\"](change_seq|time)\b")
 _COUNTS_ALL = "counts_all_change_logs"
 """Setting of a model `change_activity` that names no tables."""
 
-# Columns that only some of the tables have whose blocks these are: see `_Columns._of_some`.
-_OF_SOME = {
+# Columns that only some tables of a layer have.
+_CONDITIONAL_COLUMNS = {
     "staging": {*OPTIONAL_COLUMNS, "partner_may_follow", "ends_load"},
     "changes": {*OPTIONAL_COLUMNS},
     "history": {*OPTIONAL_COLUMNS},
@@ -141,7 +141,9 @@ class _Columns:
         surrogate_key = columns.pop("id", None)
         if surrogate_key is not None:
             columns = {f"{node.alias}_id": surrogate_key, **columns}
-        missing = _OF_SOME.get(kind, set()).difference(self._of_some(node, kind))
+        missing = _CONDITIONAL_COLUMNS.get(kind, set()).difference(
+            self._conditional_columns(node, kind)
+        )
         return {name: text for name, text in columns.items() if name not in missing}
 
     def of_join(self, node: Any) -> dict[str, str]:
@@ -182,9 +184,9 @@ class _Columns:
                 names.extend(one for one in called if one not in names)
         return None
 
-    def _of_some(self, node: Any, kind: str) -> Collection[str]:
-        """Those of the columns in `_OF_SOME` that the table has, by the settings of its source."""
-        if kind not in _OF_SOME:
+    def _conditional_columns(self, node: Any, kind: str) -> Collection[str]:
+        """Those of `_CONDITIONAL_COLUMNS` that a table has, by the settings of its source."""
+        if kind not in _CONDITIONAL_COLUMNS:
             return ()
         settings = self._settings_of(node)
         if not settings:
@@ -192,7 +194,7 @@ class _Columns:
         if kind == "history":
             return tuple(settings["history_metadata"])
         if kind == "current":
-            return _OF_SOME[kind] if settings["keep_deleted"] else ()
+            return _CONDITIONAL_COLUMNS[kind] if settings["keep_deleted"] else ()
         # a staging model in a project's own SQL need not yield the optional columns
         staging = node if kind == "staging" else self._parent(node)
         if staging is None or self._kind(staging, _layer(staging) or "") != "staging":

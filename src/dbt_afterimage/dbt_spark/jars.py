@@ -35,7 +35,7 @@ class JarsError(RuntimeError):
 
 
 def kafka_jars() -> list[Path]:
-    """What Spark needs to read from Kafka and to write to it.
+    """The jars that Spark needs to read from Kafka and to write to it.
 
     The token provider, which serves delegation tokens only, is that of Spark 4.0.0: not every
     mirror of Maven Central has a later one.
@@ -51,7 +51,7 @@ def kafka_jars() -> list[Path]:
 
 
 def avro_jars() -> list[Path]:
-    """What Spark needs to read Avro."""
+    """The jar that Spark needs to read Avro."""
     return _fetched_for_spark("spark-avro_2.13")
 
 

@@ -23,7 +23,7 @@ from dbt_afterimage.dbt_spark.session import start_sessions_quietly
 from dbt_afterimage.spark.session import active
 
 SUBMISSION_METHOD = "session"
-_MARK = "_afterimage_extended"
+_EXTENDED_FLAG = "_afterimage_extended"
 _extending = threading.Lock()
 
 
@@ -32,7 +32,7 @@ def extend_spark_adapter() -> None:
     with _extending:
         adapter = impl.SparkAdapter
         # not inherited: the class, not one of its bases, was extended
-        if _MARK in vars(adapter):
+        if _EXTENDED_FLAG in vars(adapter):
             return
         _add_python_submission(adapter)
         _make_catalog_readable(adapter)
@@ -41,7 +41,7 @@ def extend_spark_adapter() -> None:
         _check_before_connecting(adapter)
         _record_progress_at_the_end(adapter)
         start_sessions_quietly()
-        setattr(adapter, _MARK, True)
+        setattr(adapter, _EXTENDED_FLAG, True)
 
 
 def _runs_in_session(adapter: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Preflight checks: what a manifest shows to be wrong is an error before Spark starts.
+"""Preflight checks: report errors in the manifest before Spark starts.
 
 dbt connects for the schemas and the relation cache before it runs the first hook, and a classic
 session takes seconds to start. `dbt parse` never connects: it is checked when dbt hands over the
@@ -216,10 +216,10 @@ def _is_reached(manifest: Manifest, wanted: str) -> bool:
     """Whether a hook calls a macro, itself or by other macros."""
     hooks = [node for node in manifest.nodes.values() if "on-run-start" in node.tags]
     found = {name for hook in hooks for name in hook.depends_on.macros}
-    waiting = list(found)
-    while waiting:
-        macro = manifest.macros.get(waiting.pop())
+    to_visit = list(found)
+    while to_visit:
+        macro = manifest.macros.get(to_visit.pop())
         called = set(macro.depends_on.macros) - found if macro else set()
         found |= called
-        waiting += called
+        to_visit += called
     return wanted in found

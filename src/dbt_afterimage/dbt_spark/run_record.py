@@ -80,7 +80,7 @@ class _Recorder:
 
 
 def summary_of(results: Mapping[str, Any]) -> dict[str, Any]:
-    """What is recorded of a run.
+    """The record of a run.
 
     Args:
         results: the content of dbt's run_results.json.

@@ -39,7 +39,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ErasurePlan:
-    """What an erasure will do.
+    """The plan of an erasure.
 
     Attributes:
         tables: the tables of the source table.

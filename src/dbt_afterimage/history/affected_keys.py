@@ -35,33 +35,35 @@ def keys_within_a_transaction(
     """Keys changed by a transaction that opened their version in an earlier batch."""
     return (
         changes_by_key(batch, table)
-        .alias("side")
-        .join(opened.alias("opened"), F.expr(equal(table.key, "side", "opened", "=")), "left")
-        .where(f"{is_of_transaction('side', 'opened')} or {is_of_any_transaction('side')}")
-        .select(*columns(table.key, "side."))
+        .alias("key_event")
+        .join(opened.alias("opened"), F.expr(equal(table.key, "key_event", "opened", "=")), "left")
+        .where(
+            f"{is_of_transaction('key_event', 'opened')} or {is_of_any_transaction('key_event')}"
+        )
+        .select(*columns(table.key, "key_event."))
     )
 
 
-def is_of_transaction(side: str, version: str) -> str:
+def is_of_transaction(key_event: str, version: str) -> str:
     """True for a key change of the transaction of a version of its key.
 
     That transaction may have displaced rows from the key, which the version does not show (R7).
     Without transaction ids: changes of one time.
     """
     return (
-        f"({side}.{KIND} in ('X', 'K') and coalesce("
-        f"{side}.transaction_id = {version}.transaction_id,"
-        f" {side}.changed_at <= {version}.valid_from))"
+        f"({key_event}.{KIND} in ('X', 'K') and coalesce("
+        f"{key_event}.transaction_id = {version}.transaction_id,"
+        f" {key_event}.changed_at <= {version}.valid_from))"
     )
 
 
-def is_of_any_transaction(side: str) -> str:
+def is_of_any_transaction(key_event: str) -> str:
     """True for a key change that names neither its transaction nor its time.
 
     All such key changes count as one transaction (R7), and only the whole log of a key shows which
     rows they have displaced from it.
     """
     return (
-        f"({side}.{KIND} in ('X', 'K') and {side}.transaction_id is null"
-        f" and {side}.changed_at is null)"
+        f"({key_event}.{KIND} in ('X', 'K') and {key_event}.transaction_id is null"
+        f" and {key_event}.changed_at is null)"
     )

@@ -11,7 +11,7 @@ from typing import Final
 from dbt_afterimage.internal_columns import PREFIX
 
 KIND: Final = f"{PREFIX}kind"
-"""What a key event is: S anchor version, L load, I insert, U update, K key-change-in,
+"""Kinds of key events: S anchor version, L load, I insert, U update, K key-change-in,
 X key-change-out, D delete, T truncate, R missing from a load."""
 RANK: Final = f"{PREFIX}rank"
 """Order of the key events at one change_seq (R1)."""

@@ -17,7 +17,7 @@ _FEW_NAMES = 5_000_000
 
 
 def open_versions(history: DataFrame, unknown_columns: tuple[str, ...] | None) -> DataFrame:
-    """The open versions; what they do not know is not read where they know everything.
+    """The open versions; `unknown_columns` is not read if it is NULL in all of them.
 
     Args:
         unknown_columns: columns that some open version does not know; None if not recorded.

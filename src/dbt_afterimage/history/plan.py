@@ -11,7 +11,7 @@ from dbt_afterimage.storage.progress import least
 
 @dataclass(frozen=True)
 class Applied:
-    """What the history has applied of its log.
+    """The part of its log that a history has applied.
 
     Attributes:
         recorded_at: the newest batch; None when there was none.
@@ -29,7 +29,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class StoredVersions:
-    """What the log and the stored history say of a batch, besides its profile.
+    """Answers of the log and the stored history about a batch, besides its profile.
 
     Attributes:
         changes: how many changes of the batch the log has.

@@ -16,7 +16,7 @@ from dbt_afterimage.log_rows.profile import PROFILE, BatchProfile, profiled
 
 @dataclass(frozen=True)
 class ChangeContent:
-    """What changes and the versions before them hold; transforms for what they lack are left out.
+    """Properties of the changes and prior versions; a transform that they do not need is skipped.
 
     Attributes:
         forward_filled: columns that some change or prior version does not know (R9), never the key.

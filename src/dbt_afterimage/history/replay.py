@@ -48,7 +48,7 @@ def differences_to_log(
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a replay or a rebuild found.
+    """The result of a replay or a rebuild.
 
     Attributes:
         differences: rows to insert, update and delete.

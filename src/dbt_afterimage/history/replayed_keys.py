@@ -58,14 +58,14 @@ def replayed_keys(
     """
     first_changes = _first_changes(changes.where(is_new), table, batch)
     since = changes.where(f"change_seq >= {text(str(batch.first_seq))}")
-    sides = changes_by_key(
+    key_events = changes_by_key(
         since.selectExpr("*", f"{is_new} as {_IS_NEW}"),
         table,
         has_key_changes=later.key_changes > 0,
     )
     recent = history.alias("versions").where(is_open_since(text(str(batch.first_seq)), "versions"))
     anchors = _anchor_versions(first_changes, recent, table)
-    replays = _replays(first_changes, sides, anchors, table, batch, later)
+    replays = _replays(first_changes, key_events, anchors, table, batch, later)
     found = _with_overtaken(replays, history, table, later)
     if table.base:
         contradicting = (
@@ -153,7 +153,7 @@ def _anchor_versions(first_changes: DataFrame, recent: DataFrame, table: History
 
 def _replays(
     first_changes: DataFrame,
-    sides: DataFrame,
+    key_events: DataFrame,
     anchors: DataFrame,
     table: HistoryTable,
     batch: BatchProfile,
@@ -190,7 +190,7 @@ def _replays(
     return (
         first_changes.alias("first")
         .join(
-            sides.alias("later"),
+            key_events.alias("later"),
             F.expr(f"{same_key} and first.{_FIRST_SEQ} <= later.change_seq"),
         )
         .join(anchors.alias("anchor"), F.expr(equal(table.key, "first", "anchor", "=")), "left")

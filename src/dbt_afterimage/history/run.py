@@ -41,7 +41,7 @@ from dbt_afterimage.storage.progress import greatest
 
 @dataclass(frozen=True)
 class HistoryRows:
-    """What a run writes.
+    """The rows that a run writes.
 
     Attributes:
         rows: columns of the history; of a batch also ACTION.
@@ -127,7 +127,7 @@ def next_batch(
     force_full_replay: bool,
     reads_arrays_apart: bool = False,
 ) -> HistoryRows | None:
-    """What is new in the log, as changes of the stored history; None when nothing is.
+    """The new changes of the log as changes of the stored history; None without any.
 
     Args:
         profile: the recorded profile of all batches since; None if the log has to be queried.
@@ -184,7 +184,7 @@ def next_batch(
         has_base=table.base is not None,
         force_full_replay=force_full_replay,
     )
-    now = Applied(
+    applied_after_run = Applied(
         profile.recorded_at,
         greatest(profile.change_seq, applied.change_seq),
         greatest(profile.changed_at, applied.changed_at),
@@ -203,7 +203,7 @@ def next_batch(
         made = versions(batch, table, content, prior=prior, checkpoints=checkpoints)
         return HistoryRows(
             rows=_as_history(changed_versions(made), table, profile.recorded_at, ACTION),
-            applied=replace(now, unknown_columns=content.forward_filled),
+            applied=replace(applied_after_run, unknown_columns=content.forward_filled),
             plan=plan,
             changes=profile.changes,
             # the open version of a key, and it has but one: closed rows are not read
@@ -215,7 +215,7 @@ def next_batch(
     replayed = replay.replayed(plan, force_full_replay=force_full_replay)
     return HistoryRows(
         rows=_as_history(replayed.differences, table, profile.recorded_at, ACTION),
-        applied=now,
+        applied=applied_after_run,
         plan=replayed.plan,
         changes=profile.changes,
         identity=(table.version_id,),
@@ -244,7 +244,7 @@ def _stored_versions(
     is_compared: bool,
     is_as_published: bool,
 ) -> StoredVersions:
-    """What the log and the stored history say of a batch, in one statement.
+    """Asks the log and the stored history about a batch, in one statement.
 
     Others look for a load, where a change may contradict it, which hardly ever happens.
 

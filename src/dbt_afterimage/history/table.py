@@ -1,4 +1,4 @@
-"""What the history step knows of its table, whatever the batch."""
+"""Columns and settings of a history table."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _TIME = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
     r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)?$"
 )
-_FEW = 5
+_SHOWN_NAMES = 5
 
 
 class FilesError(AfterimageError):
@@ -58,7 +58,7 @@ class FilesError(AfterimageError):
 
 @dataclass(frozen=True)
 class Landed:
-    """What a landing has done.
+    """The result of a landing.
 
     Attributes:
         rows: appended to the table.
@@ -198,7 +198,7 @@ def _known(session: SparkSession, table: str, sizes: Mapping[str, int]) -> set[s
     if changed:
         shown = ", ".join(
             f"{unquote(path)} ({known[path]:,} bytes then, {sizes[path]:,} now)"
-            for path in changed[:_FEW]
+            for path in changed[:_SHOWN_NAMES]
         )
         raise FilesError(
             f"`land files`: {len(changed)} files have changed since they were landed in {table}: "

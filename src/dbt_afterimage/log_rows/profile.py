@@ -1,4 +1,4 @@
-"""What changes of a log hold, found in one scan of them.
+"""Profiles of the changes of a log, found in one scan of them.
 
 The profile of a batch is recorded with its progress, and history plans from it.
 """
@@ -21,7 +21,7 @@ _COUNTS = ("changes", "inserts", "truncates", "loads", "key_changes", "incomplet
 
 @dataclass(frozen=True)
 class BatchProfile:
-    """What some changes of a log hold; times are text, as Spark casts them.
+    """The profile of some changes of a log; times are text, as Spark casts them.
 
     Attributes:
         changes: how many there are.

@@ -74,7 +74,7 @@ class OpenEdgeSettings(TableSettings):
         return None if self.sparse_updates else []
 
     def added_columns(self) -> list[dict[str, str]]:
-        """What the tracking table knows of a row, where a setting gives it a name."""
+        """Columns of the tracking table that a setting may name."""
         types = {
             self.partition_column: "int",
             self.tenant_column: "int",

@@ -11,7 +11,7 @@ from dbt_afterimage.sequence import QlikChangeSequence, duration_seconds
 from dbt_afterimage.settings.base import TableSettings
 
 HEADER_NAME = r"[a-z_][a-z0-9_]*"
-"""What an additional header column may be called, in small letters and without the prefix."""
+"""Allowed names of additional header columns, in small letters and without the prefix."""
 
 
 class QlikChangeTableSettings(TableSettings):

@@ -18,6 +18,6 @@ def similar_names(name: str, names: Sequence[str], limit: int, cutoff: float = 0
     Args:
         cutoff: how similar they must be, from 0 to 1.
     """
-    by_letters = {value.lower(): value for value in names}
-    close = difflib.get_close_matches(name.lower(), by_letters, n=limit, cutoff=cutoff)
-    return [by_letters[letters] for letters in close]
+    by_lower_case = {value.lower(): value for value in names}
+    close = difflib.get_close_matches(name.lower(), by_lower_case, n=limit, cutoff=cutoff)
+    return [by_lower_case[letters] for letters in close]

@@ -35,7 +35,7 @@ NEEDED: Mapping[str, str] = {
     "spark.sql.cteRecursionLevelLimit": "-1",
     "spark.sql.cteRecursionRowLimit": "-1",
 }
-"""What results depend on, or whether a query ends at all; a session may set each of them."""
+"""Session settings that results, or the end of a query, depend on; a session may set each."""
 
 EXTENSIONS: Mapping[str, str] = {
     "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

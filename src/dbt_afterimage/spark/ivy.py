@@ -106,13 +106,13 @@ def alone(folder: Path | None = None) -> Iterator[None]:
 
 
 def _wait_for(lock: int, path: Path) -> None:
-    began = time.monotonic()
+    started = time.monotonic()
     is_said = False
     while True:
         try:
             return flock(lock, LOCK_EX | LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() - began > _PATIENCE_SECONDS:
+            if time.monotonic() - started > _PATIENCE_SECONDS:
                 raise IvyError(
                     f"Another process has held {path} for {_PATIENCE_SECONDS} seconds, which it "
                     "does while it fetches Spark's jars. Fix: end the process that `fuser` or "

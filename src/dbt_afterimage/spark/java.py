@@ -30,7 +30,7 @@ def java() -> str:
 
 
 def java_says() -> str | None:
-    """What `java -version` prints; None where there is no Java."""
+    """The output of `java -version`; None without Java."""
     if shutil.which(java()) is None:
         return None
     try:

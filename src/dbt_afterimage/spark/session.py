@@ -353,7 +353,7 @@ def _stderr_to(path: Path) -> Iterator[None]:
 
 
 def _why(error: Exception, log: Path, start: int) -> str:
-    """What the JVM printed since byte `start` of its log, and what to do."""
+    """The JVM's output since byte `start` of its log, and what to do."""
     return (
         f"Spark did not start: {error}\n"
         f"The last lines of {log}:\n  {_last_lines(log, start)}\n"

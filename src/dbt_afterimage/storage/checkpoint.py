@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["checkpoint", "checkpoint_by_name", "unpersist", "unpersist_by_name", "view_by_name"]
 
 _NAMED: dict[str, list[DataFrame]] = {}
-"""What each view keeps in memory."""
+"""The rows that each view keeps in memory."""
 
 
 def checkpoint(rows: DataFrame) -> DataFrame:

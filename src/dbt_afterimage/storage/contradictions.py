@@ -163,11 +163,11 @@ def _is_raw_version(text: str | None) -> bool:
         given = json.loads(text or "")
     except ValueError:
         return False
-    tables, settled = given.get("tables") or {}, given.get("settled") or _COUNTS_OF_RECORDS
+    tables, counts = given.get("tables") or {}, given.get("settled") or _COUNTS_OF_RECORDS
     return (
         isinstance(tables, dict)
         and all(isinstance(version, list) and version for version in tables.values())
-        and isinstance(settled, dict)
-        and settled.keys() == _COUNTS_OF_RECORDS.keys()
+        and isinstance(counts, dict)
+        and counts.keys() == _COUNTS_OF_RECORDS.keys()
         and all(isinstance(given.get(name) or "", str) for name in ("digest", "next_arrival"))
     )

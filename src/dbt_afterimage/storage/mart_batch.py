@@ -1,4 +1,4 @@
-"""What a run changes of a mart: rows to insert, update and delete."""
+"""A batch of a mart: rows to insert, update and delete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACTION = "_write_action"
 
 @dataclass(frozen=True)
 class MartBatch:
-    """What a run changes of a mart's table.
+    """A batch of a mart's table.
 
     Attributes:
         rows: the table's columns and `ACTION`; of `delete` only the identity counts.

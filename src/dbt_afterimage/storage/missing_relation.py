@@ -11,7 +11,7 @@ from dbt_afterimage.settings.suggestions import similar_names
 from dbt_afterimage.spark.identifiers import quoted
 
 _NOT_FOUND = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
-_FEW = 5
+_SHOWN_NAMES = 5
 """How many names a message lists."""
 
 
@@ -80,10 +80,10 @@ def _names(session: SparkSession, statement: str, place: int) -> list[str]:
 
 
 def _similar(name: str, names: list[str]) -> str:
-    close = similar_names(name, names, _FEW)
+    close = similar_names(name, names, _SHOWN_NAMES)
     if close:
         return f" Similar names there: {', '.join(close)}."
     if names:
-        more = ", ..." if len(names) > _FEW else ""
-        return f" {len(names):,} others are there: {', '.join(names[:_FEW])}{more}."
+        more = ", ..." if len(names) > _SHOWN_NAMES else ""
+        return f" {len(names):,} others are there: {', '.join(names[:_SHOWN_NAMES])}{more}."
     return " Nothing is there."

@@ -32,7 +32,7 @@ ISO_TIMESTAMP = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 @dataclass(frozen=True)
 class Progress:
-    """What a model had applied at its last publication; times are ISO text in UTC.
+    """The progress of a model at its last publication; times are ISO text in UTC.
 
     `raw_version` is that of a change log: which versions of the raw tables it had read.
     `table_version` is that of the table itself; None where it is not known.
@@ -175,7 +175,7 @@ def recover_progress(
     changed_at: Column | None = None,
     mark: str = "recorded_at",
 ) -> Progress:
-    """What a log holds: more than its progress if a run was killed before recording its own.
+    """The progress of a log by its rows: more than recorded if a run was killed before it did so.
 
     Args:
         log: the table, None before its first run.

@@ -99,7 +99,7 @@ _KEPT_SECONDS = 60
 
 @dataclass
 class _Command:
-    """What a dbt command knows of the progress table.
+    """The state of the progress table during a dbt command.
 
     Attributes:
         identity: of dbt's command, and the table.

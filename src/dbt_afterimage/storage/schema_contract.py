@@ -82,7 +82,7 @@ class TargetSchema:
 
 @dataclass(frozen=True)
 class Alterations:
-    """What has to be altered before the run can write; each part is one commit, or none."""
+    """Alterations that the run needs before it can write; each part is one commit, or none."""
 
     added: Mapping[str, str] = field(default_factory=dict)
     widened: Mapping[str, str] = field(default_factory=dict)
@@ -153,14 +153,14 @@ def holds(stored: str, given: str) -> bool:
     return stored == given or _is_wider(stored, given)
 
 
-def _is_wider(wide: str, narrow: str) -> bool:
-    """What both Iceberg and Delta widen without reading the data."""
-    if wide in _INTEGERS and narrow in _INTEGERS:
-        return _INTEGERS.index(wide) > _INTEGERS.index(narrow)
-    decimals = _DECIMAL.fullmatch(wide), _DECIMAL.fullmatch(narrow)
+def _is_wider(wide: str, narrower: str) -> bool:
+    """Whether both Iceberg and Delta widen a type to the other without reading the data."""
+    if wide in _INTEGERS and narrower in _INTEGERS:
+        return _INTEGERS.index(wide) > _INTEGERS.index(narrower)
+    decimals = _DECIMAL.fullmatch(wide), _DECIMAL.fullmatch(narrower)
     if decimals[0] and decimals[1]:
         return decimals[0][2] == decimals[1][2] and int(decimals[0][1]) > int(decimals[1][1])
-    return (wide, narrow) == ("double", "float")
+    return (wide, narrower) == ("double", "float")
 
 
 def _check_layout(

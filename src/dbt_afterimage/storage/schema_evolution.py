@@ -23,7 +23,7 @@ def column_types(schema: StructType) -> dict[str, str]:
 
 
 def check_table(session: SparkSession, wanted: TargetSchema) -> Alterations:
-    """What must be altered in an existing table before a run writes to it; metadata only.
+    """Alterations that an existing table needs before a run writes to it; metadata only.
 
     Raises:
         SchemaContractError: the table cannot be written to.

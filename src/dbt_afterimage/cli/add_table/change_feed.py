@@ -78,7 +78,7 @@ def propose(
     sample: Sample,
     prefix: str = "",
 ) -> Proposal:
-    """What to write for a change feed.
+    """The proposal for a change feed.
 
     Args:
         preset: what `preset_of` says of the table.

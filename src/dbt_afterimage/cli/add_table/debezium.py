@@ -75,7 +75,7 @@ def is_of_debezium_itself(topic: str) -> bool:
 
 
 def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> Proposal:
-    """What to write for a table.
+    """The proposal for a table.
 
     Raises:
         UnreadableEventsError: no sampled event has a row, or no preset reads their connector.
@@ -211,7 +211,7 @@ def _values(events: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _possible_times(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What a column's numbers would be as times: the question that only the user can answer."""
+    """Asks whether a column's numbers are times, which only the user knows."""
     for name, values in _values(events).items():
         number = next((value for value in values if type(value) is int), 0)
         times = {

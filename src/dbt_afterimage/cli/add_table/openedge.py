@@ -34,7 +34,7 @@ class TableNumberUnknownError(AfterimageError):
 
 @dataclass(frozen=True)
 class OpenEdgeSample:
-    """What was read of a change table.
+    """A sample of a change table.
 
     Attributes:
         numbers: source table number -> sampled change rows whose sequence, transaction and time
@@ -108,7 +108,7 @@ def base_table(table: RawTable, schema: RawSchema) -> RawTable | None:
 def propose(
     table: RawTable, schema: RawSchema, source: str, sample: OpenEdgeSample, prefix: str = ""
 ) -> Proposal:
-    """What to write for a change table.
+    """The proposal for a change table.
 
     Raises:
         TableNumberUnknownError: the sample does not show its table number.

@@ -1,4 +1,4 @@
-"""What `add-table` proposes for a table: all that its files need."""
+"""The proposal of `add-table` for a table: all that its files need."""
 
 from __future__ import annotations
 

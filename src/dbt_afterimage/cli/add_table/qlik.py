@@ -87,7 +87,7 @@ def table_name(table: RawTable, schema: RawSchema) -> str:
 def propose(
     table: RawTable, schema: RawSchema, source: str, sample: Sample, prefix: str = ""
 ) -> Proposal:
-    """What to write for a change table."""
+    """The proposal for a change table."""
     name = prefix + table_name(table, schema)
     base = base_table(table, schema)
     data = data_columns(table)

@@ -99,7 +99,7 @@ def newest_metadata(values: Iterable[str]) -> dict[tuple[str, str], Mapping[str,
 
 
 def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> Proposal:
-    """What to write for a table.
+    """The proposal for a table.
 
     Raises:
         UnreadableMessagesError: no sampled message is JSON with data.

@@ -71,7 +71,7 @@ class RawSchema:
 
 @dataclass(frozen=True)
 class Sample:
-    """What was read of a table's data.
+    """A sample of a table's data.
 
     Attributes:
         operations: U and B, as far as the change table has them.

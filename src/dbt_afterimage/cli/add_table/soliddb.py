@@ -121,7 +121,7 @@ def base_table(table: LoggedTable, schema: RawSchema) -> RawTable | None:
 
 
 def propose(table: LoggedTable, schema: RawSchema, source: str, prefix: str = "") -> Proposal:
-    """What to write for a table of the server."""
+    """The proposal for a table of the server."""
     name = prefix + table_name(table)
     columns = table.column_names()
     settings: dict[str, Any] = {}

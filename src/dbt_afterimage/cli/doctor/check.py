@@ -10,7 +10,7 @@ from dbt_afterimage.errors import explained
 
 @dataclass(frozen=True)
 class Check:
-    """What was found.
+    """The result of a check.
 
     Attributes:
         name: what was checked.
@@ -26,7 +26,7 @@ class Check:
 
 
 def failed_by(error: Exception, name: str, fix: str = "") -> Check:
-    """A failed check from an error; a fix in the error's text goes before the given one."""
+    """A failed check from an error. A fix in the error text takes precedence over `fix`."""
     text = " ".join(explained(str(error)).split())
     problem, _, own_fix = text.partition(" Fix: ")
     return Check(name, "failed", problem, own_fix or fix)

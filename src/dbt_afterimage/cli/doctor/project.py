@@ -47,7 +47,7 @@ def declared_tables(target: str | None) -> tuple[list[DeclaredTable], str]:
 
 
 def manifest_file() -> Path:
-    """What dbt has written of the project that it parsed last."""
+    """The manifest of the project that dbt parsed last."""
     return project_folder() / os.environ.get("DBT_TARGET_PATH", "target") / "manifest.json"
 
 

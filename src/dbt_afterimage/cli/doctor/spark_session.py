@@ -83,7 +83,7 @@ def catalog_check(catalog: str, implementation: str, *, is_cached: bool) -> Chec
 
 
 def _rights(session: SparkSession, schema: str, is_iceberg: bool) -> Iterator[Check]:
-    """What a run does to a schema, done once and undone."""
+    """Does once what a run does to a schema, and undoes it."""
     table = f"`{schema}`.afterimage_doctor_{uuid4().hex[:12]}"
     table_format = "iceberg" if is_iceberg else "delta"
     steps = [

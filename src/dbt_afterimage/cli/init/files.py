@@ -53,7 +53,7 @@ def _requirements() -> str:
 
 
 def additions(folder: Path, package: str) -> dict[str, str]:
-    """What an existing project lacks: path -> the whole new text of each changed file.
+    """The files that an existing project lacks: path -> the whole new text of each changed file.
 
     Only lines are added: the entry in packages.yml (or dependencies.yml) and the `dispatch` block.
 

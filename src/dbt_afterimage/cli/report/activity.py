@@ -46,7 +46,7 @@ class Period:
 
 @dataclass
 class Series:
-    """What one table did in each bucket of a period.
+    """The activity of one table in each bucket of a period.
 
     Attributes:
         changes: changes that the source committed then.

@@ -1,4 +1,4 @@
-"""What each model has applied and when, batch by batch, from the progress table."""
+"""The batches that each model has applied, and when, from the progress table."""
 
 from __future__ import annotations
 

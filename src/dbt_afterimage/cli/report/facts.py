@@ -27,7 +27,7 @@ from dbt_afterimage.cli.warehouse import TABLE, TableVersion, Warehouse
 
 @dataclass(frozen=True)
 class Request:
-    """What the user requested.
+    """The user's request.
 
     Attributes:
         schema: the target's schema.

@@ -1,4 +1,4 @@
-"""What needs attention, in words, the most urgent first."""
+"""Findings that need attention, in words, the most urgent first."""
 
 from __future__ import annotations
 

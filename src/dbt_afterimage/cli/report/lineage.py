@@ -57,14 +57,14 @@ def raw_tables(manifest: Path, warehouse: Warehouse, schema: str) -> dict[str, l
 def _sources(content: Mapping[str, Any], node: Mapping[str, Any]) -> set[str]:
     """Ids of the sources that a node is built from, directly or through other models."""
     found = set()
-    waiting, seen = list(node["depends_on"]["nodes"]), set()
-    while waiting:
-        name = waiting.pop()
+    to_visit, visited = list(node["depends_on"]["nodes"]), set()
+    while to_visit:
+        name = to_visit.pop()
         if name in content["sources"]:
             found.add(name)
-        elif name in content["nodes"] and name not in seen:
-            seen.add(name)
-            waiting.extend(content["nodes"][name]["depends_on"].get("nodes", []))
+        elif name in content["nodes"] and name not in visited:
+            visited.add(name)
+            to_visit.extend(content["nodes"][name]["depends_on"].get("nodes", []))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What macros call on the adapter, by subject."""
+"""Functions that macros call on the adapter, by subject."""
 
 from dbt_afterimage.dbt_spark.macro_api import (
     columns,

@@ -34,5 +34,5 @@ def key_hash_sql(adapter: Any, change_log: str, key: list[str], staging: Any) ->
 
 
 def take_erasable_tables() -> dict[str, Any]:
-    """What the macro has handed over in this process."""
+    """The request that the macro has handed over in this process."""
     return _handed_over.pop()

@@ -40,7 +40,7 @@ def history_batch(
     is_as_published: bool,
     force_full_replay: bool,
 ) -> dict[str, Any] | None:
-    """What is new in the log as a batch for `publish`; None when nothing is.
+    """The new changes of the log as a batch for `publish`; None without any.
 
     Args:
         table: as in `whole_history`.
@@ -83,7 +83,7 @@ def history_batch(
 
 
 def _as_batch(found: Any) -> dict[str, Any]:
-    """What the materialization takes: the rows as a statement over a view, which it frees."""
+    """A batch for the materialization: the rows as a statement over a view, which it frees."""
     from dbt_afterimage.storage.checkpoint import view_by_name
 
     view = view_by_name(found.rows, found.checkpoints)

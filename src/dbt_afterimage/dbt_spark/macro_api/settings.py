@@ -100,7 +100,7 @@ def unavailable_spellings(adapter: Any, value: str) -> list[str]:
 
 @macro_method()
 def moment_kind(adapter: Any, text: str, system: str) -> str | None:
-    """What names a moment: `change_seq`, `timestamp`, or None for text that is neither.
+    """The kind of a moment: `change_seq`, `timestamp`, or None for text that is neither.
 
     Args:
         system: the system whose positions are meant.

@@ -70,7 +70,7 @@ def _default_catalog(adapter: Any) -> tuple[str, str]:
 
 @macro_method(while_parsing="")
 def table_options(adapter: Any) -> str:
-    """What `create table` says of the format, for tables that a macro makes: `table_options`."""
+    """The clauses of `create table` for the format, for tables that a macro makes."""
     from dbt_afterimage.storage import create
 
     return create.table_options(table_format(adapter))
@@ -209,12 +209,12 @@ def append(
 
 
 @macro_method()
-def state(adapter: Any, relation: Any) -> str | None:
-    """What `publish` takes as `after`: names what a table holds now."""
-    from dbt_afterimage.storage.publish import current_version
+def current_version(adapter: Any, relation: Any) -> str | None:
+    """The version of a table, which `publish` takes as `after`."""
+    from dbt_afterimage.storage.publish import current_version as version_of
 
     session = current()
-    return current_version(session, str(relation), table_format(adapter))
+    return version_of(session, str(relation), table_format(adapter))
 
 
 @macro_method(while_parsing="")
@@ -241,7 +241,7 @@ def publish(
 
     Args:
         select: the statement that yields the rows, with `_write_action`.
-        after: of `state`, taken before the batch was profiled.
+        after: of `current_version`, taken before the batch was profiled.
         kept: of `checkpoint`, what the statement reads; freed, whatever happens.
         feed: of `update_feed`; None for a mart without one.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Landed:
-    """What a raw table has.
+    """The offsets that a raw table has.
 
     Attributes:
         offsets: up to where each partition counts as landed.
@@ -36,7 +36,7 @@ _ROWS = 1000
 
 
 def read_landed(session: SparkSession, progress: str, table: str) -> Landed:
-    """What the last progress rows record, together.
+    """The last progress rows, together.
 
     The last one does not suffice: of two runs at one time, one may have found where a topic begins
     and recorded it with the batch before, while the other one landed the last batch.

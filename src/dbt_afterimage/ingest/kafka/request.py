@@ -1,4 +1,4 @@
-"""What to land from a Kafka cluster, and what the cluster has."""
+"""Topics to land from a Kafka cluster, and their offsets in the cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class KafkaLandingError(ValueError):
 
 @dataclass(frozen=True)
 class Request:
-    """What to land.
+    """A request to land topics.
 
     Attributes:
         brokers: `bootstrap.servers`, such as `localhost:9092`.
@@ -49,7 +49,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Ends:
-    """What the cluster has.
+    """The offsets of the cluster.
 
     Attributes:
         earliest: the first offset of each partition.

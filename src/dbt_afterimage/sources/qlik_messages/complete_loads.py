@@ -58,7 +58,7 @@ _RUN_COLUMNS = {
 
 @dataclass(frozen=True)
 class CompleteLoads:
-    """What is to be recorded of full loads.
+    """Records of full loads to be written.
 
     Attributes:
         new: loads that are whole since this run.

@@ -48,7 +48,7 @@ _NO_TABLE = {
 
 @dataclass(frozen=True)
 class Schema:
-    """What is known of a schema id.
+    """The description of a schema id.
 
     Attributes:
         table_schema: the schema of the table; None where nothing says it.
@@ -364,7 +364,7 @@ def _judged(
 
 
 def _ordinals_problem(ordinals: Column) -> Column:
-    """What is wrong with the ordinals of a table's columns, in words; NULL for nothing."""
+    """The fault in the ordinals of a table's columns, in words; NULL for none."""
     is_each_one_clear = (
         (F.size(F.array_distinct(F.array_compact(ordinals))) == F.size(ordinals))
         & (F.array_min(ordinals) >= 1)

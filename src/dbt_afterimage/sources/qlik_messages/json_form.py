@@ -38,7 +38,7 @@ BODY = (
     "struct<schema string, table string, data map<string, string>, beforeData map<string, string>, "
     f"headers {HEADERS}, metadata {METADATA}>"
 )
-"""What every form of a message becomes; values are text, masks and other bytes are hex."""
+"""The common form of all messages; values are text, masks and other bytes are hex."""
 
 TABLE_FIELDS = ("schema", "table")
 """Where a message names its table: next to its data, and in `headers`."""

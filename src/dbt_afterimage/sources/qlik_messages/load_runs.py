@@ -93,7 +93,7 @@ class FullLoad:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the loads of a table hold that were recorded.
+    """Recorded loads of a table.
 
     Attributes:
         until: up to which change_seq they are done; "" for none.

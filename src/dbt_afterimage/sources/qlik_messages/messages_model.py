@@ -64,7 +64,7 @@ _MESSAGES = (CHANGE, LOAD, METADATA, TOMBSTONE, REJECTED)
 
 
 def build_messages(dbt: Any, session: SparkSession, raw: DataFrame) -> LogBatch:
-    """What this run adds to the decoded messages.
+    """The batch that this run adds to the decoded messages.
 
     Args:
         raw: the landed messages, ``dbt.source(..., "messages")``. Its settings hold.
@@ -98,14 +98,14 @@ class _Run:
         self._read = {} if self._run.is_rebuild else self._recorded_offsets()
         self._names: dict[Table, dict[str, list[Range]]] = {}
         if stored is not None and self._run.is_progress_behind:
-            held = rows_after_progress(stored, progress).filter(
+            stored_rows = rows_after_progress(stored, progress).filter(
                 F.col("kind").isin(*_MESSAGES, LOAD_PART)
             )
-            last = offsets.last_offsets(held, F.coalesce("last_offset", "offset"))
+            last = offsets.last_offsets(stored_rows, F.coalesce("last_offset", "offset"))
             self._read = offsets.merged(self._read, last)
         if stored is not None and self._run.is_rebuild:
-            held = stored.filter(F.col("kind").isin(*_MESSAGES))
-            check_still_there(context.model, held, raw, ["topic", "partition", "offset"])
+            stored_rows = stored.filter(F.col("kind").isin(*_MESSAGES))
+            check_still_there(context.model, stored_rows, raw, ["topic", "partition", "offset"])
             check_loads_still_there(context.model, stored, raw)
             self._names = recorded_names(stored)
             self._read, stored = {}, None
@@ -124,14 +124,14 @@ class _Run:
         unread = [row for row in landed if (row["topic"], row["partition"]) not in self._read]
         if self._stored is None or not unread:
             return
-        held = self._stored.filter(
+        stored_rows = self._stored.filter(
             F.col("kind").isin(*_MESSAGES, LOAD_PART) & offsets.is_up_to(offsets.of_rows(unread))
         )
-        if not held.isEmpty():
+        if not stored_rows.isEmpty():
             raise unreadable(self._context, "arrival", self._run.progress.recorded_at)
 
     def batch(self) -> LogBatch:
-        """What this run adds."""
+        """The rows that this run adds."""
         late = self._late()
         is_after = offsets.is_after(self._read)
         new = self._raw.filter(is_after)
@@ -160,8 +160,8 @@ class _Run:
         new = new.filter(offsets.is_up_to(until))
         schemas = self._decoder.schemas(new, forms)
         kept = checkpoint(self._decoder.decoded(new, forms, schemas))
-        waiting, kinds = self._pending(kept, landed)
-        until = {**until, **{place: first - 1 for place, first in waiting.items()}}
+        pending, kinds = self._pending(kept, landed)
+        until = {**until, **{place: first - 1 for place, first in pending.items()}}
         messages = kept.filter(offsets.is_up_to(until))
         # runs of a full load follow from the order in which messages come
         on_time = messages if late is None else messages.filter(is_after)
@@ -177,7 +177,7 @@ class _Run:
             pieces.append(parts.coalesce(1))
         if self._stored is not None and late is not None and LOAD in kinds:
             pieces.append(late_load_rows(messages.filter(~is_after), self._stored))
-        loaded = self._loaded(parts, positions, schemas, waiting)
+        loaded = self._loaded(parts, positions, schemas, pending)
         self._check_rejects(messages)
         rows = reduce(
             lambda one, other: one.unionByName(other, allowMissingColumns=True),
@@ -189,7 +189,7 @@ class _Run:
             }
         )
         read = offsets.merged(self._read, {place: at for place, at in until.items() if at >= 0})
-        is_read = all(first > self._read.get(place, -1) for place, first in waiting.items())
+        is_read = all(first > self._read.get(place, -1) for place, first in pending.items())
         return LogBatch(
             self._run,
             _with_all_columns(rows),
@@ -219,10 +219,10 @@ class _Run:
             & F.col("offset").between(row[2], row[3])
             for row in found
         ]
-        held = self._stored.filter(
+        stored_rows = self._stored.filter(
             F.col("kind").isin(*_MESSAGES) & reduce(lambda one, other: one | other, bounds)
         )
-        late = late.join(held.select(*place), place, "left_anti")
+        late = late.join(stored_rows.select(*place), place, "left_anti")
         return None if late.isEmpty() else late
 
     def _pending(self, messages: DataFrame, landed: list[Row]) -> tuple[offsets.Offsets, set[str]]:
@@ -244,21 +244,21 @@ class _Run:
             )
             .collect()
         )
-        waiting = [row for row in rows if row["offset"] is not None]
-        for row in waiting:
+        pending = [row for row in rows if row["offset"] is not None]
+        for row in pending:
             logger.warning(
                 f"{self._context.model}: {row['topic']}-{row['partition']} waits from offset "
                 f"{row['offset']} on for the metadata message of schema id {row['schema']}. Fix: "
                 "land the topic with the metadata messages."
             )
-        return offsets.of_rows(waiting), {kind for row in rows for kind in row["kinds"]}
+        return offsets.of_rows(pending), {kind for row in rows for kind in row["kinds"]}
 
     def _loaded(
         self,
         parts: DataFrame | None,
         positions: DataFrame,
         schemas: dict[str, Schema],
-        waiting: offsets.Offsets,
+        pending: offsets.Offsets,
     ) -> list[DataFrame]:
         """Rows and records of the full loads that this run completes, if any.
 
@@ -271,21 +271,21 @@ class _Run:
         loads = find_complete_loads(
             self._context.model, self._named, parts, positions, done, self._names
         )
-        if waiting:
+        if pending:
             loads = loads.without(loads.new)
         if not loads.all:
             return []
         messages = loaded_messages(self._decoder, self._raw, loads, schemas)
         gaps = loads_with_a_gap(messages, loads, self._read)
         check_load_gap(self._context, gaps)
-        settled = loads.all
+        complete_loads = loads.all
         if gaps:
             loads = loads.without(gaps)
             messages = messages.filter(~F.col("of_load").isin(*[load.load_id for load in gaps]))
-            settled = settled if self._context.accept_gap else loads.all
-        if not settled:
+            complete_loads = complete_loads if self._context.accept_gap else loads.all
+        if not complete_loads:
             return []
-        records = local_rows(self._session, done_rows(settled), DONE_COLUMNS)
+        records = local_rows(self._session, done_rows(complete_loads), DONE_COLUMNS)
         return [records.coalesce(1), load_rows(messages, self._context.tables)]
 
     def _check_rejects(self, messages: DataFrame) -> None:

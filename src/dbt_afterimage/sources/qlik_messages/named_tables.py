@@ -27,7 +27,7 @@ class NamedTables:
 
 
 def named_tables(context: RunContext) -> NamedTables:
-    """What the var `complete_load` says of the tables of a source.
+    """The var `complete_load` for the tables of a source.
 
     Raises:
         NamedTablesError: it is no list of names, or no source of messages has a table of a name.

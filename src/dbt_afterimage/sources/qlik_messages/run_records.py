@@ -1,4 +1,4 @@
-"""What a run records of full loads besides the messages, and the loads derived from it."""
+"""Records of full loads besides the messages, and the loads derived from them."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def done_rows(loads: Iterable[FullLoad]) -> list[tuple[object, ...]]:
 
 
 def recorded_so_far(done: DataFrame | None) -> dict[Table, Recorded]:
-    """What was recorded of the loads of each table.
+    """Recorded loads of each table.
 
     Args:
         done: records of complete loads, of `all_run_records`.

@@ -31,7 +31,7 @@ MAX_SCHEMAS = 1000
 
 @dataclass(frozen=True)
 class Decoder:
-    """What decoding takes besides the messages.
+    """Inputs of decoding besides the messages.
 
     Attributes:
         session: the live Spark session.
@@ -44,7 +44,7 @@ class Decoder:
     stored: DataFrame | None
 
     def schemas(self, new: DataFrame, forms: set[str]) -> dict[str, Schema]:
-        """What is known of schema ids: from metadata messages of earlier runs and of this one.
+        """Schema ids that metadata messages of earlier runs and of this one describe.
 
         Args:
             forms: those that are among them.
@@ -117,7 +117,7 @@ class Decoder:
 
 
 def _schemas_of(metadata: DataFrame) -> dict[str, Schema]:
-    """What metadata messages say, by schema id; there is one per table and version of it."""
+    """Metadata messages by schema id; there is one per table and version of it."""
     columns = F.transform(
         "columns",
         lambda column: F.struct(column["ordinal"].alias("ordinal"), column["name"].alias("name")),

@@ -102,7 +102,7 @@ def _newer() -> Column:
 
 
 def _live() -> Column:
-    """What the newest snapshot before the record has under the name."""
+    """The table of this name in the newest snapshot before the record."""
     place = F.col("log_address")
     return F.filter(
         _older(), lambda relation: relation["gone_at"].isNull() | (relation["gone_at"] > place)

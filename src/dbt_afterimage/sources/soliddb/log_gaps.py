@@ -46,8 +46,8 @@ def check_late_records(
     first, end = late.agg(F.min(address), F.max(address)).collect()[0]
     if first is None:
         return
-    held = stored.filter(address.between(first, end)).select(address)
-    found = late.join(held, "log_address", "left_anti")
+    logged = stored.filter(address.between(first, end)).select(address)
+    found = late.join(logged, "log_address", "left_anti")
     count, first = found.agg(F.count_distinct(address), F.min(address)).collect()[0]
     if not count:
         return

@@ -73,7 +73,7 @@ LOG_COLUMNS = {
 def build_log(
     dbt: Any, session: SparkSession, log: DataFrame, tables: DataFrame, columns: DataFrame
 ) -> LogBatch:
-    """What this run adds to the decoded log.
+    """The batch that this run adds to the decoded log.
 
     Args:
         log: the landed SYS_LOG, ``dbt.source(..., "sys_log")``. Name it first: its settings hold.
@@ -113,15 +113,15 @@ def build_log(
     landed_to = greatest(found.last_commit, last)
     ddl = _ddl_records(records, tables, settings, landed_to)
     check_names(ddl, table)
-    waiting = [_first_pending_ddl(ddl)]
+    pending = [_first_pending_ddl(ddl)]
     if is_decoded:
         catalogue = Catalogue((), None)
         placed = records.withColumn("layout", F.lit(None).cast("int"))
     else:
         catalogue = read_catalogue(columns, _boundaries(run, ddl), table, landed_to)
         placed = _with_layout(session, records, catalogue)
-        waiting.append(_first_pending_row(placed, catalogue))
-    horizon = _horizon(context, records, [first for first in waiting if first], found)
+        pending.append(_first_pending_row(placed, catalogue))
+    horizon = _horizon(context, records, [first for first in pending if first], found)
     return LogBatch(
         run,
         _rows(placed, ddl, catalogue, settings, horizon, run.recorded_at),
@@ -259,15 +259,15 @@ def _first_pending_ddl(ddl: DataFrame) -> _Pending | None:
 
 
 def _horizon(
-    context: RunContext, records: DataFrame, waiting: Sequence[_Pending], found: Found
+    context: RunContext, records: DataFrame, pending: Sequence[_Pending], found: Found
 ) -> str | None:
     """The last COMMIT that can be read; what follows waits.
 
     All transactions from the first record on that waits do, so that changes stay in order.
     """
-    if not waiting:
+    if not pending:
         return found.last_commit
-    first = min(waiting)
+    first = min(pending)
     logger.warning(
         f"{context.model}: the log waits from LOGADDR {first.log_address} on, for "
         f"{first.wanted}. The newest snapshot of the catalogue is of "

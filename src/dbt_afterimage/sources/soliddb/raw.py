@@ -28,7 +28,7 @@ class RawLogError(ValueError):
 
 @dataclass(frozen=True)
 class Found:
-    """What the records of a run have in common.
+    """Values that the records of a run share.
 
     Attributes:
         records: how many there are.

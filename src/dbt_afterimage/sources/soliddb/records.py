@@ -11,7 +11,7 @@ from dbt_afterimage.sources.soliddb.values import Decode, UnsupportedTypeError, 
 
 
 class Decoded(NamedTuple):
-    """What DATA of one record holds.
+    """The decoded DATA of one record.
 
     Attributes:
         texts: a text per column, None where it is NULL or cannot be decoded; None as a whole where

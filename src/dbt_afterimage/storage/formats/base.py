@@ -1,4 +1,4 @@
-"""What the package needs of a table format. All that differs between formats is behind this class.
+"""The interface of a table format. All that differs between formats is behind this class.
 
 History, current and the change log are the same on every format; how a batch is appended and
 published, how files are compacted, and which table properties help, is not.
