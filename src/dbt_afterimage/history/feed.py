@@ -55,7 +55,7 @@ _CLOSING = (
 )
 """Columns of a version that its end alone sets, and `recorded_at`."""
 _NO_VERSION = "none"
-"""What the progress of a feed says of an Iceberg table without snapshots."""
+"""The version in the progress of a feed whose Iceberg table has no snapshots."""
 
 
 @dataclass(frozen=True)
