@@ -32,7 +32,7 @@ help: ## list all commands
 
 setup: $(SETUP_DONE) profiles.yml ## create .venv with the locked packages, find Java, create profiles.yml
 
-$(SETUP_DONE): pyproject.toml demo/pyproject.toml requirements.txt requirements-build.txt
+$(SETUP_DONE): pyproject.toml demo/pyproject.toml requirements.txt requirements-build.txt requirements-uv.txt
 	@scripts/setup.sh
 
 # Only if it is missing: an existing profile is never overwritten.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Recreates the lock files from pyproject.toml, all versions with hashes: requirements.txt of the development
 # environment, requirements-connect.txt of an image or a client, requirements-build.txt of what builds PySpark,
-# requirements-site.txt of what builds the site of docs/.
+# requirements-uv.txt of the installer, requirements-site.txt of what builds the site of docs/.
 #
 # Locked versions stay as long as pyproject.toml allows them; pass --upgrade or --upgrade-package NAME for
 # newer versions. The same lock serves Python 3.10 to 3.13 on every operating system.
@@ -11,7 +11,7 @@ cd -- "$(dirname -- "$0")/.."
 if command -v uv >/dev/null 2>&1; then
     uv=uv
 else
-    # Only this script needs uv, so uv is not part of the environment.
+    # The environment may have none: scripts/setup.sh installs with pip where uv has no wheel.
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
     .venv/bin/python -m venv "$folder"
@@ -28,4 +28,5 @@ compile() {
 compile --output-file requirements.txt --extra read --extra connect --extra java --extra kafka --extra dev pyproject.toml "$@"
 compile --output-file requirements-connect.txt --extra connect --constraint requirements.txt pyproject.toml
 compile --output-file requirements-build.txt --group build "$@"
+compile --output-file requirements-uv.txt --group uv "$@"
 compile --output-file requirements-site.txt --group site "$@"

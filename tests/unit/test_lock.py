@@ -11,7 +11,12 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
-LOCKS = ["requirements.txt", "requirements-connect.txt", "requirements-build.txt"]
+LOCKS = [
+    "requirements.txt",
+    "requirements-connect.txt",
+    "requirements-build.txt",
+    "requirements-uv.txt",
+]
 
 
 def locked(name: str) -> list[tuple[Requirement, int]]:
