@@ -25,8 +25,8 @@
 {% macro _compacted_relations(models) %}
     {%- set relations = [] -%}
     {%- set known = [] -%}
-    {%- for node in graph.nodes.values()
-        if node.resource_type == 'model' and node.config.materialized in ['change_log', 'staging_log'] + afterimage._mart_materializations() -%}
+    {%- set written = ['change_log', 'staging_log', 'joined_history'] + afterimage._mart_materializations() -%}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized in written -%}
         {%- do known.append(node.name) -%}
         {%- if models is none or node.name in models -%}
             {%- set relation = afterimage._relation_of(node) -%}

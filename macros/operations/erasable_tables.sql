@@ -157,7 +157,7 @@
             if node.resource_type in ('model', 'snapshot') and node.unique_id not in ids
             and node.depends_on.nodes | select('in', ids) | list -%}
             {%- do found.append(node.unique_id) -%}
-            {%- if node.config.materialized in ('table', 'incremental', 'snapshot') -%}
+            {%- if node.config.materialized in ('table', 'incremental', 'snapshot', 'joined_history') -%}
                 {%- do names.append(node.name) -%}
             {%- endif -%}
         {%- endfor -%}

@@ -31,7 +31,18 @@
     {%- do afterimage._check_relation('temporal_join', 'base', base) -%}
     {%- set sides = afterimage._joined_sides(base, joins, columns) -%}
     {%- set order = afterimage._order_of_join(base, sides, by) -%}
-    {{ return(afterimage._temporal_join_sql(base, sides, order.by == 'change_seq', order.why)) }}
+    {%- set join = {'sides': sides, 'by_seq': order.by == 'change_seq', 'why': order.why} -%}
+    {%- do join.update({'text': afterimage._temporal_join_sql(base, sides, join.by_seq, join.why)}) -%}
+    {%- if model is defined and model.config.materialized == 'joined_history' -%}
+        {%- for name in sides[0].key if afterimage._same_name(name, sides[0].output.values() | list) is none -%}
+            {%- do afterimage._wrong_argument(
+                'temporal_join', base, "`columns` lacks " ~ name ~ ", which is part of the key, by which a model of the materialization"
+                ~ " joined_history replaces rows. Fix: add it."
+            ) -%}
+        {%- endfor -%}
+        {%- do adapter.afterimage.hand_over_join(model.unique_id, join) -%}
+    {%- endif -%}
+    {{ return(join.text) }}
 {% endmacro %}
 
 
@@ -51,7 +62,7 @@
     {%- if columns is not none -%}
         {%- do afterimage._check_columns('temporal_join', base, 'columns', columns, found) -%}
     {%- endif -%}
-    {%- set first = {'relation': base, 'task': settings.task, 'on': {}, 'output': {}, 'extra': []} -%}
+    {%- set first = {'relation': base, 'key': settings.key, 'task': settings.task, 'on': {}, 'output': {}, 'extra': []} -%}
     {%- set names = (columns if columns is not none else found.data) | list -%}
     {%- for name in ([found.id] if found.id else []) + names -%}
         {%- do first.output.update({name: name}) -%}

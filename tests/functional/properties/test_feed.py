@@ -52,6 +52,15 @@ group by changed.stream, changed.id
 """
 
 
+JOIN = """\
+{% set history, on = ref('NAME_history'), {'stream': 'stream'} %}
+select * from {{ temporal_join(base=history, columns=['stream', 'id', 'a', 'b'], joins=[
+    {'relation': history, 'on': dict(on, a='id'), 'prefix': 'second_'},
+    {'relation': history, 'on': dict(on, second_b='id'), 'prefix': 'third_'},
+]) }}
+"""
+
+
 @dataclass
 class Fed:
     """The project after all batches.
@@ -59,12 +68,14 @@ class Fed:
     Attributes:
         feed_at: of each batch, the last time in the feed, by shape.
         histories: of each batch, the rows of the history, by shape.
+        joins: of each batch, the rows of an incremental join and of the same join as a view.
     """
 
     project: DbtProject
     tables: dict[str, StreamTable]
     feed_at: dict[str, list[str]] = field(default_factory=dict)
     histories: dict[str, list[list[dict[str, Any]]]] = field(default_factory=dict)
+    joins: dict[str, list[tuple[list[dict[str, Any]], ...]]] = field(default_factory=dict)
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +98,8 @@ def fed(
         texts = {
             "history": f"{{{{ history(ref('{name}_changes'), feed=true) }}}}",
             "known": KNOWN.replace("NAME", name),
+            "joined": "{{ config(materialized='joined_history') }}\n" + JOIN.replace("NAME", name),
+            "join": "{{ config(materialized='view') }}\n" + JOIN.replace("NAME", name),
             "counts": COUNTS.replace("NAME", name).replace("FORMAT", table_format),
         }
         files = {f"models/{name}_{kind}.sql": text + "\n" for kind, text in texts.items()}
@@ -108,6 +121,9 @@ def fed(
             newest = spark.sql(f"select cast(max(feed_at) as string) from {history}_feed")
             fed.feed_at.setdefault(name, []).append(newest.collect()[0][0])
             fed.histories.setdefault(name, []).append(read_rows(spark.table(history)))
+            joins = (f"{SCHEMA}.{name}_joined", f"{SCHEMA}.{name}_join")
+            rows = tuple(read_rows(spark.table(join)) for join in joins)
+            fed.joins.setdefault(name, []).append(rows)
     return fed
 
 
@@ -178,6 +194,11 @@ def test_changes_since_gives_a_model_what_its_full_refresh_reads(
     )
     assert {"inserted", "closed", "corrected", "removed"} >= set(changes)
     assert changes["closed"] and changes["corrected"]
+
+
+def test_an_incremental_join_is_the_join_of_all_versions(fed: Fed, shape: Shape) -> None:
+    for incremental, whole in fed.joins[shape.name]:
+        assert_same(incremental, whole)
 
 
 def test_a_full_refresh_of_the_same_log_adds_nothing_to_the_feed(
