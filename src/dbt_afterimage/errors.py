@@ -45,17 +45,13 @@ class ConcurrentRunError(RuntimeError):
     """Another run wrote to a table while this one was about to."""
 
     @classmethod
-    def of(cls, table: str, other_cause: str = "") -> ConcurrentRunError:
-        """The error for a table.
-
-        Args:
-            other_cause: sentence on what else it may be, if no other run was at work; may be empty.
-        """
+    def of(cls, table: str) -> ConcurrentRunError:
+        """The error for a table."""
         return cls(
             f"{table}: another run wrote to it while this one was working. Nothing of this run was "
             "written to it, nothing is lost or doubled. Fix: wait until the other run has ended "
             "and run again; make sure that only one run at a time builds a table, for example by a "
-            f"concurrency limit of one in your scheduler.{other_cause and ' '}{other_cause}"
+            "concurrency limit of one in your scheduler."
         )
 
     @classmethod
@@ -71,17 +67,14 @@ class ConcurrentRunError(RuntimeError):
 
 
 @contextmanager
-def conflicts_explained(table: str, other_cause: str = "") -> Iterator[None]:
-    """Within this context, a commit that conflicts with another run raises `ConcurrentRunError`.
-
-    `other_cause` is that of `ConcurrentRunError.of`.
-    """
+def conflicts_explained(table: str) -> Iterator[None]:
+    """Within this context, a commit that conflicts with another run raises `ConcurrentRunError`."""
     try:
         yield
     except Exception as error:
         # Spark wraps what it knows; what it does not is an error of py4j
         if is_conflict(str(error)):
-            raise ConcurrentRunError.of(table, other_cause) from error
+            raise ConcurrentRunError.of(table) from error
         raise
 
 
@@ -110,10 +103,12 @@ _NO_CATALOG_CLASS = re.compile(
     r"Cannot find catalog plugin class for catalog '?(\w+)'?: ((?:\w+\.)*\w+)"
 )
 
-# Iceberg's, for a catalog of tables only, such as Glue, and for a REST server of tables only
+# Iceberg's, for a catalog of tables only, such as Glue, and for a REST server of tables only;
+# Spark's, for a view over one that was stored for that reason (storage/stored_view.py)
 _NO_VIEWS = re.compile(
     r"(?:Creating|Replacing) a view is not supported by catalog: (?P<name>\S+)"
     r"|Server does not support endpoint: \w+ \S+/views\b"
+    r"|references temporary view: \[afterimage_view_"
 )
 
 
@@ -142,10 +137,10 @@ def explained(text: str) -> str:
     if found:
         name = found["name"]
         return (
-            f"The catalog{' ' + name if name else ''} has no views, and staging models are views. "
-            "Fix: use one that has them, such as Iceberg's catalogs of the types jdbc (with "
-            "jdbc.schema-version: V1), hive and, if its server has views, rest; those of the types "
-            "hadoop and glue have none."
+            f"The catalog{' ' + name if name else ''} has no views. Staging models do without "
+            "them (docs/spark.md); a model with `materialized: view` does not. Fix: another "
+            "materialization, such as table or ephemeral; or a catalog that has views, such as "
+            "Iceberg's of the types jdbc (with jdbc.schema-version: V1) and hive."
         )
     if _LOST_EXECUTOR in text:
         return (
@@ -165,6 +160,11 @@ def explained(text: str) -> str:
         first = text.strip().splitlines()[0]
         return f"{ConcurrentRunError.of('This table')} What Spark said: {first}"
     return without_plan(text)
+
+
+def is_without_views(text: str) -> bool:
+    """Whether an error says that the catalog has no views."""
+    return _NO_VIEWS.search(text) is not None
 
 
 def is_conflict(text: str) -> bool:

@@ -24,6 +24,7 @@ COMMANDS = {
     "status": ["status", "--json"],
     "compact": ["compact"],
     "query": ["query", "--json", "select id, name from people_history order by id, valid_from_seq"],
+    "staging": ["query", "--json", "select change_oper, name from stg_people order by all"],
     "erase": ["erase", "people", "--key", "2", "--rows", "--yes"],
 }
 """What is run after the second batch."""
@@ -42,7 +43,10 @@ SECOND = [
     [4, "Dan", "I", None, True],
 ]
 
-DOCUMENTED = {"pages": 5, "valid_from": "timestamp"}
+STAGED = "B Ann, D Bob, I Ann, I Bob, I Cid, I Dan, U Anna"
+"""What the staging model shows of the raw records of both batches."""
+
+DOCUMENTED = {"pages": 6, "valid_from": "timestamp"}
 """What dbt docs show: pages of models, and the type of a column of history."""
 
 
@@ -102,6 +106,24 @@ class Lake:
         jars = [f"{ICEBERG}:iceberg-aws-bundle:{iceberg_version()}"]
         self.write_profile(profiles, catalog_parameters(catalog), jars)
 
+    def run(self, *command: str) -> str:
+        """What a command prints that works on the Qlik demo with the lake's profile."""
+        given = {"DBT_PROFILES_DIR": str(self.folder), "AFTERIMAGE_DEMOS": "qlik"}
+        given |= {"DBT_TARGET_PATH": str(self.folder / "target"), "DBT_TARGET": self.table_format}
+        given |= {"DBT_LOG_PATH": str(self.folder / "logs"), "AFTERIMAGE_TEST_SCHEMA": "afterimage"}
+        program = Path(sys.executable).with_name(command[0])
+        done = subprocess.run(
+            [str(program), *command[1:]],
+            cwd=ROOT,
+            env={**os.environ, **given},
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+        return done.stdout
+
     def build(
         self, batch: int, commands: list[list[str]], environment: Mapping[str, str]
     ) -> dict[str, Any]:
@@ -134,4 +156,6 @@ def check_lake(lake: Lake, **environment: str) -> None:
     assert not failed, failed
     rows = json.loads(said["query"]["stdout"])
     assert [[row["id"], row["name"]] for row in rows] == [row[:2] for row in SECOND]
+    staged = json.loads(said["staging"]["stdout"])
+    assert ", ".join(" ".join(row.values()) for row in staged) == STAGED
     assert found["history"] == [row for row in SECOND if row[0] != 2]

@@ -20,7 +20,7 @@ from dbt_afterimage.cli import app
 from dbt_afterimage.spark.session import current
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import MODELS, PEOPLE, People, seq, start
-from tests.functional.project_files import write_settings
+from tests.functional.project_files import changes_model, write_settings
 
 SCHEMA = "stored"
 BATCHES: list[list[tuple[Any, ...]]] = [
@@ -37,14 +37,21 @@ BATCHES: list[list[tuple[Any, ...]]] = [
     ],
 ]
 TESTED = {
+    "stg_people": [{"not_null": {"arguments": {"column_name": "change_seq"}}}],
     "people_history": ["unique_version", "intervals_do_not_overlap", "neighbours_differ"],
     "people_current": [
         {"current_equals_open": {"arguments": {"history": "ref('people_history')"}}}
     ],
 }
-TESTS = {
-    "version": 2,
-    "models": [{"name": name, "data_tests": tests} for name, tests in TESTED.items()],
+MODELS_OF_LAKE = {
+    **MODELS,
+    # a staging model of another one, which the change log reads
+    "staging/stg_people_here.sql": "select * from {{ ref('stg_people') }}\n",
+    **changes_model("people", "stg_people_here"),
+    "tests.yml": {
+        "version": 2,
+        "models": [{"name": name, "data_tests": tests} for name, tests in TESTED.items()],
+    },
 }
 
 
@@ -72,9 +79,9 @@ def main(folder: str, table_format: str, batch: str, commands: str, result: str)
     path = Path(folder)
     project = DbtProject(path / "project", path, table_format, SCHEMA, path / "scratch")
     write_settings(project.path)
-    project("run-operation", "check_session")
+    project("show", "--inline", "select 1")
     session = current()
-    people = start(project, session, table_format, {**MODELS, "tests.yml": TESTS})
+    people = start(project, session, table_format, MODELS_OF_LAKE)
     if batch == "1":
         people.land(PEOPLE, BATCHES[0])
     else:

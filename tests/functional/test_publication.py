@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dbt_afterimage.errors import ConcurrentRunError
+from dbt_afterimage.storage.formats import iceberg
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.mart_batch import MartBatch
 from dbt_afterimage.storage.publish import current_version, publish
@@ -64,6 +65,32 @@ def test_rows_come_and_go(spark: SparkSession, table: str, table_format: str) ->
         (3, True, "Cy"),
     ]
     assert refs(spark, table_format) == ["main"]
+
+
+@pytest.mark.iceberg_only
+def test_a_catalog_that_refuses_branches_takes_one_merge(
+    spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Nessie's REST catalog refuses them: Iceberg reports a conflict."""
+    run, said = spark.sql, list[str]()
+
+    def refusing(statement: str, *arguments: Any, **named: Any) -> Any:
+        if " create branch " in statement:
+            raise RuntimeError("org.apache.iceberg.exceptions.CommitFailedException: 409")
+        return run(statement, *arguments, **named)
+
+    monkeypatch.setattr(iceberg.logger, "warning", said.append)
+    monkeypatch.setattr(spark, "sql", refusing)
+    after = current_version(spark, table, "iceberg")
+    ours = [("update", "Anna", 1, True), ("delete", None, 2, None), ("insert", "Ann", 1, False)]
+    publish(spark, table, batch(spark, after, *ours), "iceberg")
+    assert people(spark) == [(1, False, "An"), (1, False, "Ann"), (1, True, "Anna")]
+    assert "refuses branches" in said[0]
+    late = batch(spark, after, ("update", "Cy", 3, True))
+    with pytest.raises(ConcurrentRunError, match="another run wrote to it"):
+        publish(spark, table, late, "iceberg")
+    assert len(people(spark)) == 3
+    assert len(said) == 1
 
 
 @pytest.mark.parametrize("action", ["insert", "delete"])

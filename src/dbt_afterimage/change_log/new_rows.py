@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.raw_version import Version
 from dbt_afterimage.storage.formats import format_named
+from dbt_afterimage.storage.stored_view import readable_name, statement_of, temporary_name
 from dbt_afterimage.storage.temp_view import temporary_view
 
 logger = AdapterLogger("afterimage")
@@ -81,14 +82,16 @@ def new_rows(
                     for name, rows in known.items()
                 }
                 for name in reversed(views):
-                    staged = session.sql(_with_names(_statement(session, name), names))
-                    names[name] = temporary.enter_context(temporary_view(staged))
+                    staged = session.sql(_with_names(statement_of(session, name), names))
+                    found = temporary.enter_context(temporary_view(staged))
+                    names |= {name: found, temporary_name(name): found}
                 return _found_in(staged, floor, is_same_staging)
         except AnalysisException as error:
             logger.debug(f"{views[0]} cannot be read over new rows alone: {error}")
     is_passed = F.col("change_seq") <= floor
     # what is no change is never in the log
-    changes = _changes(session.table(next(iter(now)))).filter("change_oper is distinct from 'N'")
+    staged = session.table(readable_name(session, next(iter(now))))
+    changes = _changes(staged).filter("change_oper is distinct from 'N'")
     return NewRows(_positions(changes.filter(is_passed), log.filter(is_passed)))
 
 
@@ -117,13 +120,6 @@ def _positions(late: DataFrame, log: DataFrame | None) -> Column:
         return seq.isin([row[0] for row in few]) if few else F.lit(False)
     first, last = found.agg(F.min(seq), F.max(seq)).collect()[0]
     return seq.between(first, last)
-
-
-def _statement(session: SparkSession, view: str) -> str:
-    """The text of a staging view, which follows its properties."""
-    (row,) = session.sql(f"show create table {view}").collect()
-    _, _, text = row[0].partition("'afterimage.definition'")
-    return re.split(r"\nAS\s", text, maxsplit=1)[-1]
 
 
 def _with_names(statement: str, names: Mapping[str, str]) -> str:

@@ -128,16 +128,21 @@ class SparkWarehouse:
         from dbt_afterimage.spark.identifiers import quoted
 
         with working(f"Reading {schema}.{name} with Spark"):
-            rows = self._session.table(f"`{schema}`.`{name}`").filter(where or "true")
+            rows = self._table(schema, name).filter(where or "true")
             return rows.select(*map(quoted, columns or rows.columns)).toArrow()
 
     def arrow_schema(self, schema: str, name: str) -> pa.Schema:
         """The columns of a relation that exists."""
-        return self._session.table(f"`{schema}`.`{name}`").limit(0).toArrow().schema
+        return self._table(schema, name).limit(0).toArrow().schema
 
     def batches(self, schema: str, name: str, columns: Sequence[str]) -> pa.RecordBatchReader:
         """All rows of a relation that exists, with some columns; Spark sends them at once."""
         return self.arrow(schema, name, columns=columns).to_reader()
+
+    def _table(self, schema: str, name: str) -> Any:
+        from dbt_afterimage.storage.stored_view import readable_name
+
+        return self._session.table(readable_name(self._session, f"`{schema}`.`{name}`"))
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         """Number and bytes of the files of a table, from its metadata."""

@@ -20,6 +20,7 @@ from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroAp
 from dbt_afterimage.dbt_spark.preflight import check_after_parsing, check_before_connecting
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
 from dbt_afterimage.dbt_spark.session import start_sessions_quietly
+from dbt_afterimage.dbt_spark.stored_views import readable_relation
 from dbt_afterimage.spark.session import active
 
 SUBMISSION_METHOD = "session"
@@ -40,6 +41,7 @@ def extend_spark_adapter() -> None:
         _document_manifests(adapter)
         _check_before_connecting(adapter)
         _record_progress_at_the_end(adapter)
+        _read_stored_views()
         start_sessions_quietly()
         setattr(adapter, _EXTENDED_FLAG, True)
 
@@ -130,3 +132,18 @@ def _record_progress_at_the_end(adapter: type[Any]) -> None:
         cleanup(self)
 
     adapter.cleanup_connections = cleanup_connections
+
+
+def _read_stored_views() -> None:
+    from dbt.context.providers import RuntimeRefResolver
+
+    create = RuntimeRefResolver.create_relation
+
+    def create_relation(self: Any, target_model: Any) -> Any:
+        relation = create(self, target_model)
+        adapter = self.db_wrapper._adapter
+        if target_model.config.materialized != "staging_view" or not _runs_in_session(adapter):
+            return relation
+        return readable_relation(adapter, relation)
+
+    RuntimeRefResolver.create_relation = create_relation  # type: ignore[method-assign]

@@ -24,6 +24,7 @@ from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.schema_evolution import column_types
+from dbt_afterimage.storage.stored_view import readable_name
 from dbt_afterimage.storage.temp_view import temporary_view
 
 _IDENTITY = f"{PREFIX}identity"
@@ -36,7 +37,7 @@ def record_hashes(
 
     The staging view gives the key of each: only it contains how a decoded record is read.
     """
-    staged = session.table(log.staging)
+    staged = session.table(readable_name(session, log.staging))
     types = column_types(staged.schema)
     of_keys = staged.join(F.broadcast(keys.rows), tables.key, "left_semi")
     rows = of_keys.filter(F.col("change_seq").isNull() | (F.col("change_seq") <= up_to))

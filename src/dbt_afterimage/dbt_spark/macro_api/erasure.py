@@ -25,8 +25,10 @@ def key_hash_sql(adapter: Any, change_log: str, key: list[str], staging: Any) ->
     from dbt_afterimage.change_log import key_hash
     from dbt_afterimage.spark.session import current
     from dbt_afterimage.storage.schema_evolution import column_types
+    from dbt_afterimage.storage.stored_view import readable_name
 
-    types = column_types(current().table(str(staging)).schema)
+    session = current()
+    types = column_types(session.table(readable_name(session, str(staging))).schema)
     spelt = {name.lower(): name for name in types}
     return key_hash.key_hash_sql(
         change_log, key, {name: types[spelt[name.lower()]] for name in key}

@@ -9,7 +9,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
 from dbt_afterimage.dbt_spark.session import check_method, live_session
-from dbt_afterimage.errors import ConcurrentRunError, explained
+from dbt_afterimage.errors import ConcurrentRunError, explained, is_without_views
 from dbt_afterimage.history.table import ADDED_COLUMNS
 from dbt_afterimage.internal_columns import LANDED_COLUMNS
 from dbt_afterimage.spark.session import active, current, server_address
@@ -293,16 +293,49 @@ def feed_columns(adapter: Any) -> dict[str, str]:
 
 
 @macro_method()
-def make_room_for_view(adapter: Any, statement: str) -> None:
-    """Let the metastore hold a view, however long its text is.
+def create_view(adapter: Any, statement: str) -> bool:
+    """Create a view, however long its text is; False if the catalog has no views.
 
     Raises:
-        DbtRuntimeError: the metastore is an embedded one that cannot be altered.
+        DbtRuntimeError: Spark refuses the statement, or the metastore is an embedded one that
+            cannot be altered.
     """
     from dbt_afterimage.dbt_spark import long_views
 
+    session = current()
     with dbt_errors(long_views.LongViewError):
-        long_views.make_room_for_view(current(), statement)
+        long_views.make_room_for_view(session, statement)
+        try:
+            session.sql(statement)
+        except Exception as error:
+            if is_without_views(str(error)):
+                return False
+            raise
+    return True
+
+
+@macro_method()
+def store_view(
+    adapter: Any,
+    relation: Any,
+    statement: str,
+    descriptions: dict[str, str],
+    properties: dict[str, str],
+    reads: list[str],
+) -> None:
+    """Keep the statement of a view in an empty table, where the catalog has no views.
+
+    Args:
+        descriptions: column name -> description.
+        properties: of the view, its `comment` among them.
+        reads: names of other staging models that the statement reads.
+    """
+    from dbt_afterimage.storage.stored_view import stored_view_properties
+
+    comment = f"Empty: the catalog has no views. dbt reads the statement. {properties['comment']}"
+    stored = {**properties, "comment": comment, **stored_view_properties(statement, reads)}
+    rows = f"select * from (\n{statement}\n) limit 0"
+    create_table(adapter, relation, rows, descriptions, [], stored)
 
 
 @macro_method(while_parsing={})

@@ -7,15 +7,18 @@ A branch takes two cheap commits, a delete by position and an append, and is pub
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from functools import cache
 from types import MappingProxyType
 from typing import ClassVar
 from uuid import uuid4
 
+from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
+from dbt_afterimage.errors import ConcurrentRunError, without_plan
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
 from dbt_afterimage.storage.concurrency import check_unchanged, is_newer
@@ -29,6 +32,8 @@ from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
 from dbt_afterimage.storage.schema_evolution import table_properties
 from dbt_afterimage.storage.temp_view import temporary_view
 
+logger = AdapterLogger("afterimage")
+
 BRANCH_PREFIX = "afterimage_"
 
 _BROADCAST_LIMIT = 100_000
@@ -36,12 +41,6 @@ _BROADCAST_LIMIT = 100_000
 
 _APPENDS = ("append", "replace", "delete")
 """Operations after which the rows of appended files are all that is new."""
-
-# Iceberg reports a catalog's refusal, such as that of Nessie's REST catalog, as a conflict.
-_BRANCHES_REFUSED = (
-    "If no other run was at work, the catalog refuses branches, by which marts are published: "
-    "`afterimage doctor` tries to create one."
-)
 
 # A killed run leaves its branch behind. That of a live run is younger once it has a commit, and
 # `compact` is not to run at the same time.
@@ -201,14 +200,20 @@ class Iceberg(TableFormat):
                 deleted = F.broadcast(deleted)
             named = map(quoted, session.table(table).columns)
             inserted = rows.filter(is_inserted).selectExpr(*named)
-            if any(counts):
-                _write_branch(
-                    session,
-                    table,
-                    batch,
-                    deleted if counts[0] else None,
-                    inserted if counts[1] else None,
-                )
+            if not any(counts):
+                return
+            branch = _new_branch(session, table, batch)
+            if branch is None:
+                merge_batch(session, table, replace(batch, rows=rows))
+                return
+            _write_branch(
+                session,
+                table,
+                branch,
+                batch,
+                deleted if counts[0] else None,
+                inserted if counts[1] else None,
+            )
         finally:
             unpersist(rows)
 
@@ -382,17 +387,41 @@ def _rewrite(session: SparkSession, table: str, max_files: int, options: str = "
     )
 
 
+def _new_branch(session: SparkSession, table: str, batch: MartBatch) -> str | None:
+    """A branch at the state that a batch follows; None if the catalog refuses branches.
+
+    Iceberg reports a catalog's refusal, such as that of Nessie's REST catalog, as a conflict.
+    """
+    name = f"{BRANCH_PREFIX}{uuid4().hex}"
+    try:
+        session.sql(f"alter table {table} create branch {name} as of version {batch.base_version}")
+    except Exception as error:
+        session.sql(f"refresh table {table}")
+        if Iceberg().version(session, table) != batch.base_version:
+            raise ConcurrentRunError.of(table) from error
+        _warn_of_merge(without_plan(str(error)).strip().splitlines()[0])
+        return None
+    return name
+
+
+@cache
+def _warn_of_merge(refusal: str) -> None:
+    """Once per process and refusal."""
+    logger.warning(
+        "The catalog refuses branches of a table, so each mart is published by one MERGE, which "
+        f"takes longer (docs/spark.md). What it said: {refusal}"
+    )
+
+
 def _write_branch(
     session: SparkSession,
     table: str,
+    name: str,
     batch: MartBatch,
     deleted: DataFrame | None,
     inserted: DataFrame | None,
 ) -> None:
-    name = f"{BRANCH_PREFIX}{uuid4().hex}"
     branch = f"{table}.branch_{name}"
-    with conflicts_explained(table, _BRANCHES_REFUSED):
-        session.sql(f"alter table {table} create branch {name} as of version {batch.base_version}")
     try:
         if deleted is not None:
             with temporary_view(deleted) as view:
