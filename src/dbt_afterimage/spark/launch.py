@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dbt_afterimage.spark.java import use_packaged_java
 from dbt_afterimage.spark.warehouse_folder import create
 
 HOST = "spark.driver.host"
@@ -39,6 +40,7 @@ def launch_arguments(settings: Mapping[str, Any]) -> Iterator[list[str]]:
         settings: of Spark, by name; those of spark-defaults.conf apply besides them.
     """
     create(settings)
+    use_packaged_java()
     with tempfile.NamedTemporaryFile(
         "w", prefix="afterimage_", suffix=".conf", encoding="utf-8"
     ) as file:

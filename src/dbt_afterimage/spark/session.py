@@ -265,20 +265,19 @@ def _launch_jvm(parameters: Mapping[str, Any], arguments: str) -> ClassArchive |
     from pyspark import SparkContext
 
     settings = {name: value for name, value in parameters.items() if name != "spark.jars"}
-    archive = class_archive(parameters)
-    with (
-        launch_arguments(settings) as given,
-        environment_variable(_ARGUMENTS, f"{shlex.join(given)} {arguments}"),
-    ):
-        if archive is not None:
-            options = f"{os.environ.get(_JAVA_OPTIONS, '')} {archive.java_options}".strip()
-            try:
-                with environment_variable(_JAVA_OPTIONS, options):
-                    SparkContext._ensure_initialized()
-            except Exception:
-                # Java does not start with an archive and an agent, such as that of a profiler
-                archive = None
-        SparkContext._ensure_initialized()
+    # first: it chooses the Java, whose classes are archived
+    with launch_arguments(settings) as given:
+        archive = class_archive(parameters)
+        with environment_variable(_ARGUMENTS, f"{shlex.join(given)} {arguments}"):
+            if archive is not None:
+                options = f"{os.environ.get(_JAVA_OPTIONS, '')} {archive.java_options}".strip()
+                try:
+                    with environment_variable(_JAVA_OPTIONS, options):
+                        SparkContext._ensure_initialized()
+                except Exception:
+                    # Java does not start with an archive and an agent, such as that of a profiler
+                    archive = None
+            SparkContext._ensure_initialized()
     return None if archive is None or archive.is_complete else archive
 
 
