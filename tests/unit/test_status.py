@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from dbt_afterimage.cli import app, status
 from dbt_afterimage.cli.conditions import parse_conditions
 from dbt_afterimage.cli.frame import UsageProblem
-from dbt_afterimage.cli.runs import change_logs
+from dbt_afterimage.cli.runs import change_logs, last_results
 from dbt_afterimage.cli.status import violated
-from dbt_afterimage.cli.table_status import MEASURES, last_results, read_status
+from dbt_afterimage.cli.table_status import MEASURES, read_status
 from dbt_afterimage.cli.warehouse import TableVersion, WarehouseError
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
@@ -137,7 +137,7 @@ def test_a_schema_in_which_nothing_was_built() -> None:
 
 
 def test_results_of_the_last_run_that_built_models(tmp_path: Path) -> None:
-    assert last_results(tmp_path) == {}
+    assert last_results(tmp_path, "lake") == {}
     results = {
         "model.shop.orders_changes": "success",
         "model.shop.orders_history": "error",
@@ -148,13 +148,13 @@ def test_results_of_the_last_run_that_built_models(tmp_path: Path) -> None:
         run_line("1", "build", 10, results) + run_line("2", "test", 20, {"test.shop.a.1": "pass"}),
         encoding="utf-8",
     )
-    found = last_results(tmp_path)
+    found = last_results(tmp_path, "lake")
     (orders,) = read_status(warehouse(), "lake", "change_activity", found, at(40))
     assert orders.failed == ["orders_history", "orders_field_changes"]
 
 
 def test_a_new_table_whose_first_run_failed(tmp_path: Path) -> None:
-    assert change_logs(tmp_path) == set()
+    assert change_logs(tmp_path, "lake") == set()
     models = {
         "items_changes": "change_log",
         "new_changes": "change_log",
@@ -162,7 +162,12 @@ def test_a_new_table_whose_first_run_failed(tmp_path: Path) -> None:
         "price_changes": "table",
     }
     nodes = {
-        f"model.shop.{name}": {"name": name, "config": {"materialized": kind}}
+        f"model.shop.{name}": {
+            "name": name,
+            "alias": name,
+            "schema": "lake",
+            "config": {"materialized": kind},
+        }
         for name, kind in models.items()
     }
     (tmp_path / "manifest.json").write_text(json.dumps({"nodes": nodes}), encoding="utf-8")
@@ -173,7 +178,7 @@ def test_a_new_table_whose_first_run_failed(tmp_path: Path) -> None:
         "orders_changes": "success",
         "price_changes": "error",
     }
-    logs = change_logs(tmp_path)
+    logs = change_logs(tmp_path, "lake")
     items, orders = read_status(warehouse(), "lake", "change_activity", results, at(40), logs)
     assert (items.table, orders.table) == ("items", "orders")
     assert items.failed == ["items_changes", "items_history"]
@@ -286,7 +291,7 @@ def test_json_has_every_measure(command: CliRunner) -> None:
 
 def test_the_last_line_sums_up(command: CliRunner) -> None:
     assert command.invoke(app, ["status"]).stdout.splitlines()[-1] == (
-        "1 tables, 1 with marts behind their change log, 0 failed in the last run, "
+        "1 tables, 1 with marts behind their change log, 0 failed in their last run, "
         "2 unresolved rejected records, 0 tables need `afterimage compact`"
     )
     assert status.duration(119) == "119s"

@@ -9,7 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from dbt_afterimage.cli.frame import JsonOption, TargetOption, UsageProblem, command, printable
-from dbt_afterimage.cli.warehouse import Warehouse, WarehouseError, project_warehouse, similar
+from dbt_afterimage.cli.warehouse import (
+    AllSchemas,
+    Warehouse,
+    WarehouseError,
+    project_warehouse,
+    similar,
+)
 
 _SUFFIX = "_changes_rejected"
 _SHOWN = 50
@@ -61,7 +67,8 @@ def rejects(
         raise UsageProblem(
             "`rejects`: got two of --show, --resolve and --replay. Fix: give one of them."
         )
-    warehouse, schema = project_warehouse(target)
+    only, schema = project_warehouse(target)
+    warehouse = AllSchemas(only, schema)
     found = read_rejects(warehouse, schema, table)
     if resolve is not None and table and why:
         from dbt_afterimage.cli.resolve_reject import resolve_reject

@@ -20,7 +20,8 @@ def replay(found: list[dict[str, Any]], table: str, target: str | None) -> None:
     Raises:
         DbtFailedError: dbt failed, and has printed why.
     """
-    run_dbt(["run", "--select", f"+{table}_changes+", *_variables(found)], target)
+    name = table.rpartition(".")[2]
+    run_dbt(["run", "--select", f"+{name}_changes+", *_variables(found)], target)
 
 
 def _variables(found: list[dict[str, Any]]) -> list[str]:

@@ -34,7 +34,9 @@ def resolve_reject(target: str | None, schema: str, table: str, record: int, why
 
 def resolve_in(session: SparkSession, schema: str, table: str, record: int, why: str) -> str:
     """The same in a session. A call that was killed can be repeated: nothing is kept twice."""
-    rejected, resolutions = f"`{schema}`.`{table}_changes_rejected`", f"`{schema}`.{RESOLUTIONS}"
+    place, _, name = table.rpartition(".")
+    rejected = f"`{place or schema}`.`{name}_changes_rejected`"
+    resolutions = f"`{schema}`.{RESOLUTIONS}"
     is_record = F.col("record_hash") == record
     open_records = session.table(rejected).filter(is_record & F.col("resolved_at").isNull())
     if open_records.isEmpty():

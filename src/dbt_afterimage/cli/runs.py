@@ -132,17 +132,53 @@ def last_runs(folder: Path) -> list[Run]:
     return sorted(map(_run, found.values()), key=lambda run: run.started_at, reverse=True)
 
 
-def change_logs(folder: Path) -> set[str]:
-    """Names of the project's models with the materialization `change_log`, from dbt's manifest.
+def last_results(folder: Path, schema: str) -> dict[str, str]:
+    """What dbt says of the last run of each model, by its name in the progress table.
+
+    Args:
+        folder: dbt's target folder.
+        schema: the target's schema.
+    """
+    names = {node["name"]: progress_name(node, schema) for node in _models(folder)}
+    found: dict[str, str] = {}
+    for run in last_runs(folder):
+        for step in run.steps:
+            if step.kind == "model":
+                found.setdefault(names.get(step.name, step.name), step.status)
+    return found
+
+
+def change_logs(folder: Path, schema: str) -> set[str]:
+    """Names in the progress table of the project's change logs, from dbt's manifest.
 
     Args:
         folder: dbt's target folder; without a manifest, no model is known.
+        schema: the target's schema.
     """
+    return {
+        progress_name(node, schema)
+        for node in _models(folder)
+        if node["config"].get("materialized") == "change_log"
+    }
+
+
+def _models(folder: Path) -> list[dict[str, Any]]:
     manifest = folder / "manifest.json"
     if not manifest.exists():
-        return set()
-    nodes = json.loads(manifest.read_text(encoding="utf-8"))["nodes"].values()
-    return {node["name"] for node in nodes if node["config"].get("materialized") == "change_log"}
+        return []
+    nodes = json.loads(manifest.read_text(encoding="utf-8"))["nodes"]
+    return [node for name, node in nodes.items() if name.startswith("model.")]
+
+
+def progress_name(node: Mapping[str, Any], schema: str) -> str:
+    """The name of a model in the progress table.
+
+    Args:
+        node: of dbt's manifest.
+        schema: the target's schema.
+    """
+    alias = str(node["alias"])
+    return alias if node["schema"] == schema else f"{node['schema']}.{alias}"
 
 
 def slowest_steps(runs: Iterable[Run], limit: int) -> list[StepTimes]:

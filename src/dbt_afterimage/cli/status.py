@@ -11,15 +11,20 @@ import typer
 
 from dbt_afterimage.cli.conditions import Condition, parse_conditions
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
-from dbt_afterimage.cli.runs import change_logs, target_folder
+from dbt_afterimage.cli.runs import change_logs, last_results, target_folder
 from dbt_afterimage.cli.table_status import (
     MEASURES,
     MEASURES_OF_ACTIVITY,
     TableStatus,
-    last_results,
     read_status,
 )
-from dbt_afterimage.cli.warehouse import Warehouse, WarehouseError, project_warehouse, similar
+from dbt_afterimage.cli.warehouse import (
+    AllSchemas,
+    Warehouse,
+    WarehouseError,
+    project_warehouse,
+    similar,
+)
 
 _ACTIVITY = "change_activity"
 _WIDTH = 180
@@ -45,11 +50,12 @@ def status(
     scanned. Measures of --fail-if are the names that --json prints.
     """
     conditions = parse_conditions(fail_if, MEASURES) if fail_if else []
-    warehouse, schema = project_warehouse(target)
+    only, schema = project_warehouse(target)
+    warehouse = AllSchemas(only, schema)
     _check_activity(warehouse, schema, activity, conditions)
-    results = last_results(target_folder())
+    results = last_results(target_folder(), schema)
     now = datetime.now(timezone.utc)
-    logs = change_logs(target_folder())
+    logs = change_logs(target_folder(), schema)
     tables = read_status(warehouse, schema, activity, results, now, logs)
     violations = violated(tables, conditions)
     if as_json:
@@ -97,7 +103,7 @@ def summary(tables: list[TableStatus]) -> str:
     due = sum(len(each.compaction_due) for each in tables)
     return (
         f"{len(tables)} tables, {behind} with marts behind their change log, {failed} failed in "
-        f"the last run, {unresolved:,} unresolved rejected records, "
+        f"their last run, {unresolved:,} unresolved rejected records, "
         f"{due} tables need `afterimage compact`"
     )
 

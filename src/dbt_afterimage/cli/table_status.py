@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from dbt_afterimage.cli.query import connect, run
-from dbt_afterimage.cli.runs import last_runs
-from dbt_afterimage.cli.warehouse import Warehouse, WarehouseError
+from dbt_afterimage.cli.warehouse import PROGRESS, Warehouse, WarehouseError
 from dbt_afterimage.storage.compaction import MANY_FILES
 
-PROGRESS = "afterimage_progress"
 CHANGES, REJECTED = "_changes", "_changes_rejected"
 # what status and report read of rejected records, which may be large themselves
 REJECTED_COLUMNS = ("reject_reason", "resolved_at")
@@ -59,7 +56,7 @@ class TableStatus:
         files: data and delete files of all its tables.
         bytes: their size.
         compaction_due: tables with more than 100 files.
-        failed: models of it that failed in the project's last dbt run.
+        failed: models of it that failed, or were skipped, in their last dbt run.
     """
 
     table: str
@@ -110,9 +107,9 @@ def read_status(
 
     Args:
         activity: name of a `change_activity` table there; it may be missing.
-        results: dbt's status of each model of its last run, by name.
+        results: dbt's status of each model in its last run, by name.
         change_logs: names of the project's change logs. One that has recorded no batch is listed
-            if it failed in the last run.
+            if it failed in its last run.
 
     Raises:
         WarehouseError: the schema has no progress table, so nothing was built in it.
@@ -138,7 +135,8 @@ def read_status(
         table = log.removesuffix(CHANGES)
         applied = progress[log]
         marts = [progress[table + mart] for mart in MARTS if table + mart in progress]
-        hours = counted.get(table, {})
+        # activity has no schemas
+        hours = counted.get(table.rpartition(".")[2], {})
         rejected, unresolved = _rejects(warehouse, schema, table, relations)
         sizes = {
             name: warehouse.files(schema, name)
@@ -178,15 +176,6 @@ def read_status(
         if failed := _failed(table, results):
             found.append(_never_built(table, failed))
     return sorted(found, key=lambda each: each.table)
-
-
-def last_results(folder: Path) -> dict[str, str]:
-    """The status of each model in the last run that built models, by name; empty without one."""
-    for run_ in last_runs(folder):
-        models = {step.name: step.status for step in run_.steps if step.kind == "model"}
-        if models:
-            return models
-    return {}
 
 
 def _rows(warehouse: Warehouse, schema: str, sql: str, key: str) -> dict[str, dict[str, Any]]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLE, VIEW = "table", "view"
+PROGRESS = "afterimage_progress"
 _SHOWN_NAMES = 3
 
 
@@ -176,6 +177,61 @@ class SparkWarehouse:
             return [_delta_version(row) for row in reversed(rows)]
         except Exception:  # a view, or a table of another format
             return []
+
+
+class AllSchemas:
+    """A warehouse whose target schema also has the tables that a project has in other schemas.
+
+    Their names are those of the progress table: with the schema.
+
+    Args:
+        warehouse: all schemas.
+        schema: the target's, with the progress table.
+    """
+
+    def __init__(self, warehouse: Warehouse, schema: str) -> None:
+        self._warehouse, self._schema = warehouse, schema
+
+    @cached_property
+    def _relations(self) -> dict[str, str]:
+        found = dict(self._warehouse.relations(self._schema))
+        if PROGRESS in found:
+            models = self._warehouse.arrow(self._schema, PROGRESS)["model"]
+            places = {name.rpartition(".")[0] for name in models.to_pylist()} - {""}
+            for place in places:
+                relations = self._warehouse.relations(place)
+                found |= {f"{place}.{name}": kind for name, kind in relations.items()}
+        return found
+
+    def _place(self, schema: str, name: str) -> tuple[str, str]:
+        place, _, table = name.rpartition(".")
+        return place or schema, table
+
+    def schemas(self) -> list[str]:
+        """Names of all schemas."""
+        return self._warehouse.schemas()
+
+    def relations(self, schema: str) -> dict[str, str]:
+        """`TABLE` or `VIEW` by name; empty if there is no such schema."""
+        return self._relations if schema == self._schema else self._warehouse.relations(schema)
+
+    def arrow(
+        self,
+        schema: str,
+        name: str,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Rows of a relation that exists, all or those of a condition; times are UTC."""
+        return self._warehouse.arrow(*self._place(schema, name), where, columns)
+
+    def files(self, schema: str, name: str) -> tuple[int, int]:
+        """Number and bytes of the files of a table, from its metadata."""
+        return self._warehouse.files(*self._place(schema, name))
+
+    def versions(self, schema: str, name: str) -> list[TableVersion]:
+        """Commits that a table's metadata still has, the oldest first; empty where it has none."""
+        return self._warehouse.versions(*self._place(schema, name))
 
 
 class IcebergWarehouse:

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from dbt_afterimage.cli.query import connect, run
-from dbt_afterimage.cli.table_status import CHANGES, MARTS, PROGRESS
-from dbt_afterimage.cli.warehouse import TableVersion, Warehouse
+from dbt_afterimage.cli.table_status import CHANGES, MARTS
+from dbt_afterimage.cli.warehouse import PROGRESS, TableVersion, Warehouse
 
 _SQL = f"""
     select distinct model, recorded_at, path from {PROGRESS}

@@ -13,16 +13,15 @@ from dbt_afterimage.cli.report.growth import Growth, growth
 from dbt_afterimage.cli.report.lineage import RawTable, raw_tables
 from dbt_afterimage.cli.report.read_once import ReadOnce
 from dbt_afterimage.cli.report.rejected import Rejected, read_rejected
-from dbt_afterimage.cli.runs import Run, change_logs, last_runs
+from dbt_afterimage.cli.runs import Run, change_logs, last_results, last_runs
 from dbt_afterimage.cli.table_status import (
     CHANGES,
     MARTS,
     REJECTED,
     TableStatus,
-    last_results,
     read_status,
 )
-from dbt_afterimage.cli.warehouse import TABLE, TableVersion, Warehouse
+from dbt_afterimage.cli.warehouse import TABLE, AllSchemas, TableVersion, Warehouse
 
 
 @dataclass(frozen=True)
@@ -115,9 +114,10 @@ def read_facts(source: Warehouse, request: Request) -> Facts:
     Raises:
         WarehouseError: the schema has no progress table, so nothing was built in it.
     """
-    warehouse, schema, now = ReadOnce(source), request.schema, request.now
-    results = last_results(request.target_folder)
-    logs = change_logs(request.target_folder)
+    schema, now = request.schema, request.now
+    warehouse = AllSchemas(ReadOnce(source), schema)
+    results = last_results(request.target_folder, schema)
+    logs = change_logs(request.target_folder, schema)
     tables = read_status(warehouse, schema, request.activity, results, now, logs)
     names = [each.table for each in tables]
     raw = raw_tables(request.target_folder / "manifest.json", warehouse, schema)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dbt_afterimage.cli.doctor.raw_tables import ONE_RAW_TABLE_FOR_ALL
+from dbt_afterimage.cli.runs import progress_name
 from dbt_afterimage.cli.table_status import CHANGES
 from dbt_afterimage.cli.warehouse import Warehouse
 from dbt_afterimage.settings import SettingsError, parse_settings
@@ -33,7 +34,7 @@ class RawTable:
 
 
 def raw_tables(manifest: Path, warehouse: Warehouse, schema: str) -> dict[str, list[RawTable]]:
-    """The raw tables of each change log of a schema, by the log's table; empty without a manifest.
+    """The raw tables of each change log, by the log's table; empty without a manifest.
 
     Args:
         manifest: dbt's manifest.json; it may be missing.
@@ -43,14 +44,12 @@ def raw_tables(manifest: Path, warehouse: Warehouse, schema: str) -> dict[str, l
     content = json.loads(manifest.read_text(encoding="utf-8"))
     found = {}
     for node in content["nodes"].values():
-        if (
-            node["resource_type"] == "model"
-            and node["config"]["materialized"] == "change_log"
-            and node["schema"] == schema
-        ):
+        if node["resource_type"] == "model" and node["config"]["materialized"] == "change_log":
             sources = (content["sources"][each] for each in sorted(_sources(content, node)))
             read = [_raw_table(warehouse, source) for source in sources]
-            found[str(node["alias"]).removesuffix(CHANGES)] = [each for each in read if each]
+            found[progress_name(node, schema).removesuffix(CHANGES)] = [
+                each for each in read if each
+            ]
     return found
 
 
