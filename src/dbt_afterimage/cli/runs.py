@@ -133,7 +133,7 @@ def last_runs(folder: Path) -> list[Run]:
 
 
 def last_results(folder: Path, schema: str) -> dict[str, str]:
-    """What dbt says of the last run of each model, by its name in the progress table.
+    """The status of each model in its last run, by its name in the progress table.
 
     Args:
         folder: dbt's target folder.

@@ -1,4 +1,4 @@
-"""What `ref` gives for a staging model whose catalog has no views."""
+"""`ref` of a staging model whose catalog has no views."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dbt_afterimage.spark.session import current
 
 
 def readable_relation(adapter: Any, relation: Any) -> Any:
-    """What reads a staging model: its own relation, unless a table keeps its statement."""
+    """The relation that reads a staging model: another one if a table keeps its statement."""
     found = adapter.get_relation(relation.database, relation.schema, relation.identifier)
     if found is None or found.is_view:
         return relation

@@ -18,7 +18,7 @@ _WITHOUT = {
     "create views": "empty tables keep the statements of staging models",
     "create branches": "each batch of a mart is published by one MERGE, which takes longer",
 }
-"""What is done where a catalog cannot do that."""
+"""The way around each thing that a catalog cannot do."""
 _UTC = ("UTC", "Etc/UTC", "Z", "+00:00")
 
 
