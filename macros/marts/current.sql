@@ -3,10 +3,16 @@
     With the setting `keep_deleted` deleted keys stay, see `_current_with_deleted.sql`.
 
     Arguments:
-      history  ref('<table>_history')
+      history       ref('<table>_history')
+      materialized  `table`, or `view`: a run writes nothing, and each reader filters the history
 #}
-{% macro current(history) %}
-    {{- config(materialized='current_state') -}}
+{% macro current(history, materialized='table') %}
+    {%- if materialized not in ('table', 'view') -%}
+        {{ exceptions.raise_compiler_error(
+            "`current` in " ~ model.name ~ ": `materialized` is " ~ materialized | tojson ~ ". Allowed: 'table', 'view'. Fix: correct it."
+        ) }}
+    {%- endif -%}
+    {{- config(materialized='view' if materialized == 'view' else 'current_state') -}}
     {%- if not execute -%}
         {{ return('select 1') }}
     {%- endif -%}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -173,3 +174,21 @@ def test_progress_that_another_command_records_is_seen(people: People) -> None:
     finally:
         end_command(people.spark)
         people.spark.sql(f"delete from {progress} where recorded_at = timestamp '2999-01-01'")
+
+
+def test_current_as_a_view_shows_what_the_table_holds(people: People) -> None:
+    view = "people_current_view"
+    model = "{{ current(ref('people_history'), materialized='view') }}\n"
+    write_files(people.dbt.path / "models", {f"{view}.sql": model})
+    people.append(PEOPLE_LATER, [(seq(20), "U", 1, "Ann", 0.9, "1.25", "Pisa")])
+    people.dbt("run")
+    rows = people.rows("current", "*", "id")
+    assert len(rows) == 2
+    assert people.rows("current_view", "*", "id") == rows
+    nodes = json.loads((people.dbt.scratch / "target/manifest.json").read_text())["nodes"]
+    (described,) = (node["columns"] for name, node in nodes.items() if name.endswith(f".{view}"))
+    assert described["valid_from"]["description"]
+    wrong = model.replace("view", "incremental")
+    write_files(people.dbt.path / "models", {f"{view}.sql": wrong})
+    assert "Allowed: 'table', 'view'. Fix: correct it." in people.dbt.error_of("parse")
+    (people.dbt.path / f"models/{view}.sql").unlink()

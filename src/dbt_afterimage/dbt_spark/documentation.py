@@ -94,6 +94,8 @@ def document(manifest: Manifest) -> None:
             _document_model(node, layer, columns.described(node, layer))
         elif _is_join(node):
             _describe(node, columns.of_join(node))
+        elif _is_current_view(node):
+            _describe(node, columns.described(node, "current"))
     _run_after_all_logs(manifest)
 
 
@@ -122,6 +124,12 @@ def _layer(node: Any) -> str | None:
 def _is_join(node: Any) -> bool:
     """Whether a node is a model that selects all columns of a `temporal_join` and nothing else."""
     return node.resource_type == "model" and _JOIN.match(node.raw_code) is not None
+
+
+def _is_current_view(node: Any) -> bool:
+    """Whether a node is a model that the macro `current` makes a view."""
+    calls = node.depends_on.macros if node.resource_type == "model" else ()
+    return f"macro.{PACKAGE}.current" in calls and node.config.materialized == "view"
 
 
 class _Columns:
