@@ -81,6 +81,7 @@ def added(
         model("orders_changes", "change_log", reads=["stg"]),
         model("orders_history", "scd2_history", reads=["orders_changes"]),
         model("orders_current", "current_state", reads=["orders_history"]),
+        model("orders_view", "view", reads=["orders_history"], macros=["macro.afterimage.current"]),
     ]
     macro = SimpleNamespace(
         package_name="shop",
@@ -118,6 +119,7 @@ def test_optional_columns_are_those_of_the_system(macro: str) -> None:
     assert columns["changes"] == {*LOG_COLUMNS, "stream_position", "before"}
     assert not columns["history"] & {*OPTIONAL_COLUMNS}
     assert "is_deleted" not in columns["current"]
+    assert columns["view"] == columns["current"] != set()
 
 
 def test_models_that_read_each_other_are_left_to_dbt() -> None:
