@@ -14,7 +14,7 @@ SETUP_DONE := .venv/.setup_done
 DEMO := .scratch/demo
 DEMO_DONE := $(DEMO)/.done
 DEMO_SOURCES := dbt_project.yml profiles.yml.example \
-	$(shell find macros models python_models seeds src demo docs/dbt tests/singular -type f ! -name '*.pyc' 2>/dev/null)
+	$(shell find macros src demo docs/dbt -type f ! -name '*.pyc' 2>/dev/null)
 # For example: make test-unit PYTEST_ARGS="-k mask"
 PYTEST_ARGS ?=
 # Each worker starts its own Spark: two cores and up to 4 GiB. `make test WORKERS=1` runs one test at a time.

@@ -20,7 +20,7 @@ export AFTERIMAGE_DEMOS
 status=0
 
 echo '+ sqlfluff: models and tests, compiled by dbt (.sqlfluff)'
-sqlfluff lint --disable-progress-bar --processes 2 models tests/singular || status=1
+sqlfluff lint --disable-progress-bar --processes 2 demo/models demo/tests || status=1
 
 echo '+ sqlfluff: what the macros rendered (.sqlfluff_rendered)'
 folder=$(mktemp -d)
@@ -35,7 +35,7 @@ trap 'rm -rf "$folder"' EXIT
     find "$DBT_TARGET_PATH/compiled/afterimage" -name '*.sql' ! -path '*_unit_tests.yml/*' \
         \( ! -name 'unique_*' -o -name 'unique_version_*' \) ! -name 'not_null_*' ! -name 'accepted_values_*' \
         ! -path '*.yml/*shipments*'
-    find "$DBT_TARGET_PATH/run/afterimage/models/marts" -name '*.sql' ! -path '*.yml/*'
+    find "$DBT_TARGET_PATH/run/afterimage/demo/models/marts" -name '*.sql' ! -path '*.yml/*'
 } | grep -v -e '/shipments_[^/]*$' -e '/marts/bank_branch/' -e '/marts/web_shop/' -e '/marts/pgbench/' -e '_history\.sql$' >"$folder/all"
 # A model without new changes leaves an empty file.
 while read -r file; do

@@ -1,6 +1,6 @@
 {#
     The contract's letter for an operation of OpenEdge, a number from 1 to 12: I, D, B, U, T or N; NULL for any other.
-    seeds/openedge/openedge_operations.csv says what each means; tests/singular/openedge/ holds the two together.
+    demo/seeds/openedge/openedge_operations.csv says what each means; demo/tests/openedge/ holds the two together.
 #}
 {% macro openedge_change_operation(operation) -%}
 case

@@ -1,6 +1,6 @@
 {#
     The contract's letter for an operation of a Qlik change table: I, U, D, B or T; NULL for any other operation.
-    seeds/qlik_operations.csv lists them; tests/singular/qlik/qlik_operations_agree.sql holds the two together.
+    demo/seeds/qlik/qlik_operations.csv lists them; demo/tests/qlik/qlik_operations_agree.sql holds the two together.
 
     A TRUNCATE is found by `operation` first, because its change_oper is not documented. Without that column
     (`operation=none`) no truncate can be seen.

@@ -25,11 +25,10 @@ ROOT = Path(__file__).parents[2]
 PROJECT = (
     "dbt_project.yml",
     "macros",
-    "models",
-    "python_models",
-    "seeds",
+    "demo/models",
+    "demo/seeds",
+    "demo/tests",
     "docs",
-    "tests/singular",
 )
 OWN_TABLE = "## Write the files"
 

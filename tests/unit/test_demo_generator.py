@@ -23,7 +23,7 @@ from afterimage_demo.values import AWKWARD_TEXTS, line_amount
 
 RawRow = dict[str, Any]
 
-SOURCES = Path(__file__).parents[2] / "models" / "staging" / "qlik" / "_qlik__sources.yml"
+SOURCES = Path(__file__).parents[2] / "demo/models/staging/qlik/_qlik__sources.yml"
 SEQ = "header__change_seq"
 OPER = "header__change_oper"
 MASK = "header__change_mask"

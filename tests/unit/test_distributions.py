@@ -95,6 +95,11 @@ def test_a_project_parses_with_what_is_installed(
     ignored = shutil.ignore_patterns("dbt_packages", "target", "logs", "package-lock.yml")
     shutil.copytree(ROOT / "integration_tests", project, ignore=ignored)
     shutil.copy(ROOT / "profiles.yml.example", project / "profiles.yml")
+    # a model that is named like one of the demo's, and described as that one is
+    own = project / "models" / "own"
+    (own / "orders_history.sql").write_text("select 1 as order_id\n", encoding="utf-8")
+    described = "models:\n  - name: orders_history\n    description: Ours.\n"
+    (own / "orders.yml").write_text(described, encoding="utf-8")
     venv.create(project / ".venv")
     python = project / ".venv/bin/python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
@@ -127,7 +132,7 @@ def test_a_project_parses_with_what_is_installed(
     (project / "packages.yml").write_text(f"packages:\n  - {package}\n", encoding="utf-8")
     run("dbt.cli.main", "deps")
     listed = run("dbt.cli.main", "--quiet", "list", "--resource-type", "model").split()
-    assert "shop.marts.invoices_history" in listed
+    assert {"shop.marts.invoices_history", "shop.own.orders_history"} <= set(listed)
     assert not [name for name in listed if not name.startswith("shop.")]
 
 

@@ -18,7 +18,7 @@ from afterimage_demo.systems import SYSTEMS
 from dbt_afterimage.settings import parse_settings
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ROOT / "models/staging/qlik_messages/_qlik_messages__sources.yml"
+SOURCES = ROOT / "demo/models/staging/qlik_messages/_qlik_messages__sources.yml"
 
 
 @cache

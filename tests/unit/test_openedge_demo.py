@@ -14,7 +14,7 @@ from afterimage_demo.openedge import CHANGE_TYPES, TABLES, TRACKING, TRACKING_TY
 from afterimage_demo.systems import SYSTEMS
 from dbt_afterimage.settings import parse_settings
 
-SOURCES = Path(__file__).parents[2] / "models/staging/openedge/_openedge__sources.yml"
+SOURCES = Path(__file__).parents[2] / "demo/models/staging/openedge/_openedge__sources.yml"
 
 
 @cache

@@ -526,7 +526,7 @@ def test_a_misspelt_system_comes_with_a_suggestion() -> None:
 
 
 def test_the_demo_settings_are_valid() -> None:
-    path = Path(__file__).parents[2] / "models/staging/qlik/_qlik__sources.yml"
+    path = Path(__file__).parents[2] / "demo/models/staging/qlik/_qlik__sources.yml"
     declared = yaml.safe_load(path.read_text(encoding="utf-8"))["sources"][0]
     whole = declared["config"]["meta"]["afterimage"]
     change_tables = [table for table in declared["tables"] if table["name"].endswith("__ct")]
@@ -779,7 +779,7 @@ def test_no_code_knows_a_preset() -> None:
     # add-table reads the schema in Debezium's messages, whose types are Debezium's
     add_table = root / "src/dbt_afterimage/cli/add_table"
     of_messages = (add_table / "debezium.py", add_table / "systems.py")
-    for folder in ("src", "macros", "python_models"):
+    for folder in ("src", "macros"):
         for file in (root / folder).rglob("*.*"):
             if file.suffix in (".py", ".sql"):
                 # Kafka Connect's names of types

@@ -38,7 +38,7 @@ CATALOG = {
 def test_only_one_module_uses_what_a_classic_session_has() -> None:
     names = "_jvm|_jdf|_jsc|_jsparkSession|SparkContext|sparkContext"
     classic = re.compile(rf"\b({names})\b|\.rdd\b|Session\.builder\b")
-    folders = (ROOT / "src", ROOT / "demo" / "src", ROOT / "python_models")
+    folders = (ROOT / "src", ROOT / "demo" / "src", ROOT / "demo" / "models")
     found = {
         str(file.relative_to(ROOT))
         for folder in folders

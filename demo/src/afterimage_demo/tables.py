@@ -1,6 +1,6 @@
 """The demo's five tables, and how the replication task is set up for each of them.
 
-`models/staging/qlik/_qlik__sources.yml` declares the same columns and settings for dbt;
+`demo/models/staging/qlik/_qlik__sources.yml` declares the same columns and settings for dbt;
 a unit test holds the two together.
 """
 

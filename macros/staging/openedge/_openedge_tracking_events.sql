@@ -113,7 +113,7 @@ select * from final
 {% endmacro %}
 
 
-{# The vendor's names of operations, by number; seeds/openedge/openedge_operations.csv says more. #}
+{# The vendor's names of operations, by number; demo/seeds/openedge/openedge_operations.csv says more. #}
 {% macro _openedge_operation_names() %}
     {{ return({1: 'Create', 2: 'Delete', 4: 'After Update', 5: 'Field Delete', 12: 'Field Add'}) }}
 {% endmacro %}
