@@ -142,6 +142,24 @@ def test_a_command_outside_a_project_names_the_folder(
     assert f"{tmp_path} has no dbt_project.yml. Fix: change to" in result.stderr
 
 
+def test_all_commands_name_an_unknown_target_in_the_same_words() -> None:
+    """Also those that are a dbt command."""
+    said = {
+        CliRunner().invoke(app, [command, "--target", "nope"]).stderr
+        for command in ("status", "query", "compact")
+    }
+    (text,) = said
+    assert "does not have a target named 'nope'" in text
+    assert ". Fix: correct profiles.yml" in text
+
+
+def test_spark_sql_without_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dbt_afterimage.cli.spark_sql.java_says", lambda: None)
+    result = CliRunner().invoke(app, ["spark-sql"])
+    assert result.exit_code == 1
+    assert "JAVA_HOME and PATH have no `java`. Fix: install Java 17 or 21" in result.stderr
+
+
 def test_the_version_is_that_of_the_package() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.stdout) == (0, f"afterimage {__version__}\n")

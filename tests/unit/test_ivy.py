@@ -124,6 +124,13 @@ def test_jars_that_cannot_be_fetched_are_named_with_the_last_lines(fetches: Fetc
         fetch_packages(settings(fetches.folder))
 
 
+def test_a_certificate_that_java_does_not_trust_has_a_fix_of_its_own(fetches: Fetches) -> None:
+    fetches.does("echo SSLHandshakeException: PKIX path building failed", "exit 1")
+    with pytest.raises(IvyError, match=r"Fix: set JAVA_TOOL_OPTIONS=.*does not trust") as error:
+        fetch_packages(settings(fetches.folder))
+    assert "set JAVA_HOME" not in str(error.value)
+
+
 def test_the_hashes_of_all_jars_that_the_targets_name_are_known() -> None:
     root = Path(__file__).parents[2]
     profile = (root / "profiles.yml.example").read_text(encoding="utf-8")

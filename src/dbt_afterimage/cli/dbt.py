@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbt_afterimage.cli.frame import DbtFailedError
-from dbt_afterimage.cli.session import project_folder
+from dbt_afterimage.cli.session import load_profile
 
 
 def run_operation(
@@ -36,13 +36,13 @@ def run_dbt(arguments: Sequence[str], target: str | None = None) -> Any:
         dbt's `dbtRunnerResult`.
 
     Raises:
-        ProfileError: the working folder has no project.
+        ProfileError: there is no project, or its profile has no such target.
         DbtFailedError: dbt failed, and has printed why.
     """
     from dbt.cli.main import dbtRunner
 
-    # dbt returns this error to a program without printing it
-    project_folder()
+    # so that all commands have one form of error, and a target without a session one of ours
+    load_profile(target)
     chosen = ["--target", target] if target else []
     result = dbtRunner().invoke([*arguments, *chosen])
     if isinstance(result.exception, KeyboardInterrupt):

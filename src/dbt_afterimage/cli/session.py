@@ -110,8 +110,9 @@ def load_profile(target: str | None = None) -> Any:
                 f"The target's `method` is {lacking[1]}; allowed: session. Fix: set `method: "
                 f"session` in profiles.yml ({profiles}), or choose another --target."
             ) from error
+        said = " ".join(str(getattr(error, "msg", error)).split())
         raise ProfileError(
-            f"dbt cannot read the profile of this project: {error} Fix: correct profiles.yml "
+            f"dbt cannot read the profile of this project: {said}. Fix: correct profiles.yml "
             f"(looked for in {profiles}) or --target."
         ) from error
     method = getattr(profile.credentials, "method", None)

@@ -10,9 +10,11 @@ from typing import Annotated
 
 import typer
 
+from dbt_afterimage.cli.doctor.machine import java_check
 from dbt_afterimage.cli.frame import TargetOption, command
-from dbt_afterimage.cli.session import load_profile
+from dbt_afterimage.cli.session import SparkNotStartedError, load_profile
 from dbt_afterimage.spark.ivy import fetch_packages
+from dbt_afterimage.spark.java import java_says
 from dbt_afterimage.spark.launch import launch_arguments, private_settings, program
 
 
@@ -42,6 +44,9 @@ def spark_sql(
     The schema is created if it is missing. The shell can write to every table: do not change tables
     while a dbt run writes to them.
     """
+    java = java_check(java_says())
+    if java.state == "failed":
+        raise SparkNotStartedError(f"`spark-sql`: {java.text}. Fix: {java.fix}.")
     credentials = load_profile(target).credentials
     settings = {
         # a session of dbt-spark has Hive's catalog unless the profile says otherwise

@@ -21,6 +21,7 @@ from dbt_afterimage.spark.launch import launch_arguments, program
 
 _FOLDER = ".ivy2.5.2"
 """Spark's folder for jars in the home that Java sees, unless `spark.jars.ivy` names another."""
+_UNTRUSTED = "PKIX path building failed"
 _PATIENCE_SECONDS = 600
 _PAUSE_SECONDS = 0.2
 
@@ -47,12 +48,21 @@ def fetch_packages(settings: Mapping[str, Any]) -> None:
             command += ["--class", "org.apache.ivy.Main", "spark-internal", "-version"]
             run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode:
+            said = (run.stdout + run.stderr)[-2000:]
+            fix = (
+                "set JAVA_HOME to the folder of a Java 17 or 21, and let this machine reach Maven "
+                "Central, or a mirror (`spark.jars.ivySettings`)"
+            )
+            if _UNTRUSTED in said:
+                fix = (
+                    "set JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE, a trust store with the "
+                    "authority of your network: Java does not trust the certificate that it gets, "
+                    "as behind a proxy that decrypts"
+                )
             raise IvyError(
                 "Spark did not start: it cannot fetch "
-                f"{settings.get('spark.jars.packages')} (`spark.jars.packages`). Fix: set "
-                "JAVA_HOME to the folder of a Java 17 or 21, and let this machine reach Maven "
-                "Central, or a mirror (`spark.jars.ivySettings`). "
-                f"Spark's last lines:\n{(run.stdout + run.stderr)[-2000:]}"
+                f"{settings.get('spark.jars.packages')} (`spark.jars.packages`). Fix: {fix}. "
+                f"Spark's last lines:\n{said}"
             )
         check_jars(folder)
 

@@ -47,7 +47,16 @@ def test_a_table_of_texts_is_told_about_types() -> None:
     found = qlik.propose(changes, RawSchema.of("sales", [changes]), "s", Sample())
     assert any("all columns are text" in note for note in found.notes)
     typed = qlik.propose(CHANGES, SCHEMA, "s", Sample())
-    assert not any("all columns are text" in note for note in typed.notes)
+    assert not any("text" in note for note in typed.notes)
+
+
+def test_a_key_of_text_is_told_about_types() -> None:
+    text = (replace(DATA[0], data_type="string"), *DATA[1:2], Column("amount", "double"))
+    changes = RawTable("bills__ct", (*HEADERS, MASK, *text))
+    base = RawTable("bills", text, declared_key=("id",))
+    found = qlik.propose(changes, RawSchema.of("sales", [base, changes]), "s", Sample())
+    assert found.key.columns == ("id",)
+    assert any("the key id is text" in note for note in found.notes)
 
 
 def test_the_prefix_and_the_base_are_found_by_columns_and_name() -> None:

@@ -123,11 +123,18 @@ def propose(
         notes.append(LOAD_WITHOUT_TIME)
     arguments = [f"'{source}'", f"'{table.name}'"]
     columns = _source_columns(table, base, key)
-    has_types = any(column.data_type for column in columns)
-    if not has_types and all(column.data_type == "string" for column in data):
+    untyped = {column.name for column in columns if not column.data_type}
+    texts = [c.name for c in data if c.data_type == "string" and c.name in untyped]
+    text_key = [name for name in key.columns if name in texts]
+    if len(texts) == len(data):
         notes.append(
             "all columns are text, so that `order by` gives 1, 10, 102: add `data_type` to the "
             "columns that hold numbers or times"
+        )
+    elif text_key:
+        notes.append(
+            f"the key {', '.join(text_key)} is text, so that `order by` gives 1, 10, 102: add "
+            "`data_type` if it holds numbers"
         )
     tables = [
         SourceTable(
