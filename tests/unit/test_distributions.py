@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from dbt_afterimage import __version__
+from dbt_afterimage.spark.java import JAVA_VERSIONS
 
 ROOT = Path(__file__).parents[2]
 
@@ -155,6 +156,33 @@ def test_all_parts_have_one_version() -> None:
         found = re.search(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
         assert found is not None
         assert found[1] == version, path.name
+
+
+def test_the_badges_state_what_the_project_declares() -> None:
+    declared = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    profile = (ROOT / "profiles.yml.example").read_text(encoding="utf-8")
+
+    def versions(pattern: str, text: str = declared) -> tuple[str, ...]:
+        found = re.search(pattern, text)
+        assert found is not None, pattern
+        return found.groups()
+
+    first, end = map(int, versions(r'requires-python = ">=3\.(\d+),<3\.(\d+)"'))
+    of_dbt = range(*map(int, versions(r'"dbt-core>=1\.(\d+),<1\.(\d+)"')))
+    (spark,) = versions(r'"pyspark>=(\d+\.\d+)')
+    (iceberg,) = versions(r"iceberg-spark-runtime-\S+?:(\d+\.\d+)", profile)
+    (delta,) = versions(r"delta-spark_\S+?:(\d+\.\d+)", profile)
+    badges = (ROOT / "docs/badges.svg").read_text(encoding="utf-8")
+    shown = re.findall(r"<text[^>]*>(.*?)</text><text[^>]*>(.*?)</text>", badges)
+    assert dict(shown) == {
+        "license": versions('license = "(.+?)"')[0],
+        "Python": f"3.{first} to 3.{end - 1}",
+        "Java": " or ".join(map(str, JAVA_VERSIONS)),
+        "dbt": " or ".join(f"1.{minor}" for minor in of_dbt),
+        "Spark": spark,
+        "Iceberg": iceberg,
+        "Delta": delta,
+    }
 
 
 def test_no_module_of_the_product_imports_the_demo() -> None:
