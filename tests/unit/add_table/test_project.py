@@ -9,7 +9,7 @@ import pytest
 
 from dbt_afterimage.cli.add_table.project import AlreadyDeclaredError, Project
 from dbt_afterimage.cli.add_table.proposal import KeyProposal, Proposal, SourceTable
-from dbt_afterimage.cli.add_table.render import files
+from dbt_afterimage.cli.add_table.render import Layout, files
 
 ORDERS = Proposal(
     table="orders",
@@ -34,6 +34,12 @@ def project(tmp_path: Path) -> Project:
 
 def check(project: Project, proposal: Proposal) -> None:
     project.check(proposal, files(proposal, project.layout))
+
+
+def test_a_clone_of_this_project_gets_models_of_its_own() -> None:
+    """Its paths are partly code, for the demos."""
+    clone = Project(Path(__file__).parents[3])
+    assert clone.layout == Layout(models="models", python="python_models", namespace="")
 
 
 def test_two_tables_of_a_call_cannot_have_models_of_one_name(project: Project) -> None:
