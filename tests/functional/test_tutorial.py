@@ -127,8 +127,9 @@ def dictionary(spark: SparkSession, manifest: Any) -> str:
     for kind, (table, title) in KINDS.items():
         found = spark.table(f"{SCHEMA}.{table}")
         start = f"doc.{PACKAGE}.{kind}__"
+        # the first paragraph: a cell has no room for more
         columns = {
-            name.removeprefix(start): block.block_contents.strip()
+            name.removeprefix(start): block.block_contents.strip().split("\n\n")[0]
             for name, block in manifest.docs.items()
             if name.startswith(start)
         }
