@@ -129,20 +129,21 @@ def dictionary(spark: SparkSession, manifest: Any) -> str:
         start = f"doc.{PACKAGE}.{kind}__"
         # the first paragraph: a cell has no room for more
         columns = {
-            name.removeprefix(start): block.block_contents.strip().split("\n\n")[0]
+            name.removeprefix(start): " ".join(block.block_contents.partition("\n\n")[0].split())
             for name, block in manifest.docs.items()
             if name.startswith(start)
         }
         if "id" in columns:
             columns[f"{table}_id"] = columns.pop("id")
-        page += f"\n## {title}\n\n{manifest.nodes[f'model.shop.{table}'].description}\n"
+        page += f"\n## `{title}`\n\n{manifest.nodes[f'model.shop.{table}'].description}\n"
         page += "\n| column | type | meaning | example |\n|---|---|---|---|\n"
         values = sorted(found.collect(), key=str)
         for name, type_name in found.dtypes:
             if name in columns:
                 filled = (row[name] for row in values if row[name] is not None)
-                example = "" if OF_THE_CLOCK.search(name) else str(next(filled, ""))
-                page += f"| `{name}` | {type_name} | {columns.pop(name)} | {example} |\n"
+                value = None if OF_THE_CLOCK.search(name) else next(filled, None)
+                example = "" if value is None else f"`{value}`"
+                page += f"| `{name}` | `{type_name}` | {columns.pop(name)} | {example} |\n"
         if columns:
             page += (
                 "\nWith some settings or source systems only:\n\n| column | meaning |\n|---|---|\n"
