@@ -52,7 +52,9 @@ def subject_schemas(location: str) -> dict[int, tuple[str, str]]:
     if _is_address(location):
         address = f"{location.rstrip('/')}/versions"
         for version in _answer(address) or []:
-            answer = _answer(f"{address}/{version}", "id", "schema") or {}
+            answer = _answer(f"{address}/{version}", "id", "schema")
+            if answer is None:  # deleted since
+                continue
             kind = str(answer.get("schemaType") or "AVRO")
             found[int(answer["id"])] = (kind, str(answer["schema"]))
     else:

@@ -20,7 +20,8 @@ class Registry(BaseHTTPRequestHandler):
         answers = {
             "/schemas/ids/7": (200, json.dumps({"schema": SCHEMA})),
             "/schemas/ids/9": (500, ""),
-            "/subjects/orders-value/versions": (200, "[1, 2]"),
+            # version 3 is deleted while they are read
+            "/subjects/orders-value/versions": (200, "[1, 2, 3]"),
             "/subjects/orders-value/versions/1": (200, json.dumps({"id": 7, "schema": SCHEMA})),
             "/subjects/orders-value/versions/2": (
                 200,
