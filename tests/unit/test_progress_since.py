@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from dbt_afterimage.log_rows.profile import BatchProfile, merged
 from dbt_afterimage.spark.literals import is_of_batches
 from dbt_afterimage.storage.progress import spark_text
-from dbt_afterimage.storage.progress_cache import ProgressSince, Publication, batch_json, seen_from
+from dbt_afterimage.storage.progress_cache import (
+    ProgressSince,
+    Publication,
+    batch_json,
+    progress_rows,
+    seen_from,
+)
 
 FIRST, SECOND, THIRD = "2026-03-01 10:00:00", "2026-03-01 11:00:00.5", "2026-03-02 09:00:00"
+
+
+def test_a_table_with_all_columns_is_read_as_it_is() -> None:
+    """Spark Connect refuses `withColumns` without columns."""
+
+    class Rows:
+        columns = ("model", "batch", "table_version")
+
+    rows = Rows()
+    session = SimpleNamespace(table=lambda name: rows)
+    assert cast(Any, progress_rows(cast(Any, session), "progress")) is rows
 
 
 def published(recorded_at: str, after: str | None, profile: str | None = "{}") -> Publication:

@@ -312,7 +312,9 @@ def progress_rows(session: SparkSession, progress: str) -> DataFrame:
     write_pending(session)
     rows = session.table(progress)
     absent = [name for name in ("batch", "table_version") if name not in rows.columns]
-    return rows.withColumns({name: F.lit(None).cast("string") for name in absent})
+    added = {name: F.lit(None).cast("string") for name in absent}
+    # Spark Connect refuses to add no columns
+    return rows.withColumns(added) if added else rows
 
 
 def _read_last(
