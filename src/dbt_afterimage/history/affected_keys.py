@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.history.names import KIND
+from dbt_afterimage.history.names import KEY_CHANGE_OUT, KIND
 from dbt_afterimage.history.rules.key_events import by_affected_key
 from dbt_afterimage.history.sql import columns, equal
 from dbt_afterimage.history.table import HistoryTable
@@ -51,7 +51,7 @@ def is_of_transaction(key_event: str, version: str) -> str:
     Without transaction ids: changes of one time.
     """
     return (
-        f"({key_event}.{KIND} in ('X', 'K') and coalesce("
+        f"({key_event}.{KIND} in ('{KEY_CHANGE_OUT}', 'K') and coalesce("
         f"{key_event}.transaction_id = {version}.transaction_id,"
         f" {key_event}.changed_at <= {version}.valid_from))"
     )
@@ -64,6 +64,6 @@ def is_of_any_transaction(key_event: str) -> str:
     rows they have displaced from it.
     """
     return (
-        f"({key_event}.{KIND} in ('X', 'K') and {key_event}.transaction_id is null"
+        f"({key_event}.{KIND} in ('{KEY_CHANGE_OUT}', 'K') and {key_event}.transaction_id is null"
         f" and {key_event}.changed_at is null)"
     )

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.history.affected_keys import FEW_KEYS, changes_by_key
-from dbt_afterimage.history.names import KIND, own
+from dbt_afterimage.history.names import KEY_CHANGE_OUT, KIND, own
 from dbt_afterimage.history.sql import RANK_OF_KIND, columns, equal, was_open_at
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.log_rows.conditions import knows
@@ -64,7 +64,7 @@ def keys_contradicting_their_load(
         "*",
         f"row_number() over (partition by {partition}"
         f" order by change_seq, {RANK_OF_KIND}) as {number}",
-        f"count_if({KIND} = 'X') over (partition by {partition}) as {departures}",
+        f"count_if({KIND} = '{KEY_CHANGE_OUT}') over (partition by {partition}) as {departures}",
     ).where(f"{number} = 1")
     if profile.truncates:
         # a truncate before it is the first change of every key, unless the truncate has a scope
@@ -114,10 +114,11 @@ def _contradicts_live_load(table: HistoryTable, departures: str) -> tuple[str, s
         # was another row
         f"((opened.opened_by is not null and {kind} in ('I', 'K'))"
         # the base may have lost the row since
-        f" or (opened.opened_by is null and ({kind} in ('U', 'X', 'D')"
+        f" or (opened.opened_by is null and ({kind} in ('U', '{KEY_CHANGE_OUT}', 'D')"
         f" or ({kind} = 'K' and first.{departures} > 0))))"
     )
     is_other_row = (
-        f"(opened.opened_by is not null and {kind} in ('U', 'X', 'D') and ({' or '.join(differs)}))"
+        f"(opened.opened_by is not null and {kind} in ('U', '{KEY_CHANGE_OUT}', 'D')"
+        f" and ({' or '.join(differs)}))"
     )
     return proved, is_other_row

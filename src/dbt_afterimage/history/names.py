@@ -11,8 +11,10 @@ from typing import Final
 from dbt_afterimage.internal_columns import PREFIX
 
 KIND: Final = f"{PREFIX}kind"
-"""Kinds of key events: S anchor version, L load, I insert, U update, K key-change-in,
-X key-change-out, D delete, T truncate, R missing from a load."""
+"""Kind of a key event: the letter of the change, K for a key-change-in, or one of these."""
+ANCHOR_VERSION: Final = "S"
+KEY_CHANGE_OUT: Final = "X"
+MISSING_FROM_LOAD: Final = "R"
 RANK: Final = f"{PREFIX}rank"
 """Order of the key events at one change_seq (R1)."""
 ROW: Final = f"{PREFIX}row"

@@ -15,7 +15,7 @@ from dbt_afterimage.history.contradicted_loads import (
     OPENED_SEQ,
     keys_contradicting_their_load,
 )
-from dbt_afterimage.history.names import KIND, REPLAY_FROM, own
+from dbt_afterimage.history.names import KEY_CHANGE_OUT, KIND, REPLAY_FROM, own
 from dbt_afterimage.history.profile import content_of
 from dbt_afterimage.history.sql import columns, equal, is_open_since, was_open_at
 from dbt_afterimage.history.table import HistoryTable
@@ -164,7 +164,7 @@ def _replays(
         table.values
     )
     is_later_upsert = (
-        f"not later.{_IS_NEW} and later.{KIND} not in ('X', 'D')"
+        f"not later.{_IS_NEW} and later.{KIND} not in ('{KEY_CHANGE_OUT}', 'D')"
         " and anchor.valid_from is not null"
         " and (anchor.valid_to_seq is null or later.change_seq < anchor.valid_to_seq)"
     )
@@ -178,7 +178,7 @@ def _replays(
             f"(coalesce(bool_or({is_of_transaction('later', 'anchor')}"
             f" or {is_of_any_transaction('later')}), false)"
             " or (any_value(anchor.valid_from) is null"
-            f" and count_if(later.{KIND} in ('X', 'K')) > 1))"
+            f" and count_if(later.{KIND} in ('{KEY_CHANGE_OUT}', 'K')) > 1))"
         )
     inserted_later = "false"
     if table.base:

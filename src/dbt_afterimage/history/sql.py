@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from dbt_afterimage.history.names import BISECTION_STEPS, KIND, RANK
+from dbt_afterimage.history.names import ANCHOR_VERSION, BISECTION_STEPS, KIND, RANK
 from dbt_afterimage.spark.identifiers import quoted
 
 RANK_OF_KIND = f"case {KIND} when 'L' then 1 when 'I' then 2 when 'D' then 4 else 3 end"
 """Order of the key events of a key at one change_seq (R1)."""
-UPSERTS = "('S', 'L', 'I', 'U', 'K')"
+UPSERTS = f"('{ANCHOR_VERSION}', 'L', 'I', 'U', 'K')"
 """Kinds of key events that leave a version open."""
 
 

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from dbt_afterimage.history.names import (
+    ANCHOR_VERSION,
     BISECTION_STEPS,
     BOUNDARY_EVENTS,
+    KEY_CHANGE_OUT,
     KIND,
     LOADS,
+    MISSING_FROM_LOAD,
     RANK,
     REPLAY_FROM,
     ROW,
@@ -101,7 +104,7 @@ def end_by_boundary_events(
         outlived = leading(
             BOUNDARY_EVENTS, lambda boundary: f"{boundary}.change_seq < {REPLAY_FROM}"
         )
-        passed_events = f"if({KIND} = 'S', {outlived}, {passed_events})"
+        passed_events = f"if({KIND} = '{ANCHOR_VERSION}', {outlived}, {passed_events})"
     up_to_next = boundaries_up_to(next_seq)
     if scopes:
         reached = f"if({next_seq} is null, size({BOUNDARY_EVENTS}), {up_to_next})"
@@ -119,11 +122,11 @@ def end_by_boundary_events(
             for name, column in scopes.items()
         ),
     ]
-    ended = UPSERTS[:-1] + ", 'X')" if has_key_changes else UPSERTS
+    ended = UPSERTS[:-1] + f", '{KEY_CHANGE_OUT}')" if has_key_changes else UPSERTS
     candidates = boundaries_between(passed, reached)
     first = f"get(filter({candidates}, boundary -> {' and '.join(conditions)}), 0)"
     added = {
-        KIND: f"if({boundary}.change_oper = 'T', 'T', 'R')",
+        KIND: f"if({boundary}.change_oper = 'T', 'T', '{MISSING_FROM_LOAD}')",
         RANK: "0",
         "change_seq": f"{boundary}.change_seq",
         "changed_at": f"{boundary}.changed_at",

@@ -8,8 +8,10 @@ from pyspark.sql import DataFrame
 
 from dbt_afterimage.history.names import (
     ANCHOR,
+    ANCHOR_VERSION,
     IS_PRIOR,
     IS_UPDATED_IN_PLACE,
+    KEY_CHANGE_OUT,
     KIND,
     ROW,
     UNKNOWN,
@@ -133,7 +135,7 @@ def as_versions(
     state = _state(forward_filled)
     updated = f"not ({_LATEST} <=> {state})" if in_place else "false"
     opened_by = f"coalesce({ANCHOR}.opened_by, {_FIRST_KIND})" if has_prior else _FIRST_KIND
-    anchor = f"when {KIND} = 'S' then {ANCHOR}.changed_columns" if has_prior else ""
+    anchor = f"when {KIND} = '{ANCHOR_VERSION}' then {ANCHOR}.changed_columns" if has_prior else ""
     changed = ", ".join(
         f"case when not ({_PREVIOUS}.{quoted(name)} <=> {ROW}.{quoted(name)}) then {text(name)} end"
         for name in table.tracked
@@ -151,7 +153,8 @@ def as_versions(
         "valid_to_seq is null as is_current",
         f"{opened_by} as opened_by",
         f"case when {_CLOSING_KIND} in ('I', 'L', 'U') then 'U'"
-        f" when {_CLOSING_KIND} in ('K', 'X') then 'K' else {_CLOSING_KIND} end as closed_by",
+        f" when {_CLOSING_KIND} in ('K', '{KEY_CHANGE_OUT}') then 'K'"
+        f" else {_CLOSING_KIND} end as closed_by",
         "transaction_id",
         "closed_by_transaction_id",
         *columns(table.metadata),
@@ -161,7 +164,7 @@ def as_versions(
             f"{f'{_LATEST}.row' if name in in_place else ROW}.{quoted(name)} as {quoted(name)}"
             for name in table.values
         ),
-        f"{KIND} = 'S' as {IS_PRIOR}",
+        f"{KIND} = '{ANCHOR_VERSION}' as {IS_PRIOR}",
         *([f"{updated} as {IS_UPDATED_IN_PLACE}"] if has_prior else []),
     )
 

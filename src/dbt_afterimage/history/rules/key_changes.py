@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from dbt_afterimage.history.names import KIND, MOVE_GROUP, ROW, own
+from dbt_afterimage.history.names import KEY_CHANGE_OUT, KIND, MOVE_GROUP, ROW, own
 from dbt_afterimage.history.sql import UPSERTS, by_key
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.log_rows.conditions import knows
@@ -43,7 +43,7 @@ def resolve_departures(
     """
     in_order = by_key(table.key)
     of_key = f"{in_order} rows between unbounded preceding and unbounded following"
-    counts = [f"count_if({KIND} = 'X') over ({of_key}) > 0"]
+    counts = [f"count_if({KIND} = '{KEY_CHANGE_OUT}') over ({of_key}) > 0"]
     if not fills_along_key_changes:
         counts.append(f"count_if({KIND} = 'K') over ({of_key}) > 0")
     # An upsert of an open row starts none. Without these, a row of many updates costs no more.
@@ -69,7 +69,7 @@ def resolve_departures(
         )
         .selectExpr(
             "*",
-            f"case when {KIND} = 'X' and {_IS_MOVED}"
+            f"case when {KIND} = '{KEY_CHANGE_OUT}' and {_IS_MOVED}"
             f" then aggregate({_EARLIER}, {_START}, (state, event) -> {_STEP}, state -> {_LEAVES})"
             f" end as {DEPARTURE}",
         )
@@ -96,13 +96,13 @@ def _is_other_row(table: HistoryTable, forward_filled: Sequence[str]) -> str:
         return differs
 
     compared = ", ".join(["false", *map(differs, table.tracked)])
-    return f"case when {KIND} = 'X' then array_contains(array({compared}), true) end"
+    return f"case when {KIND} = '{KEY_CHANGE_OUT}' then array_contains(array({compared}), true) end"
 
 
 def _is_displaced(kind: str, move_group: str, is_other: str) -> str:
     """True where a key-change-out moves a row away that a key-change-in has displaced."""
     has_left = f"size(state.displaced) > 0 or state.is_unnamed and coalesce({is_other}, false)"
-    return f"({kind} = 'X' and state.move_group <=> {move_group} and ({has_left}))"
+    return f"({kind} = '{KEY_CHANGE_OUT}' and state.move_group <=> {move_group} and ({has_left}))"
 
 
 _OF_EVENT = _is_displaced("event.kind", "event.move_group", "event.is_other")

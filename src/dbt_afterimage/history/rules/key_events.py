@@ -10,7 +10,15 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.history.names import ANCHOR, KIND, RANK, REPLAY_FROM, ROW
+from dbt_afterimage.history.names import (
+    ANCHOR,
+    ANCHOR_VERSION,
+    KEY_CHANGE_OUT,
+    KIND,
+    RANK,
+    REPLAY_FROM,
+    ROW,
+)
 from dbt_afterimage.history.sql import RANK_OF_KIND, columns, equal
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.log_rows.conditions import is_key_change
@@ -26,13 +34,16 @@ def by_affected_key(
     """Changes of rows, each once per key that it concerns, with that key and KIND."""
     kinds = "array(change_oper)"
     if has_key_changes:
-        kinds = f"case when {is_key_change(table.key)} then array('X', 'K') else {kinds} end"
-    sides = changes.selectExpr("*", f"explode({kinds}) as {KIND}")
+        both = f"array('{KEY_CHANGE_OUT}', 'K')"
+        kinds = f"case when {is_key_change(table.key)} then {both} else {kinds} end"
+    key_events = changes.selectExpr("*", f"explode({kinds}) as {KIND}")
     if not has_key_changes:
-        return sides
-    return sides.withColumns(
+        return key_events
+    return key_events.withColumns(
         {
-            name: F.expr(f"case when {KIND} = 'X' then before.{column} else {column} end")
+            name: F.expr(
+                f"case when {KIND} = '{KEY_CHANGE_OUT}' then before.{column} else {column} end"
+            )
             for name, column in zip(table.key, columns(table.key), strict=True)
         }
     )
@@ -73,7 +84,7 @@ def with_anchor_versions(
     anchors = prior.selectExpr(
         *columns(table.key),
         f"{_packed(table)} as {ROW}",
-        f"'S' as {KIND}",
+        f"'{ANCHOR_VERSION}' as {KIND}",
         f"0 as {RANK}",
         "valid_from_seq as change_seq",
         "valid_from as changed_at",
@@ -107,7 +118,7 @@ def of_affected_keys(
     if replays:
         replay_from = f"affected_keys.{REPLAY_FROM}"
         same += (
-            f" and (events.{KIND} = 'S' or {replay_from} is null"
+            f" and (events.{KIND} = '{ANCHOR_VERSION}' or {replay_from} is null"
             f" or events.change_seq >= {replay_from})"
         )
     affected = (F.broadcast(keys) if has_few_keys else keys).alias("affected_keys")

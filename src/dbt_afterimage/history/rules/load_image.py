@@ -23,6 +23,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from dbt_afterimage.history.names import (
+    ANCHOR_VERSION,
+    KEY_CHANGE_OUT,
     KIND,
     LOADS,
     MOVE_GROUP,
@@ -124,10 +126,10 @@ def displaced_rows(
             "*",
             f"count_if({KIND} = 'L') over ({epoch}) > 0 as {in_base}",
             f"row_number() over ({transaction}, {KIND} = 'L' {order}) as {number}",
-            f"collect_list(case when {KIND} = 'X' then struct(change_seq, before,"
+            f"collect_list(case when {KIND} = '{KEY_CHANGE_OUT}' then struct(change_seq, before,"
             f" before_known_columns) end) over ({transaction} {order} {_ALL_ROWS}) as {left}",
             f"count_if({KIND} in ('K', 'I')) over ({transaction})"
-            f" - count_if({KIND} in ('X', 'D')) over ({transaction}) as {net}",
+            f" - count_if({KIND} in ('{KEY_CHANGE_OUT}', 'D')) over ({transaction}) as {net}",
         )
         # each brought row names the departures that it agrees with: one transaction may update a
         # key many times, but few rows leave it
@@ -138,7 +140,7 @@ def displaced_rows(
         )
         .selectExpr(
             "*",
-            f"{KIND} = 'X' and not exists("
+            f"{KIND} = '{KEY_CHANGE_OUT}' and not exists("
             f"collect_set(if(size({same}) > 0, {same}, null)) over ({transaction} {order}"
             f" {_PRECEDING_ROWS}), seqs -> array_contains(seqs, change_seq)) as {is_other}",
         )
@@ -148,7 +150,7 @@ def displaced_rows(
         .selectExpr(
             "*",
             f"case when {number} > 1 then null"
-            f" when {KIND} in ('U', 'X', 'D') then true"
+            f" when {KIND} in ('U', '{KEY_CHANGE_OUT}', 'D') then true"
             f" when {KIND} = 'I' then false"
             f" when {KIND} = 'K' and {has_other} then true"
             f" when {KIND} = 'K' and {net} <> 0 then {net} < 0 end as {held}",
@@ -160,7 +162,7 @@ def displaced_rows(
         )
         .selectExpr(
             "*",
-            f"case when {KIND} = 'X' and case when {has_other} then {is_other}"
+            f"case when {KIND} = '{KEY_CHANGE_OUT}' and case when {has_other} then {is_other}"
             f" when {net} <> 0 then {net} < 0"
             f" else coalesce(last_value({held_later}) over ({transaction} {order} {_ALL_ROWS}),"
             f" {in_base}) end then struct({MOVE_GROUP} as move_group, before as before,"
@@ -231,9 +233,9 @@ def first_changes(
         return neighbours.selectExpr("*", f"{first_change} as {_FIRST_CHANGE}")
     lost_row = (
         f"case when {_LOAD} is null or {KIND} = 'L' or {previous_seq} >= {_LOAD}.change_seq"
-        f" or {previous_kind} = 'S' or {_truncates_up_to('change_seq')}"
+        f" or {previous_kind} = '{ANCHOR_VERSION}' or {_truncates_up_to('change_seq')}"
         f" > {_truncates_up_to(_LOAD + '.change_seq')} then null"
-        f" when {KIND} in ('U', 'X', 'D') and before is not null then {_image('')}"
+        f" when {KIND} in ('U', '{KEY_CHANGE_OUT}', 'D') and before is not null then {_image('')}"
         f" when {KIND} in ('U', 'D') then struct(before as before,"
         f" {texts(table.key)} as before_known_columns)"
     )
@@ -268,7 +270,8 @@ def live_load_image(
         own("image_at_load"),
     )
     at_load = (
-        f"case when {_FIRST_CHANGE} in ('U', 'X', 'D') and {_NEXT_BEFORE} is not null then"
+        f"case when {_FIRST_CHANGE} in ('U', '{KEY_CHANGE_OUT}', 'D')"
+        f" and {_NEXT_BEFORE} is not null then"
         f" struct({_NEXT_BEFORE} as before, {_NEXT_KNOWN} as before_known_columns)"
     )
     if has_displaced:
