@@ -92,7 +92,7 @@ MUTATIONS = (
     Mutation(
         "R6: a truncate after a key change that closes nothing is overlooked",
         BOUNDARIES,
-        "UPSERTS[:-1] + \", 'X')\" if has_key_changes else UPSERTS",
+        "UPSERTS[:-1] + f\", '{KEY_CHANGE_OUT}')\" if has_key_changes else UPSERTS",
         "UPSERTS",
         _rules("truncates_in_order"),
     ),
@@ -155,8 +155,8 @@ MUTATIONS = (
     Mutation(
         "R8: the load image of a live base is not reconstructed",
         LOAD_IMAGE,
-        "f\"case when {_FIRST_CHANGE} in ('U', 'X', 'D') and {_NEXT_BEFORE} is not null then\"",
-        'f"case when false then"',
+        "f\"case when {_FIRST_CHANGE} in ('U', '{KEY_CHANGE_OUT}', 'D')\"",
+        'f"case when false"',
         _rules("live"),
     ),
     Mutation(
@@ -311,7 +311,7 @@ MUTATIONS = (
         "R6: a version ends by a truncate that it has outlived",
         BOUNDARIES,
         # after the truncate the row took on the scope's value, and is late after that
-        "f\"if({KIND} = 'S', {outlived}",
+        "f\"if({KIND} = '{ANCHOR_VERSION}', {outlived}",
         'f"if(false, {outlived}',
         _batches("r11_history", "scoped_ignored --streams 300"),
     ),
