@@ -125,18 +125,22 @@ class Lake:
         return done.stdout
 
     def build(
-        self, batch: int, commands: list[list[str]], environment: Mapping[str, str]
+        self,
+        batch: int,
+        commands: list[list[str]],
+        environment: Mapping[str, str],
+        processes: str = "one",
     ) -> dict[str, Any]:
         """What a batch and commands after it left, as lake_run writes it."""
         result = self.folder / f"result{batch}.json"
-        arguments = [self.folder, self.table_format, batch, json.dumps(commands), result]
+        arguments = [self.folder, self.table_format, batch, processes, json.dumps(commands), result]
         done = subprocess.run(
             [sys.executable, "-m", "tests.functional.lake_run", *map(str, arguments)],
             cwd=ROOT,
             env={**os.environ, **environment},
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=1200,
             check=False,
         )
         assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]

@@ -1,15 +1,17 @@
 """A program that builds a batch of people wherever its target has the tables, then runs commands.
 
-    python -m tests.functional.lake_run FOLDER FORMAT BATCH COMMANDS RESULT
+    python -m tests.functional.lake_run FOLDER FORMAT BATCH PROCESSES COMMANDS RESULT
 
-The profile is in the folder, and `FORMAT` names its target and the format of the tables. `COMMANDS`
-is JSON: a list of `afterimage` commands, each with its arguments. What the batch and the commands
-left is written to `RESULT`.
+The profile is in the folder, and `FORMAT` names its target and the format of the tables.
+`PROCESSES` is `one`, or `each`: a process for each model, seed and test. `COMMANDS` is JSON: a list
+of `afterimage` commands, each with its arguments. What the batch and the commands left is written
+to `RESULT`.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from typer.testing import CliRunner
 from dbt_afterimage.cli import app
 from dbt_afterimage.spark.session import current
 from tests.functional.dbt_project import DbtProject
+from tests.functional.one_by_one import commands_one_by_one
 from tests.functional.people import MODELS, PEOPLE, People, seq, start
 from tests.functional.project_files import changes_model, write_settings
 
@@ -74,7 +77,21 @@ def documented(catalog: Any) -> dict[str, Any]:
     return {"pages": len(catalog.nodes), "valid_from": history.columns["valid_from"].type}
 
 
-def main(folder: str, table_format: str, batch: str, commands: str, result: str) -> None:
+def build_one_by_one(project: DbtProject) -> None:
+    """Each command in a process of its own."""
+    project("parse")
+    program = Path(sys.executable).with_name("dbt")
+    for command in commands_one_by_one(project.scratch / "target" / "manifest.json"):
+        with project.environment():
+            done = subprocess.run(
+                [str(program), *command], capture_output=True, text=True, check=False
+            )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def main(
+    folder: str, table_format: str, batch: str, processes: str, commands: str, result: str
+) -> None:
     """Do what the command line says."""
     path = Path(folder)
     project = DbtProject(path / "project", path, table_format, SCHEMA, path / "scratch")
@@ -86,7 +103,10 @@ def main(folder: str, table_format: str, batch: str, commands: str, result: str)
         people.land(PEOPLE, BATCHES[0])
     else:
         people.append(PEOPLE, BATCHES[1])
-    project("build")
+    if processes == "each":
+        build_one_by_one(project)
+    else:
+        project("build")
     built = history(people)
     catalog = project("docs", "generate")
     progress = session.table(f"{SCHEMA}.afterimage_progress").filter("model = 'people_history'")

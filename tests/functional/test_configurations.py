@@ -20,8 +20,6 @@ from tests.functional.project_files import write_files
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.both_formats
-
 SCHEMA = "configured"
 HOOKED = f"{SCHEMA}.hooked"
 
