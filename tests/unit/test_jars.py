@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree
@@ -33,19 +33,30 @@ alone.unlink()
 """
 
 
-def test_one_at_a_time_is_at_ivys_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def java_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Makes the Java of a folder the only one: no packaged Java takes its place."""
+
+    def use(folder: Path) -> None:
+        monkeypatch.setattr("dbt_afterimage.spark.java.find_spec", lambda name: None)
+        monkeypatch.setenv("JAVA_HOME", str(folder))
+
+    return use
+
+
+def test_one_at_a_time_is_at_ivys_cache(tmp_path: Path, java_of: Callable[[Path], None]) -> None:
     program = tmp_path / "bin" / "java"
     program.parent.mkdir()
     program.write_text(IVY.format(python=sys.executable, folder=str(tmp_path)), encoding="utf-8")
     program.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    java_of(tmp_path)
     with ThreadPoolExecutor() as threads:
         paths = list(threads.map(fetched, [[("org", "name", "1")]] * 3))
     assert paths == [[Path("/one.jar"), Path("/other.jar")]] * 3
 
 
 def test_a_classifier_chooses_the_file_of_a_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, java_of: Callable[[Path], None]
 ) -> None:
     program = tmp_path / "bin" / "java"
     program.parent.mkdir()
@@ -53,7 +64,7 @@ def test_a_classifier_chooses_the_file_of_a_module(
     copying = f'#!/bin/sh\ncp "$4" {given}\necho /one.jar > "$6"\n'
     program.write_text(copying, encoding="utf-8")
     program.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    java_of(tmp_path)
     fetched([("org", "plain", "1"), ("org", "other", "2", "tests")])
     plain, other = ElementTree.parse(given).getroot().findall("dependencies/dependency")
     assert (plain.attrib["name"], plain.attrib["rev"], list(plain)) == ("plain", "1", [])
@@ -66,9 +77,9 @@ def test_a_classifier_chooses_the_file_of_a_module(
 
 
 def test_without_java_the_error_says_what_to_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, java_of: Callable[[Path], None]
 ) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    java_of(tmp_path)
     with pytest.raises(JarsError, match=r"Java cannot be started.*Fix: set JAVA_HOME"):
         fetched([("org", "name", "1")])
 
