@@ -15,12 +15,16 @@ def position(time: str, number: int) -> str:
     return POSITION.format(time=time, number=number)
 
 
+def drop_invoices(spark: SparkSession) -> None:
+    """Drop the tables: another test of this session may have landed them."""
+    for table in ("invoices", "invoices__ct"):
+        spark.sql(f"drop table if exists sales.{table}")
+
+
 def land_invoices(spark: SparkSession) -> None:
     """Two invoices in the base table; then one is paid, one deleted, and a third inserted."""
     spark.sql("create schema if not exists sales")
-    # another test of this session may have landed them
-    for table in ("invoices", "invoices__ct"):
-        spark.sql(f"drop table if exists sales.{table}")
+    drop_invoices(spark)
     spark.sql("create table sales.invoices (invoice_id bigint, status string, amount decimal(9,2))")
     spark.sql("insert into sales.invoices values (1, 'open', 10.00), (2, 'open', 20.00)")
     spark.sql(

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
 from dbt_afterimage.dbt_spark.documentation import PACKAGE
+from tests.functional.invoices import drop_invoices
 from tests.functional.pages import commands_of, tables_of
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def printed(
     """Each command of the tutorial, what the page says that it prints, and what it printed."""
     folder = tmp_path_factory.mktemp("tutorial")
     shutil.copytree(ROOT / "examples/tutorial", folder / "exports")
+    drop_invoices(spark)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         commands = commands_of("docs/tutorial.md")
