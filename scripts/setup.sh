@@ -88,7 +88,8 @@ uv=$(command -v uv || true)
 if [ -z "$uv" ] && pip install --only-binary :all: --no-deps --require-hashes -r requirements-uv.txt; then
     uv=.venv/bin/uv
 fi
-# uv does not read pip's configuration
+# uv does not read pip's configuration, nor by default the machine's certificates
+export UV_SYSTEM_CERTS=1
 UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$(.venv/bin/python -m pip config get global.index-url 2>>"$log" || true)}}
 [ -z "$UV_DEFAULT_INDEX" ] || export UV_DEFAULT_INDEX
 # In two steps, because PySpark is built from source and its build backend must come from the lock too:
