@@ -28,7 +28,7 @@
     {%- set reached = afterimage._reached_in_feeds(join.sides) -%}
     {%- set state, seen = none, {} -%}
     {%- if existing is not none and not should_full_refresh() -%}
-        {%- set state = adapter.afterimage.state(target_relation) -%}
+        {%- set state = adapter.afterimage.current_version(target_relation) -%}
         {%- set seen = adapter.afterimage.feeds_seen(afterimage._progress_relation(), target_relation, name, state) -%}
     {%- endif -%}
     {%- if not adapter.afterimage.continues_feeds(seen, reached) -%}

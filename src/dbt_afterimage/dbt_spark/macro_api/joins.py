@@ -42,7 +42,7 @@ def feeds_seen(
         progress: the progress table.
         relation: the table.
         model: its name in the progress table.
-        version: its version, of `state`.
+        version: its version, of `current_version`.
     """
     from dbt_afterimage.storage.contradictions import is_restored
     from dbt_afterimage.storage.progress import read_progress

@@ -80,7 +80,7 @@ def contradicts_progress(
     """Whether a mart is not what its progress says, and has to be rebuilt; a warning says why.
 
     Args:
-        version: its version, of `state`.
+        version: its version, of `current_version`.
         applied: its progress, as `progress_since` gives it.
         source: the table whose batches it applies.
         published: the last batch in the progress of that table, or None.
