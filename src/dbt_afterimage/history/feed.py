@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from dbt_afterimage.history.names import own
 from dbt_afterimage.spark.identifiers import quoted
-from dbt_afterimage.spark.literals import timestamp
+from dbt_afterimage.spark.literals import timestamp_as_text
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
 from dbt_afterimage.storage.create import table_writer
@@ -87,7 +87,6 @@ def update_feed(session: SparkSession, feed: Feed, batch: MartBatch | None = Non
     """Append what has happened to the history since the last publication in its feed.
 
     Args:
-        session: the live Spark session.
         feed: the feed; created if it does not exist.
         batch: what was just published; its rows are computed. None where that is not known.
 
@@ -236,7 +235,8 @@ def _as(rows: DataFrame, schema: StructType, *others: str) -> DataFrame:
 
 def _at(rows: DataFrame, feed_at: str, columns: list[str]) -> DataFrame:
     """The rows of a publication, with these columns."""
-    return rows.selectExpr("*", f"{timestamp(feed_at)} as feed_at").select(*map(quoted, columns))
+    moment = timestamp_as_text(feed_at, "feed_image")
+    return rows.selectExpr("*", f"{moment} as feed_at").select(*map(quoted, columns))
 
 
 def _record(session: SparkSession, feed: Feed, feed_at: str | None, version: str) -> None:

@@ -25,12 +25,14 @@ class MartBatch:
         identity: columns that identify a row; never NULL.
         where: condition on `target`, the table, so that other rows are not read; "" for none.
         base_version: the table's version before `rows` were computed.
+        is_computed: the rows are a checkpoint, which the caller frees.
     """
 
     rows: DataFrame
     identity: Sequence[str]
     where: str
     base_version: str | None
+    is_computed: bool = False
 
     def matches(self) -> str:
         """Join condition between `target`, the table, and `source`, the rows."""

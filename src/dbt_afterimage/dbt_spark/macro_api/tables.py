@@ -258,7 +258,7 @@ def publish(
             rows = session.sql(select)
             if feed is not None:
                 rows = computed = checkpoint(rows)
-            batch = MartBatch(rows, identity, where, after)
+            batch = MartBatch(rows, identity, where, after, is_computed=computed is not None)
             publish_batch(session, str(relation), batch, table_format(adapter))
             if feed is not None:
                 update(session, Feed(table_format=table_format(adapter), **feed), batch)
@@ -274,7 +274,6 @@ def update_feed(adapter: Any, feed: dict[str, Any]) -> None:
     """Bring the feed of a history up to date, whatever was done to the history.
 
     Args:
-        adapter: dbt's adapter.
         feed: fields of `history.feed.Feed`, except the format.
     """
     from dbt_afterimage.history.feed import Feed

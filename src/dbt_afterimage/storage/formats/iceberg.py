@@ -191,7 +191,7 @@ class Iceberg(TableFormat):
                 raise ConcurrentRunError.of(table)
             merge_batch(session, table, batch)
             return
-        rows = checkpoint(batch.rows)
+        rows = batch.rows if batch.is_computed else checkpoint(batch.rows)
         is_deleted, is_inserted = F.col(ACTION) != "insert", F.col(ACTION) != "delete"
         try:
             counts = rows.agg(F.count_if(is_deleted), F.count_if(is_inserted)).collect()[0]
@@ -215,7 +215,8 @@ class Iceberg(TableFormat):
                 inserted if counts[1] else None,
             )
         finally:
-            unpersist(rows)
+            if not batch.is_computed:
+                unpersist(rows)
 
     def file_count(self, session: SparkSession, table: str) -> int:
         """From the summary of the newest snapshot."""
