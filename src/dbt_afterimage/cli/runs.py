@@ -133,12 +133,7 @@ def last_runs(folder: Path) -> list[Run]:
 
 
 def last_results(folder: Path, schema: str) -> dict[str, str]:
-    """The status of each model in its last run, by its name in the progress table.
-
-    Args:
-        folder: dbt's target folder.
-        schema: the target's schema.
-    """
+    """The status of each model in its last run, by its name in the progress table."""
     names = {node["name"]: progress_name(node, schema) for node in _models(folder)}
     found: dict[str, str] = {}
     for run in last_runs(folder):
@@ -153,7 +148,6 @@ def change_logs(folder: Path, schema: str) -> set[str]:
 
     Args:
         folder: dbt's target folder; without a manifest, no model is known.
-        schema: the target's schema.
     """
     return {
         progress_name(node, schema)
@@ -175,7 +169,6 @@ def progress_name(node: Mapping[str, Any], schema: str) -> str:
 
     Args:
         node: of dbt's manifest.
-        schema: the target's schema.
     """
     alias = str(node["alias"])
     return alias if node["schema"] == schema else f"{node['schema']}.{alias}"

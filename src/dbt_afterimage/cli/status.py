@@ -11,6 +11,7 @@ import typer
 
 from dbt_afterimage.cli.conditions import Condition, parse_conditions
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
+from dbt_afterimage.cli.read_once import ReadOnce
 from dbt_afterimage.cli.runs import change_logs, last_results, target_folder
 from dbt_afterimage.cli.table_status import (
     MEASURES,
@@ -51,7 +52,7 @@ def status(
     """
     conditions = parse_conditions(fail_if, MEASURES) if fail_if else []
     only, schema = project_warehouse(target)
-    warehouse = AllSchemas(only, schema)
+    warehouse = AllSchemas(ReadOnce(only), schema)
     _check_activity(warehouse, schema, activity, conditions)
     results = last_results(target_folder(), schema)
     now = datetime.now(timezone.utc)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from dbt_afterimage.cli.read_once import ReadOnce
 from dbt_afterimage.cli.report.activity import Activity, read_activity
 from dbt_afterimage.cli.report.batches import Applied, Batch, batches, last_applied, read_applied
 from dbt_afterimage.cli.report.growth import Growth, growth
 from dbt_afterimage.cli.report.lineage import RawTable, raw_tables
-from dbt_afterimage.cli.report.read_once import ReadOnce
 from dbt_afterimage.cli.report.rejected import Rejected, read_rejected
 from dbt_afterimage.cli.runs import Run, change_logs, last_results, last_runs
 from dbt_afterimage.cli.table_status import (
