@@ -72,6 +72,21 @@ def catalog_parameters(catalog: Mapping[str, str]) -> dict[str, str]:
     return {f"spark.sql.catalog.lake.{name}": value for name, value in catalog.items()}
 
 
+def output_of(command: Sequence[str], environment: Mapping[str, str], timeout: int) -> str:
+    """What a command prints that runs in the project's root; it must succeed."""
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    return done.stdout
+
+
 @dataclass(frozen=True)
 class Lake:
     """A folder with a project and its profile."""
@@ -112,17 +127,7 @@ class Lake:
         given |= {"DBT_TARGET_PATH": str(self.folder / "target"), "DBT_TARGET": self.table_format}
         given |= {"DBT_LOG_PATH": str(self.folder / "logs"), "AFTERIMAGE_TEST_SCHEMA": "afterimage"}
         program = Path(sys.executable).with_name(command[0])
-        done = subprocess.run(
-            [str(program), *command[1:]],
-            cwd=ROOT,
-            env={**os.environ, **given},
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-        assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
-        return done.stdout
+        return output_of([str(program), *command[1:]], given, timeout=900)
 
     def build(
         self,
@@ -134,16 +139,8 @@ class Lake:
         """What a batch and commands after it left, as lake_run writes it."""
         result = self.folder / f"result{batch}.json"
         arguments = [self.folder, self.table_format, batch, processes, json.dumps(commands), result]
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.functional.lake_run", *map(str, arguments)],
-            cwd=ROOT,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=1200,
-            check=False,
-        )
-        assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+        command = [sys.executable, "-m", "tests.functional.lake_run", *map(str, arguments)]
+        output_of(command, environment, timeout=1200)
         found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -39,7 +40,8 @@ def test_the_commands_of_cron_exist() -> None:
     operations = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     script = re.findall(r"```sh\n(#!/bin/sh.*?)```", operations, re.DOTALL)[0]
     (table,) = re.findall(r"```\n([\d*].*?)```", PAGE, re.DOTALL)
-    commands = get_command(app).commands  # type: ignore[attr-defined]
+    group: Any = get_command(app)
+    commands = group.commands
     called = re.findall(r"\bafterimage (\w+)", script + table)
     assert called and set(called) <= set(commands)
     assert all(len(line.split("  flock ")[0].split()) == 5 for line in table.strip().splitlines())

@@ -137,7 +137,8 @@ def _record_progress_at_the_end(adapter: type[Any]) -> None:
 def _read_stored_views() -> None:
     from dbt.context.providers import RuntimeRefResolver
 
-    create = RuntimeRefResolver.create_relation
+    resolver: type[Any] = RuntimeRefResolver
+    create = resolver.create_relation
 
     def create_relation(self: Any, target_model: Any) -> Any:
         relation = create(self, target_model)
@@ -146,4 +147,4 @@ def _read_stored_views() -> None:
             return relation
         return readable_relation(adapter, relation)
 
-    RuntimeRefResolver.create_relation = create_relation  # type: ignore[method-assign]
+    resolver.create_relation = create_relation

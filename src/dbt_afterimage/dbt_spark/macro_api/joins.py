@@ -18,7 +18,6 @@ def hand_over_join(adapter: Any, model: str, join: Any) -> None:
     """Keep what the macro `temporal_join` joins for the materialization of the same model.
 
     Args:
-        adapter: dbt's adapter.
         model: unique id of the model.
         join: what the macros take.
     """
@@ -38,10 +37,6 @@ def feeds_seen(
     """Up to which `feed_at` a table has applied each feed; empty if it has to be built.
 
     Args:
-        adapter: dbt's adapter.
-        progress: the progress table.
-        relation: the table.
-        model: its name in the progress table.
         version: its version, of `current_version`.
     """
     from dbt_afterimage.storage.contradictions import is_restored
@@ -69,10 +64,6 @@ def record_feeds(
     """Record up to which `feed_at` a table has applied each feed.
 
     Args:
-        adapter: dbt's adapter.
-        progress: the progress table.
-        relation: the table.
-        model: its name in the progress table.
         reached: feed -> time as text.
     """
     from dbt_afterimage.storage.formats import format_named
