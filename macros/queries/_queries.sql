@@ -40,7 +40,7 @@
     {%- endif -%}
     {%- for name in names if columns.all and afterimage._same_name(name, columns.all) is none -%}
         {%- do afterimage._wrong_argument(
-            macro_name, history, "`" ~ argument ~ "` names the column '" ~ name ~ "', which it lacks. Allowed: "
+            macro_name, history, "`" ~ argument ~ "` names the column '" ~ name ~ "'. Allowed: "
             ~ columns.all | join(', ') ~ ". Fix: correct the name."
         ) -%}
     {%- endfor -%}

@@ -8,9 +8,10 @@
     Arguments:
       history  ref('<table>_history')
       columns  default: key and data columns
+      type_1   columns of these that show the newest value of the key in all its versions
       unknown  {column: text} of the row for facts without a match, whose keys are '-1'; other columns of it are NULL
 #}
-{% macro dimension(history, columns=none, unknown={}) %}
+{% macro dimension(history, columns=none, unknown={}, type_1=[]) %}
     {%- if not execute -%}
         {{ return('(select 1 as parsed)') }}
     {%- endif -%}
@@ -19,13 +20,14 @@
     {%- set found = afterimage._history_columns(history, settings) -%}
     {%- do afterimage._check_columns('dimension', history, 'columns', columns if columns is not none else [], found) -%}
     {%- do afterimage._check_columns('dimension', history, 'unknown', unknown.keys() | list, found) -%}
+    {%- do afterimage._check_type_1('dimension', history, 'type_1', type_1, found, settings.key) -%}
     {%- set names = columns if columns is not none else found.data -%}
-    {{ return(afterimage._dimension_sql(history, found.id, settings.key, names, unknown)) }}
+    {{ return(afterimage._dimension_sql(history, found.id, settings.key, names, unknown, type_1)) }}
 {% endmacro %}
 
 
 {# The statement. With its length before it, no part of a key runs into the next. #}
-{% macro _dimension_sql(history, id, key, names, unknown) -%}
+{% macro _dimension_sql(history, id, key, names, unknown, type_1) -%}
 {%- set parts = [] -%}
 {%- for name in key -%}
     {%- set text = 'cast(' ~ afterimage._quoted(name) ~ ' as string)' -%}
@@ -35,7 +37,9 @@
     select
         {{ afterimage._quoted(id) }} as surrogate_key,
         md5(concat({{ parts | join(', ') }})) as durable_key,
-        {{ afterimage._listed(names) }},
+        {%- for name in names %}
+        {{ afterimage._version_value(name, type_1, key) }},
+        {%- endfor %}
         valid_from,
         valid_to,
         is_current

@@ -185,6 +185,41 @@ def test_versions_beside_current_values(
     )
 
 
+@pytest.mark.parametrize("name", ["current_beside_history", "dimension"])
+def test_type_1_columns_show_the_newest_value_in_all_versions(
+    database: duckdb.DuckDBPyConnection, versions: list[Version], name: str
+) -> None:
+    newest = {}
+    for version in sorted(versions, key=lambda version: str(version["valid_from_seq"])):
+        newest[version["stream"], version["id"]] = version["name"]
+    wanted = [
+        (v["orders_history_id"], v["other_id"], newest[v["stream"], v["id"]]) for v in versions
+    ]
+    # a correction in some, and a deleted key
+    assert any(v["name"] != newest[v["stream"], v["id"]] for v in versions)
+    ended = [v for v in versions if v["valid_to_seq"] is not None]
+    assert {(v["stream"], v["id"]) for v in ended} - {
+        (v["stream"], v["id"]) for v in versions if v["valid_to_seq"] is None
+    }
+    of_dimension = name == "dimension"
+    given: dict[str, Any] = {"type_1": ["name"]} if of_dimension else {"replace": True}
+    statement = renderer()(name, HISTORY, None if of_dimension else ["name"], **given)
+    identity = "surrogate_key" if of_dimension else "orders_history_id"
+    rows = database.execute(
+        f"select {identity}, other_id, name from {statement} where {identity} <> '-1'"
+    ).fetchall()
+    assert sorted(rows, key=str) == sorted(wanted, key=str)
+
+
+def test_a_history_with_replaced_columns_has_the_columns_of_the_history(
+    database: duckdb.DuckDBPyConnection,
+) -> None:
+    statement = renderer()("current_beside_history", HISTORY, ["NAME"], replace=True)
+    shown = database.execute(f"describe select * from {statement}").fetchall()
+    stored = database.execute("describe orders_history").fetchall()
+    assert [row[0] for row in shown] == [row[0] for row in stored if row[0] != "is_current"]
+
+
 def test_a_dimension(database: duckdb.DuckDBPyConnection, versions: list[Version]) -> None:
     statement = renderer()("dimension", HISTORY, unknown={"name": "not known"})
     names = "surrogate_key, durable_key, stream, id, name, valid_to, is_current"
@@ -241,6 +276,12 @@ def test_who_opened_and_closed_a_version() -> None:
         ("daily", {"last_day": "2026-3-1"}, ["`last_day` is '2026-3-1'", "Allowed: a date"]),
         ("daily", {"dense": False}, ["`first_day` is '2026-03-01'", "only if the result is dense"]),
         ("current_beside_history", {"columns": "name"}, ["`columns` is a list", "name"]),
+        (
+            "current_beside_history",
+            {"columns": ["id"], "replace": True},
+            ["`columns` names the column 'id'", "Allowed: other_id, name"],
+        ),
+        ("dimension", {"type_1": ["valid_from"]}, ["`type_1` names the column 'valid_from'"]),
         ("dimension", {"unknown": {"nam": "?"}}, ["`unknown` names the column 'nam'"]),
         ("changed_by", {"changes": "orders_changes"}, ["`changes` is a relation", "Fix: "]),
     ],
