@@ -11,8 +11,8 @@
 
 # --- written by the materialization change_log ---
 {{ afterimage._run_context() }}
-from dbt_afterimage.change_log.raw_version import raw_tables
-from dbt_afterimage.change_log.write import write_batch
+from dbt_afterimage.change_log.reading.raw_version import raw_tables
+from dbt_afterimage.change_log.writing.write import write_batch
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.missing_relation import existing_table
 

@@ -11,8 +11,8 @@
 
 # --- written by the materialization staging_log ---
 {{ afterimage._run_context() }}
-from dbt_afterimage.change_log.decoded_log import write_decoded_log
-from dbt_afterimage.change_log.raw_version import raw_tables
+from dbt_afterimage.sources.decoded_log import write_decoded_log
+from dbt_afterimage.change_log.reading.raw_version import raw_tables
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.missing_relation import existing_table
 

@@ -16,8 +16,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from dbt_afterimage.cli.query import connect, run
-from dbt_afterimage.cli.warehouse import IcebergWarehouse, SparkWarehouse
+from dbt_afterimage.cli.commands.query import connect, run
+from dbt_afterimage.cli.support.warehouse import IcebergWarehouse, SparkWarehouse
 
 READINGS = "count(*), count(case when is_current then 1 end), max(valid_from_seq)"
 

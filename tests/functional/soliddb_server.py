@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from afterimage_demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
 from afterimage_demo.soliddb.tables import BankColumn, BankTable
-from dbt_afterimage.change_log.decoded_log import write_decoded_log
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.soliddb import build_log
+from dbt_afterimage.sources.decoded_log import write_decoded_log
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.macro_renderer import MacroRenderer
 from tests.soliddb_columns import SYS_COLUMNS, SYS_LOG, SYS_TABLES

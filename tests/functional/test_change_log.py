@@ -21,14 +21,17 @@ from zlib import crc32
 import pytest
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log import gaps, log_writer, model, processed_records, write
-from dbt_afterimage.change_log import read as reading
+from dbt_afterimage.change_log import model
 from dbt_afterimage.change_log.batch import ChangeBatch
 from dbt_afterimage.change_log.contract import STAGED_COLUMNS
-from dbt_afterimage.change_log.gaps import GapError
-from dbt_afterimage.change_log.quarantine import RejectedRecordsError
+from dbt_afterimage.change_log.deciding import gaps
+from dbt_afterimage.change_log.deciding.gaps import GapError
+from dbt_afterimage.change_log.deciding.quarantine import RejectedRecordsError
+from dbt_afterimage.change_log.reading import processed_records
+from dbt_afterimage.change_log.reading import read as reading
 from dbt_afterimage.change_log.rebuild import RebuildError
-from dbt_afterimage.change_log.write import write_batch
+from dbt_afterimage.change_log.writing import log_writer, write
+from dbt_afterimage.change_log.writing.write import write_batch
 from dbt_afterimage.changes import build_changes
 from dbt_afterimage.errors import ConcurrentRunError
 from dbt_afterimage.run_context import RunContext

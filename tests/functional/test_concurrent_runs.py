@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.change_log import log_writer
-from dbt_afterimage.change_log.decoded_log import LogBatch, start_log, write_decoded_log
+from dbt_afterimage.change_log.writing import log_writer
 from dbt_afterimage.errors import ConcurrentRunError
 from dbt_afterimage.run_context import RunContext
+from dbt_afterimage.sources.decoded_log import LogBatch, start_log, write_decoded_log
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.concurrency import check_unchanged
 from dbt_afterimage.storage.create import table_writer

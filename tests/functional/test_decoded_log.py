@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbt_afterimage.change_log.decoded_log import start_log
+from dbt_afterimage.sources.decoded_log import start_log
 from tests.run_contexts import run_context
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from afterimage_demo.generate import DemoData, generate
-from dbt_afterimage.cli.query import connect, run
-from dbt_afterimage.cli.warehouse import IcebergWarehouse, SparkWarehouse
+from dbt_afterimage.cli.commands.query import connect, run
+from dbt_afterimage.cli.support.warehouse import IcebergWarehouse, SparkWarehouse
 from tests.functional.comparing import assert_same, last_commits
 from tests.functional.dbt_project import DbtProject
 from tests.functional.pages import ROOT, python_of

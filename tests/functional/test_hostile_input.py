@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.change_log.read import read
+from dbt_afterimage.change_log.reading.read import read
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.formats import format_named
 from dbt_afterimage.storage.local_relation import local_rows

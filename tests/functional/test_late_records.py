@@ -10,9 +10,9 @@ from urllib.parse import urlparse
 
 import pytest
 
-from dbt_afterimage.change_log import new_rows
-from dbt_afterimage.change_log.new_rows import NewRows
-from dbt_afterimage.change_log.raw_version import Version, raw_tables
+from dbt_afterimage.change_log.reading import new_rows
+from dbt_afterimage.change_log.reading.new_rows import NewRows
+from dbt_afterimage.change_log.reading.raw_version import Version, raw_tables
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.formats import format_named
 from tests.functional.dbt_project import DbtProject

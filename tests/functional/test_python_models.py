@@ -215,7 +215,7 @@ def test_an_error_of_this_package_shows_its_message_and_logs_its_traceback(
         project.path,
         "refused.py",
         """\
-        from dbt_afterimage.change_log.gaps import GapError
+        from dbt_afterimage.change_log.deciding.gaps import GapError
 
         def model(dbt, session):
             dbt.config(materialized="table")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.gaps import check_gap
-from dbt_afterimage.change_log.read import read
+from dbt_afterimage.change_log.deciding.gaps import check_gap
+from dbt_afterimage.change_log.reading.read import read
 from dbt_afterimage.sequence import SolidDbChangeSequence
 from dbt_afterimage.settings import parse_settings, positions
 from dbt_afterimage.sources.soliddb.raw import is_at, is_newer

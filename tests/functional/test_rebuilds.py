@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dbt_afterimage.change_log import log_writer
+from dbt_afterimage.change_log.writing import log_writer
 from dbt_afterimage.storage import create
 from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.progress import read_progress, write_progress

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
-from dbt_afterimage.cli.warehouse import TABLE, SparkWarehouse, project_warehouse
+from dbt_afterimage.cli.support.warehouse import TABLE, SparkWarehouse, project_warehouse
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import MODELS, PEOPLE, People, record, seq, start
 from tests.html_page import Page

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.cli.replay_rejects import outcome, replay
-from dbt_afterimage.cli.resolve_reject import RESOLUTIONS, resolve_in
+from dbt_afterimage.cli.commands.replay_rejects import outcome, replay
+from dbt_afterimage.cli.commands.resolve_reject import RESOLUTIONS, resolve_in
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.feed_project import write_project

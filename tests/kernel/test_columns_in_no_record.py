@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dbt_afterimage.change_log.summary import columns_in_no_record
+from dbt_afterimage.change_log.deciding.summary import columns_in_no_record
 from dbt_afterimage.storage.local_relation import local_rows
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dbt_afterimage.history import contradicted_loads
 from dbt_afterimage.history.affected_keys import FEW_KEYS
-from dbt_afterimage.history.contradicted_loads import (
+from dbt_afterimage.history.replay import contradicted_loads
+from dbt_afterimage.history.replay.contradicted_loads import (
     IS_LOADED,
     OPENED_SEQ,
     keys_contradicting_their_load,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbt_afterimage.change_log.erased_decoded import record_identity, without_erased_data
-from dbt_afterimage.change_log.erasures import Erasure
+from dbt_afterimage.erased.erased_decoded import record_identity, without_erased_data
+from dbt_afterimage.erased.erasures import Erasure
 from dbt_afterimage.storage.local_relation import local_rows
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.erased_records import ErasedKeys
-from dbt_afterimage.change_log.erasures import Erasure
+from dbt_afterimage.erased.erased_records import ErasedKeys
+from dbt_afterimage.erased.erasures import Erasure
 from dbt_afterimage.settings import positions
 from dbt_afterimage.storage.local_relation import local_rows
 

@@ -15,7 +15,7 @@ from dbt.adapters.spark import session as of_dbt_spark
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors
-from dbt_afterimage.dbt_spark.session import start_sessions_quietly
+from dbt_afterimage.dbt_spark.statements import start_sessions_quietly
 from dbt_afterimage.spark import session as spark
 
 settings = {"spark.master": "local[1]", "spark.ui.enabled": "false"}

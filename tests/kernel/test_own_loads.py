@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dbt_afterimage.change_log import full_load
-from dbt_afterimage.change_log.full_load import Load, find_loads
+from dbt_afterimage.change_log.deciding import full_load
+from dbt_afterimage.change_log.deciding.full_load import Load, find_loads
 from dbt_afterimage.settings import positions
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import Progress

@@ -24,8 +24,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.contract import STAGED_COLUMNS, ReservedColumnError
-from dbt_afterimage.change_log.full_load import Load, decide_loads, markers, rows_of
-from dbt_afterimage.change_log.pairing import is_pending_too_long, pair
+from dbt_afterimage.change_log.deciding.full_load import Load, decide_loads, markers, rows_of
+from dbt_afterimage.change_log.deciding.pairing import is_pending_too_long, pair
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.oracle.pairing import StagedRow
 from tests.oracle.pairing import pair as expected_pair

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dbt_afterimage.change_log.read import is_position, read
+from dbt_afterimage.change_log.reading.read import read
+from dbt_afterimage.log_rows.columns import is_position
 from dbt_afterimage.sequence import ChangeFeedSequence, QlikChangeSequence
 from dbt_afterimage.settings import positions
 from dbt_afterimage.storage.local_relation import local_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.change_log.quarantine import PURGED_NOTE, describe_rejects, new_rejects
+from dbt_afterimage.change_log.deciding.quarantine import PURGED_NOTE, describe_rejects, new_rejects
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.run_contexts import run_context
 

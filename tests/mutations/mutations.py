@@ -15,9 +15,9 @@ BOUNDARIES = f"{HISTORY}/rules/boundaries.py"
 KEY_CHANGES = f"{HISTORY}/rules/key_changes.py"
 LOAD_IMAGE = f"{HISTORY}/rules/load_image.py"
 FORWARD_FILL = f"{HISTORY}/rules/forward_fill.py"
-CONTRADICTED_LOADS = f"{HISTORY}/contradicted_loads.py"
-REPLAYED_KEYS = f"{HISTORY}/replayed_keys.py"
-REPLAY = f"{HISTORY}/replay.py"
+CONTRADICTED_LOADS = f"{HISTORY}/replay/contradicted_loads.py"
+REPLAYED_KEYS = f"{HISTORY}/replay/replayed_keys.py"
+REPLAY = f"{HISTORY}/replay/replayed_versions.py"
 PLAN = f"{HISTORY}/plan.py"
 DIFFERENCES = f"{HISTORY}/differences.py"
 
@@ -338,7 +338,7 @@ MUTATIONS = (
     ),
     Mutation(
         "R13: a column that the source has no longer counts as NULL",
-        "src/dbt_afterimage/change_log/log_schema.py",
+        "src/dbt_afterimage/change_log/writing/log_schema.py",
         'F.when(is_image, F.coalesce("known_columns", known))',
         'F.when(is_image, F.col("known_columns"))',
         "tests/functional/test_source_changes.py",

@@ -15,7 +15,7 @@ import pytest
 
 from afterimage_demo.kafka.avro import encode
 from afterimage_demo.kafka.forms import avro_envelope, avro_registered, data_schema
-from dbt_afterimage.change_log.pairing import pair
+from dbt_afterimage.change_log.deciding.pairing import pair
 from dbt_afterimage.settings import OPTIONAL_COLUMNS
 from dbt_afterimage.sources.qlik_messages import schema_decoder
 from tests.macro_renderer import CompilationError

@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 from afterimage_demo.kafka.avro import encode
 from afterimage_demo.kafka.forms import avro_envelope, avro_registered
 from dbt_afterimage.change_log.contract import LOG_COLUMNS
-from dbt_afterimage.change_log.pairing import ACCEPTED, pair
+from dbt_afterimage.change_log.deciding.pairing import ACCEPTED, pair
 from dbt_afterimage.settings import OPTIONAL_COLUMNS, parse_settings
 from tests.change_feed_staging import settings_of as settings_of_feed
 from tests.change_feed_staging import staging_sql as staging_sql_of_feed

@@ -11,7 +11,7 @@ import pytest
 from afterimage_demo.soliddb.encoding import frame_engine
 from afterimage_demo.soliddb.log import SysLog, columns_snapshot, tables_snapshot
 from afterimage_demo.soliddb.tables import CLIENTS, LOYALTY_TIER, TELLER_SHIFTS, BankTable, Row
-from dbt_afterimage.change_log.gaps import GapError
+from dbt_afterimage.change_log.deciding.gaps import GapError
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.settings import parse_settings
 from dbt_afterimage.soliddb import build_log

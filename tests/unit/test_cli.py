@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from dbt_afterimage import __version__
 from dbt_afterimage.cli import app, frame
-from dbt_afterimage.cli.progress import working
-from dbt_afterimage.cli.session import ProfileError, load_profile
+from dbt_afterimage.cli.support.project_session import ProfileError, load_profile
+from dbt_afterimage.cli.support.working import working
 from dbt_afterimage.dbt_spark.jars import JARS
 from dbt_afterimage.settings import SettingsError
 
@@ -154,7 +154,7 @@ def test_all_commands_name_an_unknown_target_in_the_same_words() -> None:
 
 
 def test_spark_sql_without_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dbt_afterimage.cli.spark_sql.java_says", lambda: None)
+    monkeypatch.setattr("dbt_afterimage.cli.commands.spark_sql.java_says", lambda: None)
     result = CliRunner().invoke(app, ["spark-sql"])
     assert result.exit_code == 1
     assert "JAVA_HOME and PATH have no `java`. Fix: install Java 17 or 21" in result.stderr

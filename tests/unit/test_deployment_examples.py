@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from dbt_afterimage.cli.init.files import PACKAGE_VARIABLE
+from dbt_afterimage.cli.commands.init.files import PACKAGE_VARIABLE
 from dbt_afterimage.spark.connect import TOKEN_VARIABLE
 
 ROOT = Path(__file__).parents[2]
@@ -107,7 +107,7 @@ def test_actions_are_named_by_commit() -> None:
     """A tag can be moved to other code."""
     files = [
         *(ROOT / ".github" / "workflows").glob("*.yml"),
-        ROOT / "src/dbt_afterimage/cli/init/templates/ci.yml.jinja",
+        ROOT / "src/dbt_afterimage/cli/commands/init/templates/ci.yml.jinja",
     ]
     used = [
         line for file in files for line in file.read_text("utf-8").splitlines() if "uses:" in line

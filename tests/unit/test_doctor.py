@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.cli.add_table.raw_schema import (
+from dbt_afterimage.cli.commands.add_table.raw_schema import (
     Column,
     RawSchema,
     RawTable,
 )
-from dbt_afterimage.cli.doctor import shown, summary
-from dbt_afterimage.cli.doctor.check import Check, failed_by
-from dbt_afterimage.cli.doctor.machine import (
+from dbt_afterimage.cli.commands.doctor import shown, summary
+from dbt_afterimage.cli.commands.doctor.check import Check, failed_by
+from dbt_afterimage.cli.commands.doctor.machine import (
     java_check,
     machine_checks,
     packages_check,
     space_check,
 )
-from dbt_afterimage.cli.doctor.project import project_checks, tables_of
-from dbt_afterimage.cli.doctor.raw_tables import clock_findings, key_findings
-from dbt_afterimage.cli.doctor.spark_session import (
+from dbt_afterimage.cli.commands.doctor.project import project_checks, tables_of
+from dbt_afterimage.cli.commands.doctor.raw_tables import clock_findings, key_findings
+from dbt_afterimage.cli.commands.doctor.spark_session import (
     address_check,
     catalog_check,
     time_zone_check,

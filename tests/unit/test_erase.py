@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from dbt_afterimage.change_log.key_hash import key_hash_sql
 from dbt_afterimage.cli import app
-from dbt_afterimage.cli.erase import column_names, preview
+from dbt_afterimage.cli.commands.erase import column_names, preview
+from dbt_afterimage.erased.key_hash import key_hash_sql
 from dbt_afterimage.erasure.keys import Keys
 from dbt_afterimage.erasure.request import ErasureError, check_columns, parse_key
 from dbt_afterimage.erasure.run import ErasurePlan
@@ -70,7 +70,7 @@ def test_columns_that_cannot_be_erased(name: str, said: str) -> None:
 @pytest.mark.parametrize("given", [(), ("--columns", "name", "--rows"), ("--columns", " , ")])
 def test_columns_or_rows(given: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """Before dbt is called."""
-    monkeypatch.setattr("dbt_afterimage.cli.erase.run_operation", None)
+    monkeypatch.setattr("dbt_afterimage.cli.commands.erase.run_operation", None)
     result = CliRunner().invoke(app, ["erase", "customers", "--key", "1", *given])
     assert result.exit_code == 2
     assert "Allowed: one of the two. Nothing was erased. Fix: give --columns" in result.output

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.change_log.gaps import check_gap
+from dbt_afterimage.change_log.deciding.gaps import check_gap
 from dbt_afterimage.sequence import QlikChangeSequence
 from dbt_afterimage.storage.progress import Progress
 from tests.run_contexts import run_context

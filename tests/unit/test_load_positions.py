@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.change_log.full_load import LoadPositionError, find_loads, read_up_to
+from dbt_afterimage.change_log.deciding.full_load import LoadPositionError, find_loads, read_up_to
 from dbt_afterimage.sequence import OpenEdgeChangeSequence, QlikChangeSequence
 from dbt_afterimage.storage.progress import Progress
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt_afterimage.change_log.new_rows import _with_names
+from dbt_afterimage.change_log.reading.new_rows import _with_names
 
 NAMES = {"raw.orders": "new", "raw.orders.v2": "other", "raw.`it's`": "quoted"}
 

@@ -556,7 +556,7 @@ def test_an_error_of_this_package_shows_its_message_alone(
     logged: list[str] = []
     monkeypatch.setattr(python_submission, "logger", SimpleNamespace(debug=logged.append))
     text = """\
-    from dbt_afterimage.change_log.gaps import GapError
+    from dbt_afterimage.change_log.deciding.gaps import GapError
 
     def model(dbt, session):
         try:
@@ -577,7 +577,7 @@ def test_an_error_of_the_users_own_with_one_of_ours_as_its_cause_shows_both(
     run_model: RunModel,
 ) -> None:
     text = """\
-    from dbt_afterimage.change_log.gaps import GapError
+    from dbt_afterimage.change_log.deciding.gaps import GapError
 
     def model(dbt, session):
         try:

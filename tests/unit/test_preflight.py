@@ -231,7 +231,7 @@ def test_doctor_lists_the_tables_of_a_project_with_a_misspelt_setting(
     misspelt: Callable[[str], str],
 ) -> None:
     printed = misspelt("""
-from dbt_afterimage.cli.doctor.project import declared_tables, project_checks
+from dbt_afterimage.cli.commands.doctor.project import declared_tables, project_checks
 for check in project_checks(*declared_tables(None)):
     print(check.name, check.state)
 """)

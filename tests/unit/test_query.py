@@ -14,8 +14,9 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from typer.testing import CliRunner
 
-from dbt_afterimage.cli import app, query
-from dbt_afterimage.cli.warehouse import (
+from dbt_afterimage.cli import app
+from dbt_afterimage.cli.commands import query
+from dbt_afterimage.cli.support.warehouse import (
     TABLE,
     VIEW,
     IcebergWarehouse,

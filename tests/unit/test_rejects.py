@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner, Result
 
-from dbt_afterimage.cli import app, rejects
-from dbt_afterimage.cli.warehouse import TableVersion
+from dbt_afterimage.cli import app
+from dbt_afterimage.cli.commands import rejects
+from dbt_afterimage.cli.support.warehouse import TableVersion
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
 TIME = pa.timestamp("us", "UTC")
@@ -149,7 +150,8 @@ def test_a_replay_begins_at_the_first_unresolved_record_that_has_a_place(
 ) -> None:
     ran: list[list[str]] = []
     monkeypatch.setattr(
-        "dbt_afterimage.cli.replay_rejects.run_dbt", lambda arguments, target: ran.append(arguments)
+        "dbt_afterimage.cli.commands.replay_rejects.run_dbt",
+        lambda arguments, target: ran.append(arguments),
     )
     earlier = SEQ.replace("20260302", "20260301")
     monkeypatch.setitem(
@@ -181,7 +183,7 @@ def test_a_replay_of_records_without_a_place_is_a_plain_run(
         ran.append(arguments)
         TABLES["parts_changes_rejected"] = records((9, "malformed_change_seq", "x", True))
 
-    monkeypatch.setattr("dbt_afterimage.cli.replay_rejects.run_dbt", run)
+    monkeypatch.setattr("dbt_afterimage.cli.commands.replay_rejects.run_dbt", run)
     monkeypatch.setitem(TABLES, "parts_changes_rejected", TABLES["parts_changes_rejected"])
     result = call("parts", "--replay")
     assert ran == [["run", "--select", "+parts_changes+"]]

@@ -777,7 +777,7 @@ def test_no_code_knows_a_preset() -> None:
     names = [file.stem for file in PRESETS.glob("*.yml")]
     assert len(names) == 12
     # add-table reads the schema in Debezium's messages, whose types are Debezium's
-    add_table = root / "src/dbt_afterimage/cli/add_table"
+    add_table = root / "src/dbt_afterimage/cli/commands/add_table"
     of_messages = (add_table / "debezium.py", add_table / "systems.py")
     for folder in ("src", "macros"):
         for file in (root / folder).rglob("*.*"):

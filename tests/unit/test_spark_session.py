@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from dbt_afterimage.dbt_spark.server import (
+from dbt_afterimage.dbt_spark.connect_server import (
     Listen,
     ServerError,
     client_line,

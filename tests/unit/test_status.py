@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from dbt_afterimage.cli import app, status
-from dbt_afterimage.cli.conditions import parse_conditions
+from dbt_afterimage.cli import app
+from dbt_afterimage.cli.commands import status
+from dbt_afterimage.cli.commands.status import violated
 from dbt_afterimage.cli.frame import UsageProblem
-from dbt_afterimage.cli.runs import change_logs, last_results
-from dbt_afterimage.cli.status import violated
-from dbt_afterimage.cli.table_status import MEASURES, read_status
-from dbt_afterimage.cli.warehouse import TableVersion, WarehouseError
+from dbt_afterimage.cli.support.conditions import parse_conditions
+from dbt_afterimage.cli.support.runs import change_logs, last_results
+from dbt_afterimage.cli.support.table_status import MEASURES, read_status
+from dbt_afterimage.cli.support.warehouse import TableVersion, WarehouseError
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
 TIME = pa.timestamp("us", "UTC")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from dbt_afterimage.change_log.quarantine import Rejects
+from dbt_afterimage.change_log.deciding.quarantine import Rejects
 
 _MISSING_IMAGE_SHARE = 0.1
 """Of the updates, the share of before images below which the source seems to store none."""

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.contract import data_columns, optional_columns
-from dbt_afterimage.change_log.full_load import read_up_to
-from dbt_afterimage.change_log.log_schema import evolve_log_schema
-from dbt_afterimage.change_log.raw_version import RawVersion, raw_version
+from dbt_afterimage.change_log.deciding.full_load import read_up_to
+from dbt_afterimage.change_log.reading.raw_version import RawVersion, raw_version
 from dbt_afterimage.change_log.rebuild import check_rebuild
+from dbt_afterimage.change_log.writing.log_schema import evolve_log_schema
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings import positions

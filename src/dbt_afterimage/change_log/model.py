@@ -16,8 +16,7 @@ from pyspark.sql import functions as F
 from dbt_afterimage.change_log.batch import BatchCounts, ChangeBatch
 from dbt_afterimage.change_log.begin import Begun, begin
 from dbt_afterimage.change_log.contract import LOG_COLUMNS, REJECTED_COLUMNS
-from dbt_afterimage.change_log.erased_records import ErasedKeys
-from dbt_afterimage.change_log.full_load import (
+from dbt_afterimage.change_log.deciding.full_load import (
     Loads,
     decide_loads,
     find_loads,
@@ -28,17 +27,14 @@ from dbt_afterimage.change_log.full_load import (
     rows_of,
     rows_too_late,
 )
-from dbt_afterimage.change_log.gaps import check_gap
-from dbt_afterimage.change_log.log_schema import conformed, data_columns_of_log
-from dbt_afterimage.change_log.new_rows import NewRows, new_rows
-from dbt_afterimage.change_log.pairing import (
+from dbt_afterimage.change_log.deciding.gaps import check_gap
+from dbt_afterimage.change_log.deciding.pairing import (
     ACCEPTED,
     REJECTED,
     is_pending_too_long,
     pair,
 )
-from dbt_afterimage.change_log.processed_records import count_processed
-from dbt_afterimage.change_log.quarantine import (
+from dbt_afterimage.change_log.deciding.quarantine import (
     RejectedRecordsError,
     Rejects,
     describe_rejects,
@@ -46,9 +42,18 @@ from dbt_afterimage.change_log.quarantine import (
     reject_reasons,
     repaired,
 )
-from dbt_afterimage.change_log.raw_version import RawVersion
-from dbt_afterimage.change_log.read import Reading, pending_halves, read
-from dbt_afterimage.change_log.summary import Late, Summary, columns_in_no_record, summarize
+from dbt_afterimage.change_log.deciding.summary import (
+    Late,
+    Summary,
+    columns_in_no_record,
+    summarize,
+)
+from dbt_afterimage.change_log.reading.new_rows import NewRows, new_rows
+from dbt_afterimage.change_log.reading.processed_records import count_processed
+from dbt_afterimage.change_log.reading.raw_version import RawVersion
+from dbt_afterimage.change_log.reading.read import Reading, pending_halves, read
+from dbt_afterimage.change_log.writing.log_schema import conformed, data_columns_of_log
+from dbt_afterimage.erased.erased_records import ErasedKeys
 from dbt_afterimage.log_rows.profile import profiled
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.spark.identifiers import quoted

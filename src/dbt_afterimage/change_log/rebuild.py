@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.full_load import load_ids
-from dbt_afterimage.change_log.read import is_position
+from dbt_afterimage.change_log.deciding.full_load import load_ids
+from dbt_afterimage.log_rows.columns import is_position
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.settings import has_own_loads

@@ -19,7 +19,7 @@ from dbt_afterimage.dbt_spark.documentation import document
 from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi
 from dbt_afterimage.dbt_spark.preflight import check_after_parsing, check_before_connecting
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
-from dbt_afterimage.dbt_spark.session import start_sessions_quietly
+from dbt_afterimage.dbt_spark.statements import start_sessions_quietly
 from dbt_afterimage.dbt_spark.stored_views import readable_relation
 from dbt_afterimage.spark.session import active
 

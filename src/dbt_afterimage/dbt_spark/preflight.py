@@ -16,7 +16,7 @@ from dbt.adapters.spark.connections import SparkConnectionMethod
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark.documentation import PACKAGE, is_of_package
-from dbt_afterimage.dbt_spark.session import check_method, command_flag
+from dbt_afterimage.dbt_spark.statements import check_method, command_flag
 from dbt_afterimage.settings import SettingsError, parse_settings
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dbt.adapters.base.impl import PythonJobHelper
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_afterimage.dbt_spark.session import dbt_folder, live_session
+from dbt_afterimage.dbt_spark.statements import dbt_folder, live_session
 from dbt_afterimage.errors import explained, has_explanation, is_ours, without_plan
 from dbt_afterimage.spark.session import why_java_ended
 

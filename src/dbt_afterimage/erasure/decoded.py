@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.erased_decoded import (
+from dbt_afterimage.erased.erased_decoded import (
     erased_values,
     has_values,
     is_of_erasure,
     record_identity,
 )
-from dbt_afterimage.change_log.erasures import Erasure
-from dbt_afterimage.change_log.key_hash import key_hash_sql
+from dbt_afterimage.erased.erasures import Erasure
+from dbt_afterimage.erased.key_hash import key_hash_sql
 from dbt_afterimage.erasure.keys import Keys
 from dbt_afterimage.erasure.tables import DecodedLog, ErasableTables
 from dbt_afterimage.errors import conflicts_explained

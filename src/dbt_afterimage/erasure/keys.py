@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.erasures import killed_with
-from dbt_afterimage.change_log.key_hash import key_hash_sql, text_sql, value_sql
+from dbt_afterimage.erased.erasures import killed_with
+from dbt_afterimage.erased.key_hash import key_hash_sql, text_sql, value_sql
 from dbt_afterimage.erasure.request import ErasureError, ErasureRequest, parse_key
 from dbt_afterimage.erasure.tables import ErasableTables
 from dbt_afterimage.log_rows.conditions import is_key_change

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from dbt_afterimage.change_log.quarantine import record_key
+from dbt_afterimage.change_log.deciding.quarantine import record_key
 from dbt_afterimage.erasure.keys import Keys
 from dbt_afterimage.erasure.tables import ErasableTables
 from dbt_afterimage.errors import conflicts_explained

@@ -10,7 +10,7 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.erasures import (
+from dbt_afterimage.erased.erasures import (
     Erasure,
     complete_erasures,
     erasures_of,

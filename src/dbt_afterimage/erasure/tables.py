@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dbt_afterimage.change_log.erasures import ErasuresTable
+from dbt_afterimage.erased.erasures import ErasuresTable
 
 
 @dataclass(frozen=True)

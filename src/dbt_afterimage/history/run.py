@@ -9,14 +9,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt_afterimage.history.affected_keys import keys_within_a_transaction
-from dbt_afterimage.history.contradicted_loads import (
-    IS_LOADED,
-    OPENED_SEQ,
-    goes_by_inserts,
-    keys_contradicting_their_load,
-    keys_inserted_again,
-    last_load,
-)
 from dbt_afterimage.history.differences import changed_versions
 from dbt_afterimage.history.names import VERSION_ID
 from dbt_afterimage.history.open_versions import open_versions, prior_versions
@@ -28,7 +20,15 @@ from dbt_afterimage.history.plan import (
     reason_to_replay,
 )
 from dbt_afterimage.history.profile import content_of, content_of_log, profile_of
-from dbt_afterimage.history.replay import Replay, differences_to_log
+from dbt_afterimage.history.replay.contradicted_loads import (
+    IS_LOADED,
+    OPENED_SEQ,
+    goes_by_inserts,
+    keys_contradicting_their_load,
+    keys_inserted_again,
+    last_load,
+)
+from dbt_afterimage.history.replay.replayed_versions import Replay, differences_to_log
 from dbt_afterimage.history.sql import is_open_since
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.history.versions import versions

@@ -42,7 +42,7 @@ READ_ON_EXECUTOR = """\
 import json, sys
 
 from dbt_afterimage.dbt_spark.jars import avro_jars, give_to_spark
-from dbt_afterimage.dbt_spark.session import live_session
+from dbt_afterimage.dbt_spark.statements import live_session
 
 give_to_spark(avro_jars())
 folder, parameters = sys.argv[1], json.loads(sys.argv[2])

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.contract import LOG_COLUMNS
-from dbt_afterimage.change_log.pairing import ACCEPTED, pair
+from dbt_afterimage.change_log.deciding.pairing import ACCEPTED, pair
 from tests.change_feed_staging import settings_of, staging_sql
 from tests.history_versions import versions_of
 from tests.log_reader import read_rows

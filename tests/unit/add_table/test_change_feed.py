@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from dbt_afterimage.cli.add_table.change_feed import (
+from dbt_afterimage.cli.commands.add_table.change_feed import (
     base_table,
     data_columns,
     preset_of,
     propose,
     table_name,
 )
-from dbt_afterimage.cli.add_table.proposal import unanswered_base
-from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable, Sample
+from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
+from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawSchema, RawTable, Sample
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 
 FEEDS = Path(__file__).parents[2] / "data" / "feeds"

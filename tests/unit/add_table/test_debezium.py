@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.cli.add_table import debezium, systems
-from dbt_afterimage.cli.add_table.debezium import UnreadableEventsError, is_event, propose
-from dbt_afterimage.cli.add_table.qlik_messages import MessageTable
-from dbt_afterimage.cli.add_table.raw_schema import Column, RawTable
+from dbt_afterimage.cli.commands.add_table import debezium, systems
+from dbt_afterimage.cli.commands.add_table.debezium import UnreadableEventsError, is_event, propose
+from dbt_afterimage.cli.commands.add_table.qlik_messages import MessageTable
+from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawTable
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 
 FEEDS = Path(__file__).parents[2] / "data" / "feeds"

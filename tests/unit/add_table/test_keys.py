@@ -6,11 +6,11 @@ from io import StringIO
 
 import pytest
 
-from dbt_afterimage.cli.add_table import _ask_key
-from dbt_afterimage.cli.add_table.keys import key_candidates, propose_key
-from dbt_afterimage.cli.add_table.keys_option import KeyOptions, KeyUnknownError
-from dbt_afterimage.cli.add_table.proposal import KeyProposal, Proposal, SourceTable
-from dbt_afterimage.cli.add_table.raw_schema import Column, RawTable
+from dbt_afterimage.cli.commands.add_table import _ask_key
+from dbt_afterimage.cli.commands.add_table.keys import key_candidates, propose_key
+from dbt_afterimage.cli.commands.add_table.keys_option import KeyOptions, KeyUnknownError
+from dbt_afterimage.cli.commands.add_table.proposal import KeyProposal, Proposal, SourceTable
+from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawTable
 from dbt_afterimage.cli.frame import UsageProblem
 
 COLUMNS = ["customer_id", "invoice_id", "line_no", "amount"]

@@ -6,10 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from dbt_afterimage.cli.add_table import openedge
-from dbt_afterimage.cli.add_table.openedge import OpenEdgeSample, TableNumberUnknownError, propose
-from dbt_afterimage.cli.add_table.proposal import unanswered_base
-from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable
+from dbt_afterimage.cli.commands.add_table import openedge
+from dbt_afterimage.cli.commands.add_table.openedge import (
+    OpenEdgeSample,
+    TableNumberUnknownError,
+    propose,
+)
+from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
+from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawSchema, RawTable
 
 CHANGES = RawTable(
     "CDC_Work-Order",

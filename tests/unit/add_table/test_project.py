@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dbt_afterimage.cli.add_table.project import AlreadyDeclaredError, Project
-from dbt_afterimage.cli.add_table.proposal import KeyProposal, Proposal, SourceTable
-from dbt_afterimage.cli.add_table.render import Layout, files
+from dbt_afterimage.cli.commands.add_table.project import AlreadyDeclaredError, Project
+from dbt_afterimage.cli.commands.add_table.proposal import KeyProposal, Proposal, SourceTable
+from dbt_afterimage.cli.commands.add_table.render import Layout, files
 
 ORDERS = Proposal(
     table="orders",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dbt_afterimage.cli.add_table import qlik
-from dbt_afterimage.cli.add_table.proposal import unanswered_base
-from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable, Sample
+from dbt_afterimage.cli.commands.add_table import qlik
+from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
+from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawSchema, RawTable, Sample
 
 HEADERS = tuple(Column(f"header__{name}", "string") for name in ("change_seq", "change_oper"))
 MASK = Column("header__change_mask", "string")

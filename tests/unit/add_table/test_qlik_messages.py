@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.cli.add_table import systems
-from dbt_afterimage.cli.add_table.qlik_messages import (
+from dbt_afterimage.cli.commands.add_table import systems
+from dbt_afterimage.cli.commands.add_table.qlik_messages import (
     MessageTable,
     UnreadableMessagesError,
     is_messages,
     newest_metadata,
     propose,
 )
-from dbt_afterimage.cli.add_table.raw_schema import Column, RawTable
-from dbt_afterimage.cli.add_table.render import Layout, files
+from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawTable
+from dbt_afterimage.cli.commands.add_table.render import Layout, files
 
 DATA = Path(__file__).parents[2] / "data" / "qlik_messages"
 RAW = RawTable(

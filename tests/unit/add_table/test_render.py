@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dbt_afterimage.cli.add_table.proposal import (
+from dbt_afterimage.cli.commands.add_table.proposal import (
     KeyProposal,
     Proposal,
     SharedModel,
     SourceColumn,
     SourceTable,
 )
-from dbt_afterimage.cli.add_table.render import Layout, UnsafeNameError, files
-from dbt_afterimage.cli.files import changes, write
+from dbt_afterimage.cli.commands.add_table.render import Layout, UnsafeNameError, files
+from dbt_afterimage.cli.support.files import changes, write
 
 ROOT = Path(__file__).parents[3]
 CLONE = Layout(models="models", python="python_models", namespace="")

@@ -14,9 +14,9 @@ from afterimage_demo.soliddb.encoding import (
     frame_engine,
     frame_length_prefixed,
 )
-from dbt_afterimage.cli.add_table.proposal import unanswered_base
-from dbt_afterimage.cli.add_table.raw_schema import Column, RawSchema, RawTable
-from dbt_afterimage.cli.add_table.soliddb import (
+from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
+from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawSchema, RawTable
+from dbt_afterimage.cli.commands.add_table.soliddb import (
     Landed,
     LoggedTable,
     Record,

@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from dbt_afterimage.cli.report.facts import Facts, Request, read_facts
-from dbt_afterimage.cli.warehouse import TableVersion
+from dbt_afterimage.cli.commands.report.facts import Facts, Request, read_facts
+from dbt_afterimage.cli.support.warehouse import TableVersion
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
 TIME = pa.timestamp("us", "UTC")

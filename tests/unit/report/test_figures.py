@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.cli.report.activity import period_of
-from dbt_afterimage.cli.report.batches import rows_between
-from dbt_afterimage.cli.report.findings import findings
-from dbt_afterimage.cli.report.growth import growth
-from dbt_afterimage.cli.report.page import totals
-from dbt_afterimage.cli.report.units import BYTES, COUNT, SECONDS, Unit, moment
-from dbt_afterimage.cli.runs import Run, Step, last_runs, slowest_steps
-from dbt_afterimage.cli.warehouse import TableVersion
+from dbt_afterimage.cli.commands.report.activity import period_of
+from dbt_afterimage.cli.commands.report.batches import rows_between
+from dbt_afterimage.cli.commands.report.findings import findings
+from dbt_afterimage.cli.commands.report.growth import growth
+from dbt_afterimage.cli.commands.report.page import totals
+from dbt_afterimage.cli.commands.report.units import BYTES, COUNT, SECONDS, Unit, moment
+from dbt_afterimage.cli.support.runs import Run, Step, last_runs, slowest_steps
+from dbt_afterimage.cli.support.warehouse import TableVersion
 from tests.unit.report.facts import NOON, Memory, activity, at, facts, target_folder
 
 

@@ -10,12 +10,13 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from dbt_afterimage.cli import app, report
-from dbt_afterimage.cli.report.findings import findings
-from dbt_afterimage.cli.report.page import render
-from dbt_afterimage.cli.report.svg import Axis, Values, bars, lines
-from dbt_afterimage.cli.report.units import COUNT, SECONDS
-from dbt_afterimage.cli.warehouse import TableVersion
+from dbt_afterimage.cli import app
+from dbt_afterimage.cli.commands import report
+from dbt_afterimage.cli.commands.report.findings import findings
+from dbt_afterimage.cli.commands.report.page import render
+from dbt_afterimage.cli.commands.report.svg import Axis, Values, bars, lines
+from dbt_afterimage.cli.commands.report.units import COUNT, SECONDS
+from dbt_afterimage.cli.support.warehouse import TableVersion
 from tests.html_page import Page
 from tests.unit.report.facts import HOSTILE, PROGRESS, Memory, activity, facts, target_folder
 

@@ -22,7 +22,7 @@ def hand_over_erasable_tables(adapter: Any, tables: dict[str, Any]) -> None:
 @macro_method(while_parsing="")
 def key_hash_sql(adapter: Any, change_log: str, key: list[str], staging: Any) -> str:
     """SQL: the hash of a staged record's key, as `afterimage_erasures` has it."""
-    from dbt_afterimage.change_log import key_hash
+    from dbt_afterimage.erased import key_hash
     from dbt_afterimage.spark.session import current
     from dbt_afterimage.storage.schema_evolution import column_types
     from dbt_afterimage.storage.stored_view import readable_name

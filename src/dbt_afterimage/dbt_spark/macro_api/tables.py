@@ -8,7 +8,7 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
-from dbt_afterimage.dbt_spark.session import check_method, live_session
+from dbt_afterimage.dbt_spark.statements import check_method, live_session
 from dbt_afterimage.errors import ConcurrentRunError, explained, is_without_views
 from dbt_afterimage.history.table import ADDED_COLUMNS
 from dbt_afterimage.internal_columns import LANDED_COLUMNS

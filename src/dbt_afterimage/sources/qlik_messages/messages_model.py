@@ -15,11 +15,11 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.decoded_log import LogBatch, start_log
-from dbt_afterimage.change_log.quarantine import RejectedRecordsError
+from dbt_afterimage.change_log.deciding.quarantine import RejectedRecordsError
 from dbt_afterimage.change_log.rebuild import check_still_there
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import duration_seconds
+from dbt_afterimage.sources.decoded_log import LogBatch, start_log
 from dbt_afterimage.sources.qlik_messages import offsets
 from dbt_afterimage.sources.qlik_messages.complete_loads import (
     find_complete_loads,

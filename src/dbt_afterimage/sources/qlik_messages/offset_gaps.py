@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Row
 
-from dbt_afterimage.change_log.gaps import GapError
+from dbt_afterimage.change_log.deciding.gaps import GapError
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sources.qlik_messages.load_runs import FullLoad, Run
 from dbt_afterimage.sources.qlik_messages.offsets import Offsets

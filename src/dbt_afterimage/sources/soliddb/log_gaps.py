@@ -6,7 +6,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.gaps import GapError
+from dbt_afterimage.change_log.deciding.gaps import GapError
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sources.soliddb.raw import is_at
 from dbt_afterimage.sources.soliddb.record_ids import DDL, ROW_IDS, SQL

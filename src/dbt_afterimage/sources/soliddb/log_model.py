@@ -15,9 +15,9 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.decoded_log import LogBatch, LogRun, start_log
 from dbt_afterimage.change_log.rebuild import check_still_there
 from dbt_afterimage.run_context import RunContext
+from dbt_afterimage.sources.decoded_log import LogBatch, LogRun, start_log
 from dbt_afterimage.sources.soliddb.arrow import RESULT_TYPE, batch_decoder, pickle_by_value
 from dbt_afterimage.sources.soliddb.catalogue import Catalogue, read_catalogue
 from dbt_afterimage.sources.soliddb.ddl_tables import check_names, relation_id, with_tables

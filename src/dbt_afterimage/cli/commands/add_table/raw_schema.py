@@ -1,0 +1,84 @@
+"""A raw schema as far as it matters for a proposal; nothing here knows Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from dbt_afterimage.cli.commands.add_table.proposal import model_name
+
+_FULL_LOADS = ("base", "at_start", "full_load")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a raw table: its name, its Spark type and its comment, empty for none."""
+
+    name: str
+    data_type: str
+    comment: str = ""
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """A raw table.
+
+    Attributes:
+        name: without its schema.
+        columns: in the table's order.
+        declared_key: columns of a primary key constraint, of Iceberg's identifier fields or of a
+            property such as `primary-key`; empty when none is declared.
+        comment: the table's comment, empty for none.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    declared_key: tuple[str, ...] = ()
+    comment: str = ""
+
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return [column.name for column in self.columns]
+
+
+@dataclass(frozen=True)
+class RawSchema:
+    """The tables of a raw schema, by name in lower case."""
+
+    name: str
+    tables: Mapping[str, RawTable]
+
+    @classmethod
+    def of(cls, name: str, tables: Iterable[RawTable]) -> RawSchema:
+        """The schema with these tables."""
+        return cls(name, {table.name.lower(): table for table in tables})
+
+    def find(self, name: str) -> RawTable | None:
+        """The table of this name, in any case."""
+        return self.tables.get(name.lower())
+
+    def full_load(self, stem: str, columns: Iterable[str]) -> RawTable | None:
+        """A landed table of this name in model names that has more than half of the columns."""
+        names = {name.lower() for name in columns}
+        for table in self.tables.values():
+            shared = names & {name.lower() for name in table.names()}
+            named = model_name(table.name)
+            is_named = named in (stem, *(f"{stem}_{suffix}" for suffix in _FULL_LOADS))
+            if is_named and len(shared) * 2 > len(names):
+                return table
+        return None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sample of a table's data.
+
+    Attributes:
+        operations: U and B, as far as the change table has them.
+        deletes: the columns that each sampled delete fills in; some sources fill in the key only.
+        unique: sets of columns that have no value twice in a full load or in the inserts.
+    """
+
+    operations: frozenset[str] = frozenset()
+    deletes: tuple[frozenset[str], ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()

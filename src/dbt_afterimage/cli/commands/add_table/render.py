@@ -1,0 +1,172 @@
+"""Turns a proposal into the files of a table; the templates are in `templates/`."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import yaml
+
+from dbt_afterimage.cli.commands.add_table.proposal import Proposal
+from dbt_afterimage.cli.support.templates import templates_of
+from dbt_afterimage.errors import AfterimageError
+
+# What sqlfluff and yamllint of this project allow.
+_SQL_WIDTH = 80
+_YAML_WIDTH = 110
+
+
+# An argument in Jinja or Python: texts without quotes and backslashes, and calls with such texts.
+_TEXT = r"""(?:'[^'\\\n]*'|"[^"\\\n]*")"""
+_ARGUMENT = re.compile(rf"(?:\w+=)?(?:{_TEXT}|[\w.]+\({_TEXT}(?:, {_TEXT})*\))")
+# dbt renders YAML too
+_JINJA = re.compile(r"\{[{%#]")
+
+
+class UnsafeNameError(AfterimageError):
+    """A name of the raw schema, or a value of it, would be code in a file of the project."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a project has its files.
+
+    Attributes:
+        models: folder of SQL models, such as `models`.
+        python: folder of Python models; the same folder in most projects.
+        namespace: prefix of macros and tests: `afterimage.`, or empty in a clone of afterimage.
+    """
+
+    models: str = "models"
+    python: str = "models"
+    namespace: str = "afterimage."
+
+
+def files(proposal: Proposal, layout: Layout) -> dict[str, str]:
+    """The files of a table: path in the project -> text.
+
+    Raises:
+        UnsafeNameError: a name or a value has characters that would be code in one of them.
+    """
+    arguments = [*proposal.staging_arguments]
+    if proposal.shared_model:
+        arguments += proposal.shared_model.arguments
+    for argument in arguments:
+        if _JINJA.search(argument) or not _ARGUMENT.fullmatch(argument):
+            raise _unsafe(proposal, argument)
+    table, source = proposal.table, proposal.source
+    staging = f"{layout.models}/staging/{source}"
+    marts = f"{layout.models}/marts/{source}"
+    history = f"{table}_history"
+    found = {
+        f"{staging}/_{table}__sources.yml": _rendered("sources.yml", proposal, layout),
+        f"{staging}/_{table}__models.yml": _rendered("staging_models.yml", proposal, layout),
+        f"{staging}/{proposal.staging}.sql": _call(
+            layout, proposal.staging_macro, *proposal.staging_arguments
+        ),
+        f"{layout.python}/changes/{source}/{table}_changes.py": _rendered(
+            "changes.py", proposal, layout
+        ),
+        f"{marts}/_{table}__models.yml": _rendered("marts_models.yml", proposal, layout),
+    }
+    changes = f"ref('{table}_changes')"
+    if proposal.key.columns:
+        found[f"{marts}/{history}.sql"] = _call(layout, "history", changes)
+        found[f"{marts}/{table}_current.sql"] = _call(layout, "current", f"ref('{history}')")
+    if proposal.has_before_images:
+        found[f"{marts}/{table}_field_changes.sql"] = _call(layout, "field_changes", changes)
+    elif proposal.key.columns:
+        found[f"{marts}/{table}_field_changes.sql"] = _call(
+            layout, "field_changes", changes, f"history=ref('{history}')"
+        )
+    if proposal.shared_tables:
+        found[f"{staging}/_{source}__{proposal.system}__sources.yml"] = _rendered(
+            "shared_sources.yml", proposal, layout
+        )
+    if proposal.shared_model:
+        model = proposal.shared_model.name
+        found[f"{layout.python}/staging/{source}/{model}.py"] = _rendered(
+            "shared_model.py", proposal, layout
+        )
+        found[f"{layout.python}/staging/{source}/_{source}__{proposal.system}__models.yml"] = (
+            _rendered("shared_models.yml", proposal, layout)
+        )
+    for path, written in found.items():
+        for line in written.splitlines():
+            if not path.endswith(".sql") and _JINJA.search(line):
+                raise _unsafe(proposal, line.strip())
+    return found
+
+
+def _unsafe(proposal: Proposal, found: str) -> UnsafeNameError:
+    return UnsafeNameError(
+        f"{proposal.schema}.{proposal.tables[0].name}: dbt or Python would run a part of a name or "
+        f"value as code: {found!r}. Allowed: names without quotation marks, backslashes, line "
+        "breaks, {{, {% and {#. Nothing was written for this table. Fix: create a view with plain "
+        "names over the raw table, and add the view."
+    )
+
+
+def _call(layout: Layout, macro: str, *arguments: str) -> str:
+    """A model of one macro call, wrapped where the line would be too long."""
+    line = f"{{{{ {layout.namespace}{macro}({', '.join(arguments)}) }}}}"
+    if len(line) <= _SQL_WIDTH:
+        return f"{line}\n"
+    listed = ",\n".join(f"    {argument}" for argument in arguments)
+    return f"{{{{ {layout.namespace}{macro}(\n{listed}\n) }}}}\n"
+
+
+def _rendered(template: str, proposal: Proposal, layout: Layout) -> str:
+    text: str = (
+        _templates().get_template(f"{template}.jinja").render(p=proposal, ns=layout.namespace)
+    )
+    return text
+
+
+@cache
+def _templates() -> Any:
+    environment = templates_of("dbt_afterimage.cli.commands.add_table")
+    environment.filters.update(flow=flow, text=text, settings=settings, needs_quotes=needs_quotes)
+    return environment
+
+
+def flow(value: Any) -> str:
+    """A value as YAML on one line."""
+    dumped: str = yaml.safe_dump(
+        value, default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True
+    )
+    return dumped.removesuffix("\n...\n").strip()
+
+
+def text(value: str, indent: int) -> str:
+    """A text as YAML behind a key that is indented so far: on one line, or folded."""
+    line = flow(" ".join(value.split()))
+    if len(line) + indent <= _YAML_WIDTH - 20:
+        return line
+    wrapped = textwrap.wrap(" ".join(value.split()), _YAML_WIDTH - indent, break_long_words=False)
+    return ">-\n" + "\n".join(" " * (indent + 2) + part for part in wrapped)
+
+
+def settings(value: Mapping[str, Any], indent: int) -> str:
+    """Settings as YAML behind `afterimage:`, which is indented so far: one setting a line."""
+    line = flow(dict(value))
+    if len(value) == 1 and len(line) + indent <= _YAML_WIDTH - 20:
+        return f" {line}"
+    lines = []
+    for name, setting in value.items():
+        one = f"{' ' * (indent + 2)}{name}: {flow(setting)}"
+        if len(one) <= _YAML_WIDTH or not isinstance(setting, list):
+            lines.append(one)
+        else:
+            lines.append(f"{' ' * (indent + 2)}{name}:")
+            lines += [f"{' ' * (indent + 4)}- {flow(item)}" for item in setting]
+    return "\n" + "\n".join(lines)
+
+
+def needs_quotes(name: str) -> bool:
+    """Whether dbt must quote a name."""
+    return re.fullmatch(r"\w+", name, re.ASCII) is None

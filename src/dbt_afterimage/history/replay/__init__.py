@@ -1,0 +1,1 @@
+"""Late changes: which keys are built again, from where, and their versions."""
