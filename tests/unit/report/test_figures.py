@@ -287,29 +287,5 @@ def test_numbers_have_units(unit: Unit, value: float | None, text: str) -> None:
     assert unit.text(value) == text
 
 
-@pytest.mark.parametrize(
-    ("unit", "greatest", "texts"),
-    [
-        (COUNT, 0, ["0", "1"]),
-        (COUNT, 2, ["0", "1", "2"]),
-        (COUNT, 77, ["0", "50", "100"]),
-        (SECONDS, 11_000, ["0", "2 h", "4 h"]),
-        (BYTES, 1.9 * 1024**2, ["0", "1 MiB", "2 MiB"]),
-    ],
-)
-def test_ticks_are_round_and_cover_the_greatest_value(
-    unit: Unit, greatest: float, texts: list[str]
-) -> None:
-    ticks = unit.ticks(greatest)
-    assert [text for _, text in ticks] == texts
-    assert ticks[-1][0] >= greatest
-
-
 def test_moments() -> None:
-    assert moment(None) == "-"
-    assert [moment(NOON, span) for span in (60, 7200, 2 * 86400, 30 * 86400)] == [
-        "12:00:00",
-        "12:00",
-        "Mar 02 12:00",
-        "2026-03-02",
-    ]
+    assert [moment(None), moment(NOON)] == ["-", "2026-03-02 12:00"]

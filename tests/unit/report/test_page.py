@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from markupsafe import Markup
 from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
 from dbt_afterimage.cli.commands import report
+from dbt_afterimage.cli.commands.report.charts import BLUE, ORANGE, bars, lines
 from dbt_afterimage.cli.commands.report.findings import findings
 from dbt_afterimage.cli.commands.report.page import render
-from dbt_afterimage.cli.commands.report.svg import Axis, Values, bars, lines
 from dbt_afterimage.cli.commands.report.units import COUNT, SECONDS
 from dbt_afterimage.cli.support.warehouse import TableVersion
 from tests.html_page import Page
-from tests.unit.report.facts import HOSTILE, PROGRESS, Memory, activity, facts, target_folder
+from tests.unit.report.facts import HOSTILE, PROGRESS, Memory, activity, at, facts, target_folder
 
 
 def rendered(folder: Path, warehouse: Memory | None = None, project: str = "shop") -> str:
@@ -38,7 +40,7 @@ def test_a_page_is_self_contained(folder: Path) -> None:
     # all links lead to sections of the page itself
     assert {link[1:] for link in page.links} <= page.ids
     assert all(link.startswith("#") for link in page.links)
-    assert "url(" not in html
+    assert set(re.findall(r"url\((.)", html)) <= {"#"}
     assert "@import" not in html
     # an SVG in HTML needs no name space, whose name is an address
     assert not re.search(r"https?:", html)
@@ -108,52 +110,66 @@ def test_a_table_without_any_change_in_the_period_is_named(folder: Path) -> None
     assert "Without changes in this period: clients." in Page(rendered(folder, warehouse)).text
 
 
-AXIS = Axis(["a", "b", "<c>"], ("a", "b", "c"))
+HOURS = [at(60 * hour) for hour in range(3)]
+HOUR = timedelta(hours=1)
+
+
+def shapes(chart: Markup, colour: str) -> list[list[tuple[float, float]]]:
+    """The corners of all bars and lines of a colour."""
+    paths = re.findall(rf'<path d="([^"]*)"[^>]*: var\(--{colour}\)', chart)
+    return [[(float(x), float(y)) for x, y in re.findall(r"[ML] (\S+) (\S+)", d)] for d in paths]
+
+
+def heights(chart: Markup, colour: str) -> list[float]:
+    ys = [[y for _, y in shape] for shape in shapes(chart, colour)]
+    return [max(each) - min(each) for each in ys]
 
 
 def test_bars_are_as_high_as_their_numbers() -> None:
-    values = [Values("on time", "on-time", [1, None, 2]), Values("late", "late", [1, 0, 0])]
-    root = ElementTree.fromstring(str(bars("<Changes>", AXIS, values, COUNT)))
-    assert root.get("aria-label") == "<Changes>"
-    found = [(bar.get("class"), float(bar.get("height") or 0)) for bar in root.iter("rect")]
-    # the axis ends at 2, the plot is 118 units high
-    assert found == [("on-time", 59), ("late", 59), ("on-time", 118)]
-    first, second, _ = root.iter("rect")
-    assert float(first.get("y") or 0) == float(second.get("y") or 0) + 59
-    titles = [title.text for title in root.iter("title")]
-    assert titles == ["a: 1 on time", "a: 1 late", "<c>: 2 on time"]
+    layers = [(BLUE, [1.0, 0, 2]), (ORANGE, [1.0, 0, 0])]
+    chart = bars('<Changes> "', HOURS, HOUR, layers, COUNT)
+    assert 'role="img" aria-label="&lt;Changes&gt; &#34;"' in chart
+    one, none, two = heights(chart, "blue")
+    assert [none, two] == pytest.approx([0, 2 * one], rel=0.01)
+    assert heights(chart, "orange") == pytest.approx([one, 0, 0], rel=0.01)
+    # on top of each other
+    assert min(y for _, y in shapes(chart, "blue")[0]) == pytest.approx(
+        max(y for _, y in shapes(chart, "orange")[0])
+    )
+    for text in ("12:00", "13:00", "14:00", ">0<", ">1<", ">2<"):
+        assert text in chart
 
 
-def test_bars_are_stacked() -> None:
-    axis = Axis(["a"], ("a", "", "a"))
-    layers = [Values(name, name, [1]) for name in ("low", "middle", "high")]
-    root = ElementTree.fromstring(str(bars("Changes", axis, layers, COUNT)))
-    # the axis ends at 3, and at 10 from above
-    edges = [float(bar.get("y") or 0) for bar in root.iter("rect")]
-    assert edges == pytest.approx([10 + 118 * 2 / 3, 10 + 118 / 3, 10], abs=0.01)
+def test_numbers_of_an_axis_have_the_unit_of_the_greatest_one() -> None:
+    assert ">2 h<" in bars("Time", HOURS, HOUR, [(BLUE, [9_000.0, 0, 0])], SECONDS)
 
 
 def test_a_line_has_a_gap_where_a_number_is_not_known() -> None:
-    axis = Axis(list("abcde"), ("a", "c", "e"))
-    drawn = lines("Lag", axis, [Values("", "average", [1, 2, None, 4, None])], COUNT)
-    root = ElementTree.fromstring(str(drawn))
-    assert len(list(root.iter("circle"))) == 3
-    (line,) = root.iter("polyline")
-    assert len((line.get("points") or "").split()) == 2
+    times = [at(60 * hour) for hour in range(5)]
+    chart = lines("Lag", times, [(BLUE, [1, 2, None, 4, None])], COUNT)
+    (line,) = re.findall(r'<path d="([^"]*)"[^>]*stroke-width: 1.8', chart)
+    assert re.findall("[ML]", line) == ["M", "L", "M"]
+    assert chart.count("<use") == 3
 
 
 def test_a_negative_lag_of_a_clock_that_is_ahead_lies_on_the_axis() -> None:
-    drawn = lines("Lag", AXIS, [Values("", "average", [-60, -30, -90])], SECONDS)
-    root = ElementTree.fromstring(str(drawn))
-    places = [float(dot.get("cy") or "nan") for dot in root.iter("circle")]
-    height = float((root.get("viewBox") or "").split()[3])
-    assert len(set(places)) == 1
-    assert 0 < places[0] < height
+    chart = lines("Lag", HOURS, [(BLUE, [-60, -30, -90])], SECONDS)
+    dots = {float(y) for y in re.findall(r'<use [^>]* y="([^"]*)"', chart)}
+    assert len(dots) == 1
+    assert 0 < dots.pop() < 144
 
 
 def test_a_chart_of_nothing() -> None:
-    ElementTree.fromstring(str(lines("Lag", AXIS, [Values("", "average", [None] * 3)], COUNT)))
-    ElementTree.fromstring(str(bars("Changes", Axis([], ("", "", "")), [], COUNT)))
+    for chart in (
+        lines("Lag", HOURS, [(BLUE, [None] * 3)], COUNT),
+        bars("Time", ["now"], None, [(BLUE, [1.5])], SECONDS),
+    ):
+        ElementTree.fromstring(chart.replace("xlink:", ""))
+
+
+def test_no_two_charts_share_an_id(folder: Path) -> None:
+    ids = re.findall(r' id="([^"]*)"', rendered(folder))
+    assert len(ids) == len(set(ids))
 
 
 @pytest.fixture

@@ -421,7 +421,7 @@ def _utc(milliseconds: int) -> datetime:
 def missing_extra(package: str) -> WarehouseError:
     """The error for a package of the extra `read` that is not installed."""
     return WarehouseError(
-        f"Reading the warehouse needs {package}, which is not installed. Fix: "
+        f"This command needs {package}, which is not installed. Fix: "
         "pip install 'dbt-afterimage[read]'"
     )
 

@@ -12,7 +12,6 @@ from dbt_afterimage.cli.commands.report import charts
 from dbt_afterimage.cli.commands.report.batches import rows_between
 from dbt_afterimage.cli.commands.report.facts import Facts
 from dbt_afterimage.cli.commands.report.findings import Finding, newest_runs
-from dbt_afterimage.cli.commands.report.svg import share_bar
 from dbt_afterimage.cli.commands.report.units import BYTES, COUNT, SECONDS, moment
 from dbt_afterimage.cli.frame import printable
 from dbt_afterimage.cli.support.runs import Run, slowest_steps
@@ -58,11 +57,10 @@ def render(facts: Facts, found: Iterable[Finding], project: str, target: str) ->
         quiet=[each.table for each in facts.tables if activity and not activity.has(each.table)],
         period=activity.period.span if activity else None,
         bucket=_width(activity.period.width) if activity else "",
-        rejected=_rejected_rows(facts),
         storage=charts.storage_chart(facts.growth) if facts.growth else None,
         runs=[_run_row(facts, run) for run in runs],
         runs_chart=charts.runs_chart(runs) if runs else None,
-        steps=_step_rows(runs),
+        steps=slowest_steps(runs, _STEPS),
         batches=facts.batches[:_BATCHES],
         many_files=MANY_FILES,
     )
@@ -120,17 +118,6 @@ def _raw_totals(facts: Facts) -> dict[str, int] | None:
     return {"tables": len(tables), "missing": sum(not exists for exists in tables.values())}
 
 
-def _rejected_rows(facts: Facts) -> list[dict[str, Any]]:
-    most = max((each.unresolved + each.resolved for each in facts.rejected), default=1)
-    return [
-        {
-            "of": each,
-            "bar": share_bar([("bad", each.unresolved / most), ("good", each.resolved / most)]),
-        }
-        for each in facts.rejected
-    ]
-
-
 def _run_row(facts: Facts, run: Run) -> dict[str, Any]:
     # the first batch is recorded after the start, and time stamps are rounded
     rows = rows_between(facts.batches, run.started_at, run.ended_at + timedelta(seconds=1))
@@ -145,12 +132,6 @@ def _run_row(facts: Facts, run: Run) -> dict[str, Any]:
         "rate": COUNT.text(rows / run.seconds) if rows and run.seconds else "-",
         "slowest": slowest,
     }
-
-
-def _step_rows(runs: list[Run]) -> list[dict[str, Any]]:
-    found = slowest_steps(runs, _STEPS)
-    longest = max((each.longest for each in found), default=1) or 1
-    return [{"of": each, "bar": share_bar([("good", each.median / longest)])} for each in found]
 
 
 def _width(seconds: int) -> str:

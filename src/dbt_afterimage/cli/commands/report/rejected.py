@@ -26,6 +26,11 @@ class Rejected:
     resolved: int
     tables: dict[str, int]
 
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.unresolved + self.resolved
+
 
 def read_rejected(warehouse: Warehouse, schema: str, tables: Iterable[str]) -> list[Rejected]:
     """Rejected records of tables, the reason with the most unresolved records first.
