@@ -21,7 +21,7 @@ from typing import Any
 NEEDS_COLUMNS = ("model", "seed")
 # These tables may have no column besides those that the plugin describes, which `dbt parse` writes
 # too late for the manifest (src/dbt_afterimage/dbt_spark/documentation.py).
-DESCRIBE_THEMSELVES = ("staging_view", "staging_log", "change_activity")
+DESCRIBE_THEMSELVES = ("staging_view", "staging_log", "change_activity", "cuts")
 # dbt generates these macros from generic tests and materializations.
 GENERATED_PREFIXES = ("test_", "materialization_")
 

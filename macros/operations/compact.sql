@@ -25,7 +25,7 @@
 {% macro _compacted_relations(models) %}
     {%- set relations = [] -%}
     {%- set known = [] -%}
-    {%- set written = ['change_log', 'staging_log', 'joined_history'] + afterimage._mart_materializations() -%}
+    {%- set written = ['change_log', 'staging_log', 'joined_history', 'cuts'] + afterimage._mart_materializations() -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.config.materialized in written -%}
         {%- do known.append(node.name) -%}
         {%- if models is none or node.name in models -%}

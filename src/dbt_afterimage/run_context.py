@@ -27,6 +27,7 @@ class RunContext:
         upstream: the relations that the model reads, down to raw tables.
         raw_tables: version of each raw table when the run began, see `raw_version.raw_tables`; None
             where some raw table has none.
+        started_at: when the command began, ISO text in UTC: before any raw table was read.
         beginning_of_time: `valid_from` of a full load whose time is not known, as text.
         backfill_from: a change_seq or a time; None where the var is not set.
         rebuild_changes: the log is built again from the raw tables.
@@ -46,6 +47,7 @@ class RunContext:
     rejected: str = ""
     upstream: Sequence[str] = ()
     raw_tables: Mapping[str, Any] | None = field(default_factory=lambda: NOT_READ)
+    started_at: str | None = None
     beginning_of_time: str = "1900-01-01 00:00:00"
     backfill_from: str | None = None
     rebuild_changes: bool = False

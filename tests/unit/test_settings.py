@@ -31,6 +31,7 @@ DEFAULTS = {
     "auto_compact": True,
     "history_metadata": [],
     "task": None,
+    "landing_delay": None,
     "optional_columns": {"stream_position": "string"},
     "lob_columns": [],
     "header_prefix": "header__",
@@ -105,6 +106,7 @@ def test_everything_set() -> None:
         auto_compact: false
         history_metadata: [stream_position, username]
         task: erp_to_lake
+        landing_delay: 10 minutes
         lob_columns: [remark]
         header_prefix: hdr_
         header_columns: [UserName, host]
@@ -131,6 +133,7 @@ def test_everything_set() -> None:
         "auto_compact": False,
         "history_metadata": ["stream_position", "username"],
         "task": "erp_to_lake",
+        "landing_delay": "10 minutes",
         "optional_columns": {"stream_position": "string", "username": "string", "host": "string"},
         "lob_columns": ["remark"],
         "forward_filled_columns": ["remark"],
@@ -353,6 +356,8 @@ def has_all(message: str, *parts: str) -> None:
         ),
         ("auto_compact: weekly", ["`auto_compact`", "'weekly'", "true, false", "Fix: "]),
         ("task: ''", ["`task`", "''", "Fix: "]),
+        ("task: a\nlanding_delay: soon", ["`landing_delay`", "'soon'", "15 minutes", "Fix: "]),
+        ("landing_delay: 1 hour", ["'1 hour' and there is no `task`", "set `task`"]),
         ("keep_deleted: perhaps", ["`keep_deleted`", "'perhaps'", "true, false", "Fix: "]),
         ("header_prefix: 7", ["`header_prefix`", "7", "Allowed: text", "Fix: "]),
         (
@@ -560,6 +565,7 @@ def test_openedge_defaults() -> None:
         },
         "history_metadata": [],
         "task": None,
+        "landing_delay": None,
         "optional_columns": {"source_user": "string"},
         "system": "openedge",
         "before_images": True,

@@ -26,6 +26,7 @@ COLOURS = {
     "current": "#e09f3e",
     "field_changes": "#7b6d8d",
     "change_activity": "#588157",
+    "cuts": "#588157",
 }
 
 _LAYERS = {
@@ -36,6 +37,7 @@ _LAYERS = {
     "current_state": "current",
     "field_changes": "field_changes",
     "change_activity": "change_activity",
+    "cuts": "cuts",
 }
 """Materialization -> layer."""
 
@@ -97,6 +99,7 @@ def document(manifest: Manifest) -> None:
         elif _is_current_view(node):
             _describe(node, columns.described(node, "current"))
     _run_after_all_logs(manifest)
+    _run_after_histories(manifest, columns)
 
 
 def _run_after_all_logs(manifest: Manifest) -> None:
@@ -107,6 +110,20 @@ def _run_after_all_logs(manifest: Manifest) -> None:
         if node.config.materialized == "change_activity" and node.config.get(_COUNTS_ALL):
             # a manifest of an earlier command may have those that existed then
             node.depends_on.nodes = sorted(logs)
+
+
+def _run_after_histories(manifest: Manifest, columns: _Columns) -> None:
+    """Let `afterimage_cuts` depend on the histories of all tables that belong to a task."""
+    models: list[Any] = [node for node in manifest.nodes.values() if _layer(node) is not None]
+    histories = [
+        node.unique_id
+        for node in models
+        if node.config.materialized == "scd2_history" and columns.task_of(node)
+    ]
+    for node in models:
+        if node.config.materialized == "cuts":
+            named = [name for name in node.depends_on.nodes if name.startswith("source.")]
+            node.depends_on.nodes = sorted([*named, *histories])
 
 
 def is_of_package(node: Any) -> bool:
@@ -163,6 +180,11 @@ class _Columns:
         is_one_task = len(tasks) == 1 and None not in tasks
         by = given[1] if given else "change_seq" if is_one_task else "time"
         return self._blocks(f"temporal_join_by_{by}")
+
+    def task_of(self, node: Any) -> str | None:
+        """The replication task of the table that a model comes from."""
+        task: str | None = self._settings_of(node).get("task")
+        return task
 
     def _blocks(self, kind: str) -> dict[str, str]:
         start = f"doc.{PACKAGE}.{kind}__"

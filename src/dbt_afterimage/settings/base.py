@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from dbt_afterimage.sequence import ChangeSequence
+from dbt_afterimage.sequence import ChangeSequence, duration_seconds
 from dbt_afterimage.settings.timestamps import is_timestamp
 
 OPTIONAL_COLUMNS = {
@@ -113,6 +113,7 @@ class TableSettings(BaseModel):
     auto_compact: bool = True
     history_metadata: list[str] = Field(default_factory=list)
     task: str | None = Field(default=None, min_length=1)
+    landing_delay: str | None = None
 
     @abstractmethod
     def is_own_column(self, name: str) -> bool:
@@ -152,6 +153,13 @@ class TableSettings(BaseModel):
         """
         return any(self.is_own_column(name) for name in declared)
 
+    @field_validator("landing_delay", mode="before")
+    @classmethod
+    def _is_delay(cls, value: Any) -> str | None:
+        if value is not None:
+            duration_seconds(str(value))
+        return value if value is None else str(value)
+
     @field_validator("*")
     @classmethod
     def _names_each_once(cls, value: Any) -> Any:
@@ -184,6 +192,12 @@ class TableSettings(BaseModel):
             raise ValueError(
                 f"`task` is {self.task!r}, but {self.system} counts the changes of each table by "
                 "itself, so its tables have no common order. Fix: remove `task`"
+            )
+        if self.landing_delay and not self.task:
+            raise ValueError(
+                f"`landing_delay` is {self.landing_delay!r} and there is no `task`; a cut is of "
+                "all tables of a replication task. Fix: set `task` to its name, or remove "
+                "`landing_delay`"
             )
         if self.base and self.base.kind == "live" and not self.before_images:
             raise ValueError(

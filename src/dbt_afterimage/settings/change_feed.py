@@ -269,6 +269,16 @@ class ChangeFeedSettings(TableSettings):
         return self
 
     @model_validator(mode="after")
+    def _has_times_of_changes(self) -> ChangeFeedSettings:
+        if self.landing_delay and not self.changed_at:
+            raise ValueError(
+                f"`landing_delay` is {self.landing_delay!r} and there is no `changed_at`; the "
+                "delay counts from the time of a change. Fix: set `changed_at` to the column with "
+                "that time, or remove `landing_delay`"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _tells_its_loads_apart(self) -> ChangeFeedSettings:
         has_loads = "L" in self.operations.values() or self.missing_operation == "L"
         if has_loads != bool(self.load_id):

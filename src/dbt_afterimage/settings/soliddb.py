@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -27,6 +27,15 @@ class SolidDbSettings(TableSettings):
     char_encoding: str = "utf-8"
     table_schema: str | None = None
     relation_id: int | None = Field(default=None, ge=1)
+
+    @field_validator("landing_delay", mode="before")
+    @classmethod
+    def _has_no_delay(cls, value: Any) -> None:
+        if value is not None:
+            raise ValueError(
+                "All tables of a solidDB log are decoded from it together, so none is ahead of "
+                "another by its landing. Fix: remove it"
+            )
 
     @field_validator("framing")
     @classmethod

@@ -7,7 +7,7 @@ what it returned.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from dbt.adapters.events.logging import AdapterLogger
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.reading.new_rows import added_rows
 from dbt_afterimage.change_log.reading.raw_version import RawVersion
+from dbt_afterimage.change_log.reading.read_times import record_read
 from dbt_afterimage.change_log.writing.log_writer import LogRows, write_log
 from dbt_afterimage.erased.erased_decoded import without_erased_data
 from dbt_afterimage.erased.erasures import ErasuresTable, erasures_in_decoded_log
@@ -92,6 +93,7 @@ class LogBatch:
         partition_by: columns that the table is partitioned by.
         is_read: nothing of what was added to the raw table is left to a later run, except behind
             what `change_seq` or `arrival` says.
+        has_pending: records wait, for a schema for example, and are not in the log.
         kept: what to unpersist once the batch is written.
     """
 
@@ -102,6 +104,7 @@ class LogBatch:
     arrival: str | None = None
     partition_by: Sequence[str] = ()
     is_read: bool = True
+    has_pending: bool = False
     kept: DataFrame | None = None
 
 
@@ -142,7 +145,7 @@ def start_log(
         is_rebuild,
         next_recorded_at(done),
         seen,
-        RawVersion(tables) if tables else seen,
+        RawVersion(tables, read_at=context.started_at) if tables else seen,
     )
 
 
@@ -159,6 +162,8 @@ def write_decoded_log(session: SparkSession, context: RunContext, batch: LogBatc
     finally:
         if batch.kept is not None:
             unpersist(batch.kept)
+    if not batch.has_pending:
+        record_read(context)
 
 
 def _write(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
@@ -174,6 +179,8 @@ def _write(session: SparkSession, context: RunContext, batch: LogBatch) -> None:
             rows = without_erased_data(session, rows, erasures)
     is_new = run.is_rebuild or not batch.is_empty
     version = run.version if batch.is_read else run.seen
+    if batch.has_pending:
+        version = replace(version, read_at=None)
     is_version_behind = version.tables != run.seen.tables and run.done.recorded_at is not None
     progress = None
     if is_new or run.is_progress_behind or is_version_behind:

@@ -50,12 +50,15 @@ class RawVersion:
         processed: counted instead, where there are no versions.
         next_arrival: the mark of arrival from which the next run reads, besides what is added; None
             where marks cannot be used.
+        read_at: what had landed until then was read, ISO text in UTC; None where records wait, or
+            a run of an earlier version of this package read it.
     """
 
     tables: Mapping[str, Version] | None
     digest: str | None = None
     processed: ProcessedCount | None = None
     next_arrival: str | None = None
+    read_at: str | None = None
 
     def to_text(self) -> str:
         """As JSON, for the progress table; a later text is greater."""
@@ -66,6 +69,7 @@ class RawVersion:
                 "tables": self.tables,
                 "settled": vars(self.processed) if self.processed else None,
                 "next_arrival": self.next_arrival,
+                "read_at": self.read_at,
             }
         )
 
@@ -82,6 +86,7 @@ class RawVersion:
             given.get("digest"),
             ProcessedCount(**processed) if processed else None,
             given.get("next_arrival"),
+            given.get("read_at"),
         )
 
 
@@ -107,9 +112,10 @@ def raw_version(session: SparkSession, context: RunContext, staged: DataFrame) -
     if tables is NOT_READ:
         tables = raw_tables(session, context)
     if tables is None or context.overrides_reading:
-        return RawVersion(tables)
+        return RawVersion(tables, read_at=context.started_at)
     parts = [sorted(tables.items()), context.settings, staged.schema.json()]
-    return RawVersion(tables, md5(json.dumps(parts, sort_keys=True).encode()).hexdigest())
+    digest = md5(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return RawVersion(tables, digest, read_at=context.started_at)
 
 
 def _version(session: SparkSession, relation: str, table_format: str) -> Version | None:

@@ -10,6 +10,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt_afterimage.change_log.batch import BatchCounts, ChangeBatch
+from dbt_afterimage.change_log.reading.read_times import record_read
 from dbt_afterimage.change_log.writing.log_schema import conformed, log_properties
 from dbt_afterimage.change_log.writing.log_writer import LogRows, append_rows, write_log
 from dbt_afterimage.run_context import RunContext
@@ -31,12 +32,12 @@ def write_batch(session: SparkSession, context: RunContext, batch: ChangeBatch |
     Raises:
         ConcurrentRunError: another run has recorded a batch since this one was decided.
     """
-    if batch is None:
-        return
-    try:
-        _write(session, context, batch)
-    finally:
-        unpersist(batch.kept)
+    if batch is not None:
+        try:
+            _write(session, context, batch)
+        finally:
+            unpersist(batch.kept)
+    record_read(context)
 
 
 def _write(session: SparkSession, context: RunContext, batch: ChangeBatch) -> None:

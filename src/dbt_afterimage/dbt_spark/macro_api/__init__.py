@@ -2,6 +2,7 @@
 
 from dbt_afterimage.dbt_spark.macro_api import (
     columns,
+    cuts,
     erasure,
     history,
     ingest,
@@ -14,6 +15,7 @@ from dbt_afterimage.dbt_spark.macro_api import (
 
 __all__ = [
     "columns",
+    "cuts",
     "erasure",
     "history",
     "ingest",

@@ -200,6 +200,7 @@ class _Run:
             and self._run.stored is not None,
             arrival=offsets.to_text(read),
             is_read=is_read,
+            has_pending=bool(pending),
             kept=kept,
         )
 
