@@ -193,9 +193,9 @@ def misspelt(tmp_path: Path) -> Callable[[str], str]:
         "flags: {send_anonymous_usage_stats: false}\n",
         "profiles.yml": (ROOT / "profiles.yml.example").read_text(encoding="utf-8"),
         "models/one.sql": "select 1 as one",
-        "models/sources.yml": "sources: [{name: erp, config: {meta: {afterimage: {system: "
-        "qlik_change_table}}}, tables: [{name: orders, config: {meta: {afterimage: {kee: [id]}}}}]"
-        "}]\n",
+        "models/sources.yml": "sources:\n- name: erp\n  config: {meta: {afterimage: {system: "
+        "qlik_change_table}}}\n  tables:\n  - name: orders\n"
+        "    config: {meta: {afterimage: {kee: [id]}}}\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -220,7 +220,8 @@ for command in ("parse", "parse", "run", "run", "compile"):
     print("raised", dbtRunner().invoke(["--quiet", command]).exception)
 """)
     raised = (
-        "raised Runtime Error\n  models/sources.yml: Source table erp.orders: unknown setting `kee`"
+        "raised Runtime Error\n  models/sources.yml:5: Source table erp.orders: unknown setting "
+        "`kee`"
     )
     assert printed.count(raised) == 5, printed
     assert "Spark did not start" not in printed

@@ -10,8 +10,10 @@ manifest. dbt gives the adapter its manifest to find macros in
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
 from dbt.adapters.spark.connections import SparkConnectionMethod
 from dbt_common.exceptions import DbtRuntimeError
 
@@ -129,8 +131,31 @@ def _wrong_settings(manifest: Manifest) -> str:
         try:
             parse_settings(source.to_dict(omit_none=False))
         except SettingsError as error:
-            problems.append(f"{source.original_file_path}: {error}")
+            problems.append(f"{_place_of(source)}: {error}")
     return "\n".join(problems)
+
+
+def _place_of(source: Any) -> str:
+    """File and line of a source table; dbt's manifest has the file alone."""
+    path = str(source.original_file_path)
+    try:
+        # dbt works in the project's folder
+        root = yaml.compose(Path(path).read_text(encoding="utf-8"), yaml.SafeLoader)
+    except (OSError, yaml.YAMLError):
+        return path
+    entry = _named(root, "sources", source.source_name)
+    table = _named(entry, "tables", source.name)
+    return path if table is None else f"{path}:{table.start_mark.line + 1}"
+
+
+def _named(node: yaml.Node | None, field: str, name: str) -> yaml.Node | None:
+    """The mapping called `name` in a list of YAML mappings."""
+    lists = [value for key, value in node.value if key.value == field] if node else []
+    for entry in lists[0].value if lists else []:
+        if any((key.value, value.value) == ("name", name) for key, value in entry.value):
+            found: yaml.Node = entry
+            return found
+    return None
 
 
 _WRONG_INPUTS = {
