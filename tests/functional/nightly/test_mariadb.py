@@ -131,7 +131,7 @@ def equals(spark: SparkSession, schema: str, database: Database) -> None:
     balances = database.run("select id, balance from accounts order by id")
     current = (
         "select cast(id as string), cast(balance as string) "
-        f"from {schema}.accounts_history where is_current order by id"
+        f"from {schema}.accounts_history where is_current order by int(id)"
     )
     assert [list(row) for row in spark.sql(current).collect()] == balances
 
