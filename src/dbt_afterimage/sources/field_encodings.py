@@ -20,7 +20,7 @@ _DECODED = ("date", "decimal", "timestamp-", "local-timestamp-")
 
 def field_encodings(kind: str, schema: str) -> dict[str, str]:
     """Encodings by field name in lower case: of the row in an envelope, or of the message."""
-    fields = _avro_fields if kind == "AVRO" else _json_fields
+    fields = avro_fields if kind == "AVRO" else _json_fields
     whole = dict(fields(json.loads(schema)))
     rows = [dict(fields(whole[name])) for name in ("before", "after") if name in whole]
     # the second of two records of one type has its name only
@@ -30,7 +30,7 @@ def field_encodings(kind: str, schema: str) -> dict[str, str]:
     return {name: of for name, of in found.items() if of is not None}
 
 
-def _branches(schema: Any, union: str | None) -> list[Mapping[str, Any]]:
+def branches(schema: Any, union: str | None = None) -> list[Mapping[str, Any]]:
     """The types of a union, or the one type, except for those that are a name only."""
     if union is not None and isinstance(schema, dict):
         schema = schema.get(union, schema)
@@ -39,19 +39,20 @@ def _branches(schema: Any, union: str | None) -> list[Mapping[str, Any]]:
     ]
 
 
-def _avro_fields(schema: Any) -> Iterator[tuple[str, Any]]:
-    for branch in _branches(schema, None):
+def avro_fields(schema: Any) -> Iterator[tuple[str, Any]]:
+    """Name and type of each field of a record, or of the records of a union."""
+    for branch in branches(schema):
         for field in branch.get("fields", []):
             yield field["name"], field["type"]
 
 
 def _json_fields(schema: Any) -> Iterator[tuple[str, Any]]:
-    for branch in _branches(schema, "oneOf"):
+    for branch in branches(schema, "oneOf"):
         yield from branch.get("properties", {}).items()
 
 
 def _of_avro(field: Any) -> str | None:
-    for branch in _branches(field, None):
+    for branch in branches(field):
         logical = str(branch.get("logicalType", ""))
         if logical.startswith(_DECODED):
             return _TEXT
@@ -63,7 +64,7 @@ def _of_avro(field: Any) -> str | None:
 
 
 def _of_json(field: Any) -> str | None:
-    for branch in _branches(field, "oneOf"):
+    for branch in branches(field, "oneOf"):
         encoding = SCHEMA_ENCODINGS.get(str(branch.get("title")))
         if encoding is not None:
             # a converter may write decimals as numbers

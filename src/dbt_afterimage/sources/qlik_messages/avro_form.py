@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -25,6 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from dbt_afterimage.sources.field_encodings import avro_fields, branches
 from dbt_afterimage.sources.qlik_messages.json_form import (
     BODY,
     COLUMN,
@@ -119,26 +119,13 @@ def times_of_day(schema: str) -> dict[str, int]:
     Args:
         schema: of a data message, JSON text.
     """
-    data = next(
-        (field["type"] for field in _avro_fields(json.loads(schema)) if field["name"] == "data"),
-        None,
-    )
-    found = {}
-    for field in _avro_fields(data):
-        for kind in _branches(field["type"]):
-            if kind.get("logicalType") in _TIMES_OF_DAY:
-                found[field["name"]] = _TIMES_OF_DAY[kind["logicalType"]]
-    return found
-
-
-def _branches(kind: Any) -> list[dict[str, Any]]:
-    """The types of a union, or the one type, except for those that are a name only."""
-    return [each for each in (kind if isinstance(kind, list) else [kind]) if isinstance(each, dict)]
-
-
-def _avro_fields(kind: Any) -> list[dict[str, Any]]:
-    """The fields of a record, or of the records of a union."""
-    return [field for each in _branches(kind) for field in each.get("fields", [])]
+    data = dict(avro_fields(json.loads(schema))).get("data")
+    return {
+        name: _TIMES_OF_DAY[kind["logicalType"]]
+        for name, of in avro_fields(data)
+        for kind in branches(of)
+        if kind.get("logicalType") in _TIMES_OF_DAY
+    }
 
 
 def _body_of(kind: StructType, schema: str) -> _BodyOf | None:
