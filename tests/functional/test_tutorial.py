@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -20,11 +20,12 @@ from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
 from dbt_afterimage.dbt_spark.documentation import PACKAGE
+from dbt_afterimage.history.feed import FEED_COLUMNS
 from tests.functional.invoices import drop_invoices
 from tests.functional.pages import commands_of, tables_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = "shop"
@@ -120,6 +121,11 @@ KINDS = {
     "change_activity": ("change_activity", "change_activity"),
 }
 """Start of the names of blocks in docs/dbt/columns -> a table, and what the page calls it."""
+DECODED = {
+    "qlik_messages_log": "stg_qlik_messages__<name>_log",
+    "soliddb_log": "stg_soliddb__log",
+}
+"""Start of the names of blocks -> the page's heading, for decoded logs."""
 OF_THE_CLOCK = re.compile(r"recorded_at|_lag_seconds")
 
 
@@ -127,31 +133,55 @@ def dictionary(spark: SparkSession, manifest: Any) -> str:
     """The page docs/tables.md, from the tutorial's tables and the descriptions of dbt docs."""
     page = (ROOT / "docs/tables.md").read_text(encoding="utf-8").split("\n## ")[0]
     for kind, (table, title) in KINDS.items():
-        found = spark.table(f"{SCHEMA}.{table}")
-        start = f"doc.{PACKAGE}.{kind}__"
-        # the first paragraph: a cell has no room for more
-        columns = {
-            name.removeprefix(start): " ".join(block.block_contents.partition("\n\n")[0].split())
-            for name, block in manifest.docs.items()
-            if name.startswith(start)
-        }
+        columns = blocks_of(manifest, kind)
         if "id" in columns:
             columns[f"{table}_id"] = columns.pop("id")
-        page += f"\n## `{title}`\n\n{manifest.nodes[f'model.shop.{table}'].description}\n"
-        page += "\n| column | type | meaning | example |\n|---|---|---|---|\n"
-        values = sorted(found.collect(), key=str)
-        for name, type_name in found.dtypes:
-            if name in columns:
-                filled = (row[name] for row in values if row[name] is not None)
-                value = None if OF_THE_CLOCK.search(name) else next(filled, None)
-                example = "" if value is None else f"`{value}`"
-                page += f"| `{name}` | `{type_name}` | {columns.pop(name)} | {example} |\n"
-        if columns:
-            page += (
-                "\nWith some settings or source systems only:\n\n| column | meaning |\n|---|---|\n"
-            )
-            page += "".join(f"| `{name}` | {text} |\n" for name, text in columns.items())
+        description = manifest.nodes[f"model.shop.{table}"].description
+        page += section(title, description, spark.table(f"{SCHEMA}.{table}"), columns)
+    rejected = spark.table(f"{SCHEMA}.invoices_changes_rejected")
+    of_log = blocks_of(manifest, "changes")
+    comments = {
+        field.name: field.metadata.get("comment") or of_log[field.name] for field in rejected.schema
+    }
+    why = "One row per record that broke a rule: [rejected records](rejected_records.md)."
+    page += section("<table>_changes_rejected", why, rejected, comments)
+    page += "\n## `<table>_history_feed`\n\nOne row per version that a run has made, closed, "
+    page += "corrected or removed: [the feed](feed.md). It has the columns of the history too.\n"
+    page += meanings(FEED_COLUMNS)
+    for kind, title in DECODED.items():
+        page += f"\n## `{title}`\n{meanings(blocks_of(manifest, kind))}"
     return page
+
+
+def blocks_of(manifest: Any, kind: str) -> dict[str, str]:
+    """The first paragraph of each column's description: a cell has no room for more."""
+    start = f"doc.{PACKAGE}.{kind}__"
+    return {
+        name.removeprefix(start): " ".join(block.block_contents.partition("\n\n")[0].split())
+        for name, block in manifest.docs.items()
+        if name.startswith(start)
+    }
+
+
+def section(title: str, description: str, found: DataFrame, columns: dict[str, str]) -> str:
+    """A table's columns, with an example from its rows, then those that it lacks."""
+    text = f"\n## `{title}`\n\n{description}\n"
+    text += "\n| column | type | meaning | example |\n|---|---|---|---|\n"
+    values, others = sorted(found.collect(), key=str), dict(columns)
+    for name, type_name in found.dtypes:
+        if name in columns:
+            filled = (row[name] for row in values if row[name] is not None)
+            value = None if OF_THE_CLOCK.search(name) else next(filled, None)
+            example = "" if value is None else f"`{value}`"
+            text += f"| `{name}` | `{type_name}` | {others.pop(name)} | {example} |\n"
+    if others:
+        text += f"\nWith some settings or source systems only:\n{meanings(others)}"
+    return text
+
+
+def meanings(columns: Mapping[str, str]) -> str:
+    rows = "".join(f"| `{name}` | {text} |\n" for name, text in columns.items())
+    return f"\n| column | meaning |\n|---|---|\n{rows}"
 
 
 @pytest.mark.usefixtures("printed")

@@ -59,6 +59,18 @@ REJECTED_COLUMNS = {
     "resolved_at": "timestamp",
 }
 
+REJECTED_DESCRIPTIONS = {
+    "change_seq": "Position of the record, as far as it has one.",
+    "change_oper": "Operation of the record, in the contract's letters.",
+    "record_key": "Key of the record, as JSON. NULL if a part is missing, and after an erasure.",
+    "reject_reason": "Rule that the record breaks, such as `null_key`.",
+    "record_hash": "Hash of the raw record, by which the commands of `afterimage rejects` name it.",
+    "raw_record": "The whole raw record, as JSON. NULL after an erasure.",
+    "recorded_at": "Batch that rejected the record, UTC.",
+    "resolved_at": "When the record was resolved, UTC: by a repaired copy, by a corrected setting "
+    "or by hand. NULL if it is unresolved.",
+}
+"""Comments of the table of rejected records."""
 
 # Added to staged rows on their way into the log.
 _ADDED_COLUMNS = ({*LOG_COLUMNS} - {*STAGED_COLUMNS}) | {"before", "outcome"}

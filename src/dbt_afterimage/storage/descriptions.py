@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dbt_afterimage.spark.identifiers import quoted
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def describe_columns(rows: DataFrame, descriptions: dict[str, str]) -> DataFrame:
+def describe_columns(rows: DataFrame, descriptions: Mapping[str, str]) -> DataFrame:
     """The same rows; columns with a description carry it as their comment."""
     from pyspark.sql import functions as F
 

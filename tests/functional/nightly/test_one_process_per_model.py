@@ -1,4 +1,4 @@
-"""A dbt process for each model and test of a batch, over Spark Connect."""
+"""A dbt process for each model and test of a batch, over Spark Connect and with Spark inside."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ from tests.functional.lake import FIRST, SECOND, Lake
 from tests.functional.lake_run import SCHEMA
 from tests.functional.project_files import write_settings
 from tests.functional.standalone import afterimage_server, free_address
+
+
+def test_a_process_with_spark_for_each_model(profiles: Path, tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.write_profile(profiles, {})
+    (tmp_path / "warehouse").mkdir()
+    given = {"AFTERIMAGE_WAREHOUSE": str(tmp_path / "warehouse")}
+    assert lake.build(1, [], given)["built"] == FIRST
+    found = lake.build(2, [], given, "each")
+    assert found["built"] == SECOND
+    assert found["paths"] == ["rebuild", "incremental"]
 
 
 def test_a_process_for_each_model(profiles: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.create import table_writer
+from dbt_afterimage.storage.descriptions import describe_columns
 from dbt_afterimage.storage.formats import format_named
 from dbt_afterimage.storage.progress import (
     Progress,
@@ -37,6 +38,7 @@ class LogRows:
         properties: table properties of a new table.
         gather: shuffle the rows of a partition to one task first.
         base_version: of `append_once`.
+        descriptions: comments of columns of a new table; dbt writes those of its models.
     """
 
     rows: DataFrame | None
@@ -46,6 +48,7 @@ class LogRows:
     properties: Mapping[str, str] = field(default_factory=dict)
     gather: bool = True
     base_version: str | None = None
+    descriptions: Mapping[str, str] = field(default_factory=dict)
 
 
 def append_rows(session: SparkSession, table: str, table_format: str, batch: LogRows) -> bool:
@@ -57,7 +60,8 @@ def append_rows(session: SparkSession, table: str, table_format: str, batch: Log
     if not session.catalog.tableExists(table):
         first = batch.empty if batch.rows is None else batch.rows
         with conflicts_explained(table):
-            _writer(first, table, table_format, batch).create()
+            described = describe_columns(first, batch.descriptions)
+            _writer(described, table, table_format, batch).create()
         return batch.rows is not None
     if batch.rows is None:
         return False

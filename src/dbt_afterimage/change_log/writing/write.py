@@ -10,6 +10,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt_afterimage.change_log.batch import BatchCounts, ChangeBatch
+from dbt_afterimage.change_log.contract import REJECTED_DESCRIPTIONS
 from dbt_afterimage.change_log.reading.read_times import record_read
 from dbt_afterimage.change_log.writing.log_schema import conformed, log_properties
 from dbt_afterimage.change_log.writing.log_writer import LogRows, append_rows, write_log
@@ -55,7 +56,7 @@ def _write(session: SparkSession, context: RunContext, batch: ChangeBatch) -> No
         session,
         context.rejected,
         context.file_format,
-        LogRows(rejects, batch.empty_rejected, rejects_after),
+        LogRows(rejects, batch.empty_rejected, rejects_after, descriptions=REJECTED_DESCRIPTIONS),
     )
     # before the log: once their records are in it, a repeated run would not see them as new
     if batch.repaired is not None:
