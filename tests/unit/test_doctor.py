@@ -9,11 +9,6 @@ from typing import Any
 
 import pytest
 
-from dbt_afterimage.cli.commands.add_table.raw_schema import (
-    Column,
-    RawSchema,
-    RawTable,
-)
 from dbt_afterimage.cli.commands.doctor import shown, summary
 from dbt_afterimage.cli.commands.doctor.check import Check, failed_by
 from dbt_afterimage.cli.commands.doctor.machine import (
@@ -28,6 +23,11 @@ from dbt_afterimage.cli.commands.doctor.spark_session import (
     address_check,
     catalog_check,
     time_zone_check,
+)
+from dbt_afterimage.cli.support.raw_schema.tables import (
+    Column,
+    RawSchema,
+    RawTable,
 )
 from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.spark import java

@@ -14,8 +14,9 @@ from dbt_afterimage.cli.commands.add_table.change_feed import (
     propose,
     table_name,
 )
+from dbt_afterimage.cli.commands.add_table.keys import Sample
 from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
-from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawSchema, RawTable, Sample
+from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 
 FEEDS = Path(__file__).parents[2] / "data" / "feeds"
@@ -36,7 +37,7 @@ def test_the_records_of_a_vendors_page_are_known_by_their_columns(preset: str) -
     table = raw("customers_changes", *page["columns"])
     found = preset_of(table)
     assert found == preset
-    data = {column.name for column in data_columns(table, preset)}
+    data = set(data_columns(table, preset))
     assert set(page["settings"]["key"]) <= data < set(page["columns"])
 
 

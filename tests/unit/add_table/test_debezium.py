@@ -11,8 +11,8 @@ import pytest
 
 from dbt_afterimage.cli.commands.add_table import debezium, systems
 from dbt_afterimage.cli.commands.add_table.debezium import UnreadableEventsError, is_event, propose
-from dbt_afterimage.cli.commands.add_table.qlik_messages import MessageTable
-from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawTable
+from dbt_afterimage.cli.commands.add_table.message_tables import MessageTable
+from dbt_afterimage.cli.support.raw_schema.tables import Column, RawTable
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 
 FEEDS = Path(__file__).parents[2] / "data" / "feeds"
@@ -191,7 +191,9 @@ def test_topics_of_debezium_itself_are_left_out_beside_its_tables_only() -> None
     qlik = '{"data": {"id": 1}, "beforeData": null, "headers": {"operation": "INSERT"}}'
     payments = MessageTable(RAW, "shop.transaction", (qlik,))
     customers = table(*captured("replica_identity_full"))
-    of_debezium = systems.tables_in_messages([customers, replace(payments, data=('{"id": 1}',))])
+    of_debezium = systems.tables_in_messages(
+        [customers, replace(payments, data=('{"id": 1}',))], "landed"
+    )
     assert [(each.system, each.table) for each in of_debezium] == [("change_feed", "customers")]
-    of_qlik = systems.tables_in_messages([payments])
+    of_qlik = systems.tables_in_messages([payments], "landed")
     assert [(each.system, each.table) for each in of_qlik] == [("qlik_messages", "transaction")]

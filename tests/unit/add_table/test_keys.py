@@ -7,11 +7,11 @@ from io import StringIO
 import pytest
 
 from dbt_afterimage.cli.commands.add_table import _ask_key
-from dbt_afterimage.cli.commands.add_table.keys import key_candidates, propose_key
+from dbt_afterimage.cli.commands.add_table.keys import Sample, key_candidates, propose_key
 from dbt_afterimage.cli.commands.add_table.keys_option import KeyOptions, KeyUnknownError
 from dbt_afterimage.cli.commands.add_table.proposal import KeyProposal, Proposal, SourceTable
-from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawTable
 from dbt_afterimage.cli.frame import UsageProblem
+from dbt_afterimage.cli.support.raw_schema.tables import Column, RawTable
 
 COLUMNS = ["customer_id", "invoice_id", "line_no", "amount"]
 
@@ -21,16 +21,16 @@ def base(*key: str) -> RawTable:
 
 
 def test_a_declared_key_is_sure_and_takes_the_spelling_of_the_change_table() -> None:
-    found = propose_key("invoices", COLUMNS, base("INVOICE_ID"))
+    found = propose_key("invoices", COLUMNS, base("INVOICE_ID"), Sample())
     assert (found.columns, found.is_sure) == (("invoice_id",), True)
 
 
 def test_a_declared_key_that_the_change_table_lacks_is_none() -> None:
-    assert propose_key("invoices", COLUMNS, base("other")).columns == ()
+    assert propose_key("invoices", COLUMNS, base("other"), Sample()).columns == ()
 
 
 def test_deletes_that_hold_the_key_only_name_it() -> None:
-    found = propose_key("invoices", COLUMNS, deletes=[{"invoice_id", "line_no"}] * 3)
+    found = propose_key("invoices", COLUMNS, None, Sample(deletes=[{"invoice_id", "line_no"}] * 3))
     assert (found.columns, found.is_sure) == (("invoice_id", "line_no"), True)
 
 
@@ -43,13 +43,13 @@ def test_deletes_that_hold_the_key_only_name_it() -> None:
     ],
 )
 def test_deletes_that_do_not_name_one_key_are_no_evidence(deletes: list[set[str]]) -> None:
-    assert propose_key("invoices", COLUMNS, deletes=deletes).columns == ()
+    assert propose_key("invoices", COLUMNS, None, Sample(deletes=deletes)).columns == ()
 
 
 def test_one_unique_candidate_is_sure_and_several_are_not() -> None:
-    one = propose_key("invoices", COLUMNS, unique=[("invoice_id",)])
+    one = propose_key("invoices", COLUMNS, None, Sample(unique=[("invoice_id",)]))
     assert (one.columns, one.is_sure) == (("invoice_id",), True)
-    two = propose_key("invoices", COLUMNS, unique=[("customer_id",), ("invoice_id",)])
+    two = propose_key("invoices", COLUMNS, None, Sample(unique=[("customer_id",), ("invoice_id",)]))
     assert (two.columns, two.is_sure) == (("invoice_id",), False)
     assert "customer_id" in two.reason
 

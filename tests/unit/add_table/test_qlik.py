@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dbt_afterimage.cli.commands.add_table import qlik
+from dbt_afterimage.cli.commands.add_table.keys import Sample
 from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
-from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawSchema, RawTable, Sample
+from dbt_afterimage.cli.support.raw_schema.qlik_change_table import is_change_table
+from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable
 
 HEADERS = tuple(Column(f"header__{name}", "string") for name in ("change_seq", "change_oper"))
 MASK = Column("header__change_mask", "string")
@@ -96,5 +98,5 @@ def test_updates_without_any_before_image() -> None:
 
 
 def test_what_is_no_change_table() -> None:
-    assert not qlik.is_change_table(BASE)
-    assert qlik.is_change_table(CHANGES)
+    assert not is_change_table(BASE)
+    assert is_change_table(CHANGES)

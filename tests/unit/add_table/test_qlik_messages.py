@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from dbt_afterimage.cli.commands.add_table import systems
-from dbt_afterimage.cli.commands.add_table.qlik_messages import (
+from dbt_afterimage.cli.commands.add_table.message_tables import (
     MessageTable,
-    UnreadableMessagesError,
     is_messages,
     newest_metadata,
-    propose,
 )
-from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawTable
+from dbt_afterimage.cli.commands.add_table.qlik_messages import UnreadableMessagesError, propose
 from dbt_afterimage.cli.commands.add_table.render import Layout, files
+from dbt_afterimage.cli.support.raw_schema.tables import Column, RawTable
 
 DATA = Path(__file__).parents[2] / "data" / "qlik_messages"
 RAW = RawTable(
@@ -118,29 +117,30 @@ def test_which_tables_hold_messages() -> None:
 
 
 def in_schema(schema: str, name: str) -> MessageTable:
-    return MessageTable(RAW, name, metadata={"lineage": {"schema": schema, "table": name}})
+    structure = {"tableColumns": {"id": {"ordinal": 1, "primaryKeyPosition": 1}}}
+    lineage = {"schema": schema, "table": name}
+    return MessageTable(RAW, name, metadata={"lineage": lineage, "tableStructure": structure})
 
 
 def test_tables_of_one_name_are_told_apart_by_their_schemas() -> None:
     tables = [in_schema("hr", "orders"), in_schema("sales", "orders"), in_schema("hr", "lines")]
-    found = systems.tables_in_messages(tables)
+    found = list(systems.tables_in_messages(tables, "landed"))
     assert [(each.name, each.table) for each in found] == [
         ("hr.orders", "hr_orders"),
         ("sales.orders", "sales_orders"),
         ("lines", "lines"),
     ]
-    structure = {"tableColumns": {"id": {"ordinal": 1, "primaryKeyPosition": 1}}}
     settings = []
     for each in found:
-        metadata = {**each.detail.metadata, "tableStructure": structure}
-        (table,) = propose(replace(each.detail, metadata=metadata), "store", "landed").tables
+        (table,) = each.propose("store", "").tables
         settings.append((table.settings["message_table"], table.settings.get("table_schema")))
     assert settings == [("orders", "hr"), ("orders", "sales"), ("lines", None)]
 
 
 def test_tables_of_one_name_are_told_apart_by_their_topics() -> None:
     topics = ("shop.public.orders", "shop.audit.orders", "shop.public.lines")
-    found = systems.tables_in_messages([replace(TABLE, name=topic) for topic in topics])
+    tables = [replace(TABLE, name=topic) for topic in topics]
+    found = systems.tables_in_messages(tables, "landed")
     assert [(each.name, each.table) for each in found] == [
         ("shop.public.orders", "shop_public_orders"),
         ("shop.audit.orders", "shop_audit_orders"),

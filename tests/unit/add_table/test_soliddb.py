@@ -15,7 +15,6 @@ from afterimage_demo.soliddb.encoding import (
     frame_length_prefixed,
 )
 from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
-from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawSchema, RawTable
 from dbt_afterimage.cli.commands.add_table.soliddb import (
     Landed,
     LoggedTable,
@@ -25,6 +24,7 @@ from dbt_afterimage.cli.commands.add_table.soliddb import (
     landed_tables,
     propose,
 )
+from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable
 
 INSERT, UPDATE, BEFORE = 1, 3, 5
 

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.cli.commands.add_table.keys import propose_key
-from dbt_afterimage.cli.commands.add_table.proposal import (
-    LOAD_WITHOUT_TIME,
-    KeyProposal,
-    Proposal,
-    SourceColumn,
-    SourceTable,
-    model_name,
-    unanswered_base,
+from dbt_afterimage.cli.commands.add_table.keys import (
+    Sample,
+    key_candidates,
+    propose_key,
+    sampled_deletes,
+    unique_in_load,
 )
-from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawSchema, RawTable, Sample
+from dbt_afterimage.cli.commands.add_table.proposal import (
+    Found,
+    Proposal,
+    SourceTable,
+    proposal_of,
+    source_column,
+)
+from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of, unique_keys
+from dbt_afterimage.cli.support.raw_schema.tables import RawSchema, RawTable, model_name
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings, presets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SUFFIXES = ("_ct", "_cdc", "_changes", "_change_feed", "_events", "_snapshots", "_extracts")
 
 
 def preset_of(table: RawTable) -> str | None:
     """The preset whose columns a table has."""
-    names = {name.lower() for name in table.names()}
+    names = table.types().keys()
     fitting = [
         preset
         for preset, described in presets().items()
@@ -47,10 +57,10 @@ def settings_of(preset: str) -> ChangeFeedSettings:
     return ChangeFeedSettings.model_validate({"system": "change_feed", "preset": preset})
 
 
-def data_columns(table: RawTable, preset: str) -> list[Column]:
+def data_columns(table: RawTable, preset: str) -> list[str]:
     """The columns that are the source's."""
     settings = settings_of(preset)
-    return [column for column in table.columns if not settings.is_own_column(column.name)]
+    return [name for name in table.names() if not settings.is_own_column(name)]
 
 
 def table_name(table: RawTable) -> str:
@@ -65,9 +75,46 @@ def base_table(table: RawTable, schema: RawSchema, preset: str) -> RawTable | No
     known = presets()[preset].recognition
     if known is None or not known.has_load_table:
         return None
-    columns = [column.name for column in data_columns(table, preset)]
-    found = schema.full_load(table_name(table), columns)
+    found = schema.full_load(table_name(table), data_columns(table, preset))
     return found if found is not None and found is not table and preset_of(found) is None else None
+
+
+def find(session: SparkSession, schema: RawSchema) -> Iterator[Found]:
+    """The tables of a schema whose columns are those of a preset."""
+    known = [(table, preset) for table in schema.tables.values() if (preset := preset_of(table))]
+    for table, of_table in known:
+
+        def proposed(
+            source: str, prefix: str, table: RawTable = table, preset: str = of_table
+        ) -> Proposal:
+            sample = _sample(session, schema, table, preset)
+            return propose(table, schema, preset, source, sample, prefix)
+
+        name = table_name(table)
+        yield Found("change_feed", table.name, name, proposed, is_certain(of_table))
+
+
+def _sample(session: SparkSession, schema: RawSchema, table: RawTable, preset: str) -> Sample:
+    """Sampled deletes of a feed, and what is unique in its inserts or in its full load."""
+    settings = settings_of(preset)
+    relation, stem = relation_of(schema.name, table.name), table_name(table)
+    data = data_columns(table, preset)
+    if base := base_table(table, schema, preset):
+        return Sample(unique=unique_in_load(session, schema, base, stem, data))
+    if table.declared_key:
+        return Sample()
+
+    def is_one_of(*letters: str) -> str:
+        values = [value for value, letter in settings.operations.items() if letter in letters]
+        listed = ", ".join(f"'{value}'" for value in values) or "null"
+        return f"cast({settings.operation} as string) in ({listed})"
+
+    within = [settings.load_id] if settings.load_id else []
+    inserts = f"(select * from {relation} where {is_one_of('I', 'L')})"
+    return Sample(
+        deletes=sampled_deletes(session, relation, is_one_of("D"), data),
+        unique=unique_keys(session, inserts, key_candidates(stem, data), within),
+    )
 
 
 def propose(
@@ -81,84 +128,51 @@ def propose(
     """The proposal for a change feed.
 
     Args:
-        preset: what `preset_of` says of the table.
+        preset: the preset whose columns the table has.
     """
-    name = prefix + table_name(table)
-    columns = [column.name for column in data_columns(table, preset)]
+    name, base = table_name(table), base_table(table, schema, preset)
+    own, columns = settings_of(preset), data_columns(table, preset)
     settings: dict[str, Any] = {"preset": preset}
     notes = [f"preset: {preset}, by its columns"]
-    parts = settings_of(preset).sequence
-    lacking = [part for part in parts if _is_lacking(part, table)]
-    if lacking and len(lacking) < len(parts):
-        settings["sequence"] = {part: kind for part, kind in parts.items() if part not in lacking}
+    lacking = [part for part in own.sequence if _is_lacking(part, table)]
+    if lacking and len(lacking) < len(own.sequence):
+        parts = {part: kind for part, kind in own.sequence.items() if part not in lacking}
+        settings["sequence"] = parts
         notes.append(f"sequence: without {', '.join(lacking)}, which the table lacks")
-    arguments = [f"'{source}'", f"'{table.name}'"]
-    tables = []
-    base = base_table(table, schema, preset)
-    if base:
-        arguments.append(f"base='{base.name}'")
-        settings["base"] = unanswered_base()
-        notes.append(LOAD_WITHOUT_TIME)
-        tables.append(
-            SourceTable(
-                base.name,
-                base.comment or f"One row per row of {table_name(table)}: the full load.",
-            )
+    where = "in each full load" if own.load_id else "in the inserts"
+    described = tuple(
+        source_column(
+            column.name,
+            column.comment
+            or ("" if column.name in columns else f"Column of the feed (preset {preset})."),
         )
-    return Proposal(
-        table=name,
-        schema=schema.name,
-        source=source,
-        source_settings={"system": "change_feed"},
-        system="change_feed",
-        tables=(
-            SourceTable(
-                table.name,
-                table.comment or f"The change feed of {table_name(table)}.",
-                settings,
-                tuple(_described(column, columns, preset) for column in table.columns),
-            ),
-            *tables,
+        for column in table.columns
+    )
+    text = table.comment or f"The change feed of {name}."
+    proposal = proposal_of(
+        "change_feed",
+        schema.name,
+        source,
+        prefix,
+        name,
+        SourceTable(table.name, text, settings, described),
+        propose_key(
+            name,
+            columns,
+            base or table,
+            sample,
+            where="in the base table" if base else where,
+            declared_by="the base table" if base else "the table",
         ),
-        staging=f"stg_{source}__{name}",
-        staging_macro="stage_change_feed",
-        staging_arguments=tuple(arguments),
-        key=_key(table, base, columns, sample, preset),
-        key_columns=tuple(columns),
-        has_before_images=settings_of(preset).before_images,
-        notes=tuple(notes),
-    )
-
-
-def _key(
-    table: RawTable,
-    base: RawTable | None,
-    columns: list[str],
-    sample: Sample,
-    preset: str,
-) -> KeyProposal:
-    where = "in each full load" if settings_of(preset).load_id else "in the inserts"
-    return propose_key(
-        table_name(table),
         columns,
-        base or table,
-        deletes=sample.deletes,
-        unique=sample.unique,
-        where="in the base table" if base else where,
-        declared_by="the base table" if base else "the table",
+        notes=notes,
+        base=base,
     )
-
-
-def _described(column: Column, data: list[str], preset: str) -> SourceColumn:
-    described = (
-        f"Column {column.name} of the source."
-        if column.name in data
-        else f"Column of the feed (preset {preset})."
-    )
-    return SourceColumn(column.name, column.comment or described)
+    # a preset has the setting itself
+    return replace(proposal, has_before_images=own.before_images)
 
 
 def _is_lacking(part: str, table: RawTable) -> bool:
     """Whether a part of the sequence reads a column that some version of the format has not."""
     read = [part] if part.isidentifier() else re.findall(r"`([^`]+)`", part)
-    return not {name.lower() for name in read} <= {column.lower() for column in table.names()}
+    return not {name.lower() for name in read} <= table.types().keys()

@@ -6,16 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from dbt_afterimage.cli.commands.add_table.message_tables import (
+    MessageTable,
+    json_object,
+    table_name,
+    values_by_column,
+)
 from dbt_afterimage.cli.commands.add_table.proposal import (
     KeyProposal,
     Proposal,
     SourceColumn,
     SourceTable,
-)
-from dbt_afterimage.cli.commands.add_table.qlik_messages import (
-    MessageTable,
-    json_object,
-    table_name,
+    proposal_of,
+    source_column,
 )
 from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.settings.change_feed import SCHEMA_ENCODINGS, presets
@@ -95,53 +98,41 @@ def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> 
             "docs/change_feed.md."
         )
     preset = known[connectors[0]]
-    name = prefix + table_name(table)
     notes = [f"preset: {preset}, by its messages"]
     columns = _of_schema(table.data)
     if columns is None:
-        columns = _of_rows(events)
+        values = values_by_column(image for event in events for image in _images(event))
+        columns = tuple(
+            source_column(name, data_type=_type_of_values(found)) for name, found in values.items()
+        )
         notes += [
             f"types are inferred from {len(events)} sampled messages without schemas: JSON has no "
             "dates, times and decimals, so check them",
-            *_possible_times(events),
+            *_possible_times(values),
         ]
     if not columns:
         raise UnreadableEventsError(
             f"{where}: none of {len(events)} sampled events has a row. Fix: name another table, or "
             "declare this one by hand (docs/feeds/debezium.md)."
         )
-    settings: dict[str, Any] = {"preset": preset, "filter": f"topic = '{table.name}'"}
-    key = _key(table.keys, [column.name for column in columns])
-    has_before_images = _has_before_images(events, key.columns)
-    if not has_before_images:
-        settings["before_images"] = False
-        notes.append(
-            "before_images: false (no sampled event has a whole row before it; the source stores "
-            "none: PostgreSQL with REPLICA IDENTITY FULL, MongoDB with pre-images)"
-        )
-    entry = table_name(table)
-    return Proposal(
-        table=name,
-        schema=schema,
-        source=source,
-        source_settings={"system": "change_feed"},
-        system="change_feed",
-        tables=(
-            SourceTable(
-                entry,
-                f"Changes of {table.name}, in the messages that {table.messages.name} holds.",
-                settings,
-                columns,
-                identifier=table.messages.name,
-            ),
-        ),
-        staging=f"stg_{source}__{name}",
-        staging_macro="stage_change_feed",
-        staging_arguments=(f"'{source}'", f"'{entry}'"),
-        key=key,
-        key_columns=tuple(column.name for column in columns),
-        has_before_images=has_before_images,
-        notes=tuple(notes),
+    names = [column.name for column in columns]
+    key, raw, entry = _key(table.keys, names), table.messages.name, table_name(table)
+    text = f"Changes of {table.name}, in the messages that {raw} holds."
+    settings = {"preset": preset, "filter": f"topic = '{table.name}'"}
+    return proposal_of(
+        "change_feed",
+        schema,
+        source,
+        prefix,
+        entry,
+        SourceTable(entry, text, settings, columns, identifier=raw),
+        key,
+        names,
+        notes=notes,
+        no_before_images=""
+        if _has_before_images(events, key.columns)
+        else "before_images: false (no sampled event has a whole row before it; the source stores "
+        "none: PostgreSQL with REPLICA IDENTITY FULL, MongoDB with pre-images)",
     )
 
 
@@ -178,7 +169,10 @@ def _of_schema(values: Iterable[str]) -> tuple[SourceColumn, ...] | None:
         images = schema.get("fields") if isinstance(schema, dict) else None
         after: Mapping[str, Any] = next((f for f in images or [] if f.get("field") == "after"), {})
         if after.get("fields"):
-            return tuple(_column(field["field"], _type_of(field)) for field in after["fields"])
+            return tuple(
+                source_column(field["field"], data_type=_type_of(field))
+                for field in after["fields"]
+            )
     return None
 
 
@@ -196,27 +190,13 @@ def _type_of(field: Mapping[str, Any]) -> str:
 def _images(event: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The rows of an event; those of MongoDB are JSON in a text."""
     for image in (event.get("after"), event.get("before")):
-        found = json_object(image) if isinstance(image, str) else image
-        yield found or {}
+        found = (json_object(image) if isinstance(image, str) else image) or {}
+        yield {n: None if value == _UNAVAILABLE else value for n, value in found.items()}
 
 
-def _of_rows(events: Sequence[Mapping[str, Any]]) -> tuple[SourceColumn, ...]:
-    values = _values(events)
-    return tuple(_column(name, _type_of_values(found)) for name, found in values.items())
-
-
-def _values(events: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    values: dict[str, list[Any]] = {}
-    for event in events:
-        for image in _images(event):
-            for name, value in image.items():
-                values.setdefault(name, []).append(None if value == _UNAVAILABLE else value)
-    return values
-
-
-def _possible_times(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _possible_times(by_column: Mapping[str, Sequence[Any]]) -> Iterator[str]:
     """Asks whether a column's numbers are times, which only the user knows."""
-    for name, values in _values(events).items():
+    for name, values in by_column.items():
         number = next((value for value in values if type(value) is int), 0)
         times = {
             unit: datetime(1970, 1, 1) + timedelta(microseconds=number * factor // 1000)
@@ -233,19 +213,15 @@ def _possible_times(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _type_of_values(values: Sequence[Any]) -> str:
     """Dates and times are numbers in these messages, and decimals text."""
-    tags = {next(iter(v), "") if isinstance(v, dict) else "" for v in values if v is not None}
+    tags = {next(iter(value), "") if isinstance(value, dict) else "" for value in values}
     if len(tags) == 1 and (extended := _EXTENDED.get(tags.pop())):
         return extended
-    kinds = {type(value) for value in values if value is not None}
+    kinds = {type(value) for value in values}
     if kinds == {bool}:
         return "boolean"
     if kinds == {int}:
         return "bigint"
     return "double" if kinds and kinds <= {int, float} else "string"
-
-
-def _column(name: str, kind: str) -> SourceColumn:
-    return SourceColumn(name, f"Column {name} of the source.", kind)
 
 
 def _key(keys: Iterable[str], columns: Sequence[str]) -> KeyProposal:
@@ -259,16 +235,11 @@ def _key(keys: Iterable[str], columns: Sequence[str]) -> KeyProposal:
     return KeyProposal(tuple(columns[:1]), "its messages have no key", is_sure=False)
 
 
-def _before(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    *_, before = _images(event)
-    return before
-
-
 def _has_before_images(events: Iterable[Mapping[str, Any]], key: Sequence[str]) -> bool:
     """Whether an update or a delete has a row before it with more than its key."""
     return any(
         value is not None and name not in key
         for event in events
         if event["op"] in ("u", "d")
-        for name, value in _before(event).items()
+        for name, value in [*_images(event)][1].items()
     )

@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dbt_afterimage.cli.commands.add_table.proposal import KeyProposal
-from dbt_afterimage.cli.commands.add_table.raw_schema import RawTable
+from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of, unique_keys
+from dbt_afterimage.cli.support.raw_schema.tables import RawSchema, RawTable
+from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.spark.literals import text
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SAMPLED_RECORDS = 500
 # Of the deletes, how many must fill in the same columns.
 _AGREEMENT = 0.9
 _KEY_NAME = re.compile(r"(^|[_-])(id|key|no|num|nr|number|code|guid|uuid|pk)$", re.IGNORECASE)
@@ -43,12 +52,26 @@ def key_candidates(table: str, columns: Sequence[str]) -> list[tuple[str, ...]]:
     return [*singles[:_MOST_CANDIDATES], *pairs[:_MOST_CANDIDATES]]
 
 
+@dataclass(frozen=True)
+class Sample:
+    """A sample of a table's data.
+
+    Attributes:
+        operations: U and B, as far as the change table has them.
+        deletes: the columns that each sampled delete fills in; some sources fill in the key only.
+        unique: sets of columns that have no value twice in a full load or in the inserts.
+    """
+
+    operations: Collection[str] = frozenset()
+    deletes: Sequence[Collection[str]] = ()
+    unique: Collection[tuple[str, ...]] = ()
+
+
 def propose_key(
     table: str,
     columns: Sequence[str],
-    base: RawTable | None = None,
-    deletes: Iterable[Collection[str]] = (),
-    unique: Collection[tuple[str, ...]] = (),
+    base: RawTable | None,
+    sample: Sample,
     where: str = "in the base table",
     declared_by: str = "the base table",
 ) -> KeyProposal:
@@ -56,22 +79,17 @@ def propose_key(
 
     Args:
         columns: its data columns, in order.
-        deletes: per sampled delete, the columns that it fills in.
-        unique: sets of columns that have no value twice.
-        where: in which rows, for the user.
+        where: in which rows columns are unique, for the user.
         declared_by: what `base` is, for the user.
     """
     by_name = {name.lower(): name for name in columns}
-    declared = [by_name.get(name.lower()) for name in base.declared_key] if base else []
-    if declared and None not in declared:
-        found = tuple(name for name in declared if name is not None)
+    declared = [name.lower() for name in base.declared_key] if base else []
+    if declared and by_name.keys() >= set(declared):
+        found = tuple(by_name[name] for name in declared)
         return KeyProposal(found, f"{declared_by} declares it", is_sure=True)
-
-    filled = _agreed(deletes, columns)
-    if filled:
+    if filled := _agreed(sample.deletes, columns):
         return KeyProposal(filled, "deletes fill in these columns only", is_sure=True)
-
-    candidates = [key for key in key_candidates(table, columns) if key in unique]
+    candidates = [key for key in key_candidates(table, columns) if key in sample.unique]
     if not candidates:
         return KeyProposal((), "there is no evidence for any column", is_sure=False)
     singles = [key for key in candidates if len(key) == 1]
@@ -95,3 +113,42 @@ def _agreed(sets: Iterable[Collection[str]], columns: Sequence[str]) -> tuple[st
     if not common or len(common) == len(columns) or times < _AGREEMENT * total or total < 2:
         return ()
     return tuple(name for name in columns if name in common)
+
+
+def sampled_deletes(
+    session: SparkSession, relation: str, is_delete: str, columns: Sequence[str]
+) -> tuple[frozenset[str], ...]:
+    """The columns that each of some deletes fills in.
+
+    Args:
+        is_delete: condition on it, as SQL.
+    """
+    filled = ", ".join(f"if({quoted(name)} is null, null, {text(name)})" for name in columns)
+    rows = session.sql(
+        f"select array_compact(array({filled})) as filled from {relation} "
+        f"where {is_delete} limit {SAMPLED_RECORDS}"
+    ).collect()
+    return tuple(frozenset(row["filled"]) for row in rows)
+
+
+def unique_in_load(
+    session: SparkSession,
+    schema: RawSchema,
+    base: RawTable | None,
+    table: str,
+    columns: Sequence[str],
+) -> tuple[tuple[str, ...], ...]:
+    """Candidates for the key that are unique in a full load; none if it declares its key.
+
+    Args:
+        base: the full load; None where there is none.
+        table: the source table's name in model names.
+        columns: its data columns, in order.
+    """
+    if base is None or base.declared_key:
+        return ()
+    has = base.types().keys()
+    candidates = [
+        key for key in key_candidates(table, columns) if has >= {name.lower() for name in key}
+    ]
+    return tuple(unique_keys(session, relation_of(schema.name, base.name), candidates))

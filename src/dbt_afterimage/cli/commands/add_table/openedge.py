@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.cli.commands.add_table.keys import propose_key
+from dbt_afterimage.cli.commands.add_table.keys import (
+    SAMPLED_RECORDS,
+    Sample,
+    propose_key,
+    unique_in_load,
+)
 from dbt_afterimage.cli.commands.add_table.proposal import (
-    LOAD_WITHOUT_TIME,
+    Found,
     Proposal,
     SourceColumn,
     SourceTable,
-    model_name,
-    unanswered_base,
+    proposal_of,
+    source_column,
 )
-from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawSchema, RawTable
+from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of
+from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable, model_name
 from dbt_afterimage.errors import AfterimageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Of the sampled change rows, how many must be in the tracking table under one table number.
 _CONVINCING = 0.9
@@ -62,12 +71,12 @@ def own_column(table: RawTable, name: str) -> Column | None:
     )
 
 
-def data_columns(table: RawTable) -> list[Column]:
+def data_columns(table: RawTable) -> list[str]:
     """The columns that are the source's."""
     return [
-        column
-        for column in table.columns
-        if not column.name.startswith("_") and column.name.lower() != "changed_fields"
+        name
+        for name in table.names()
+        if not name.startswith("_") and name.lower() != "changed_fields"
     ]
 
 
@@ -79,18 +88,12 @@ def is_change_table(table: RawTable) -> bool:
 
 def tracking_table(schema: RawSchema) -> RawTable | None:
     """The landed `_Cdc-Change-Tracking`."""
-    return next(
-        (
-            table
-            for table in schema.tables.values()
-            if own_column(table, "source_table_number") and not data_columns(table)
-        ),
-        None,
-    )
+    tables = schema.tables.values()
+    return next((one for one in tables if _has_tracking(one) and not data_columns(one)), None)
 
 
-def has_own_tracking(table: RawTable) -> bool:
-    """Whether the extract joined the tracking rows to the change rows."""
+def _has_tracking(table: RawTable) -> bool:
+    """Whether it has tracking rows: the tracking table, or an extract that joined them."""
     return own_column(table, "source_table_number") is not None
 
 
@@ -101,8 +104,55 @@ def table_name(table: RawTable) -> str:
 
 def base_table(table: RawTable, schema: RawSchema) -> RawTable | None:
     """A landed table of the source table's name, with its columns."""
-    found = schema.full_load(table_name(table), [column.name for column in data_columns(table)])
+    found = schema.full_load(table_name(table), data_columns(table))
     return None if found is None or found is table or is_change_table(found) else found
+
+
+def find(session: SparkSession, schema: RawSchema) -> Iterator[Found]:
+    """The change tables of a schema, as far as it has their tracking rows."""
+    for table in schema.tables.values():
+        if is_change_table(table) and (_has_tracking(table) or tracking_table(schema)):
+
+            def proposed(source: str, prefix: str, table: RawTable = table) -> Proposal:
+                return propose(table, schema, source, _sample(session, schema, table), prefix)
+
+            yield Found("openedge", table.name, table_name(table), proposed)
+
+
+def _sample(session: SparkSession, schema: RawSchema, table: RawTable) -> OpenEdgeSample:
+    """Which table number the tracking table has for sampled rows of a change table."""
+    sampled = f"(select * from {relation_of(schema.name, table.name)} limit {SAMPLED_RECORDS})"
+    tracking = table if _has_tracking(table) else tracking_table(schema)
+    assert tracking is not None
+    # in several databases of one schema, or under several tables, a sequence alone is not unique
+    shared = [
+        name
+        for name in ("change_sequence", "tran_id", "time_stamp")
+        if own_column(table, name) and own_column(tracking, name)
+    ]
+    numbers = session.sql(
+        "select source_table_number, count(distinct _row) as found from (select "
+        f"{_owns(table, shared)}, monotonically_increasing_id() as _row from {sampled}) join "
+        f"(select {_owns(tracking, [*shared, 'source_table_number'])} "
+        f"from {relation_of(schema.name, tracking.name)}) using ({', '.join(shared)}) group by 1"
+    ).collect()
+    operations = session.sql(
+        f"select cast(operation as int), count(*) from (select {_owns(table, ['operation'])} "
+        f"from {sampled}) group by 1"
+    ).collect()
+    base, names = base_table(table, schema), data_columns(table)
+    return OpenEdgeSample(
+        {int(row[0]): row[1] for row in numbers if row[0] is not None},
+        sum(row[1] for row in operations),
+        frozenset(int(row[0]) for row in operations if row[0] is not None),
+        unique_in_load(session, schema, base, table_name(table), names),
+    )
+
+
+def _owns(table: RawTable, names: list[str]) -> str:
+    """SQL: columns of OpenEdge's under their names in one spelling."""
+    found = [(own_column(table, name), name) for name in names]
+    return ", ".join(f"`{column.name}` as {name}" for column, name in found if column)
 
 
 def propose(
@@ -113,90 +163,55 @@ def propose(
     Raises:
         TableNumberUnknownError: the sample does not show its table number.
     """
-    name = prefix + table_name(table)
-    base = base_table(table, schema)
-    tracking = None if has_own_tracking(table) else tracking_table(schema)
-    columns = [column.name for column in data_columns(table)]
-    notes: list[str] = []
-    settings: dict[str, Any] = {"table_number": _table_number(table, schema, sample)}
-    notes.append(
-        f"table_number: {settings['table_number']} ("
-        f"{sample.numbers[settings['table_number']]} of {sample.rows} sampled change rows)"
-    )
-    has_before_images = not (4 in sample.operations and 3 not in sample.operations)
-    if not has_before_images:
-        settings["policy_level"] = 2
-        notes.append("policy_level: 2 (no sampled update has a row before it)")
-    key = propose_key(name.removeprefix(prefix), columns, base, unique=sample.unique)
-    arguments = [f"'{source}'", f"'{table.name}'"]
-    if tracking:
-        arguments.append(f"tracking='{tracking.name}'")
-    tables = []
-    if base:
-        arguments.append(f"base='{base.name}'")
-        settings["base"] = unanswered_base()
-        arrays = [c.name for c in data_columns(table) if _type_in(base, c).startswith("array")]
-        if arrays:
-            settings["arrays"] = arrays
-        notes.append(LOAD_WITHOUT_TIME)
-        tables.append(
-            SourceTable(
-                base.name,
-                base.comment or f"One row per row of {table_name(table)}: the full load.",
-            )
-        )
-    described = [
-        SourceColumn(
+    name, base, columns = table_name(table), base_table(table, schema), data_columns(table)
+    number = _table_number(table, schema, sample)
+    settings: dict[str, Any] = {"table_number": number}
+    tracking = None if _has_tracking(table) else tracking_table(schema)
+    in_base = base.types() if base else {}
+    arrays = [name for name in columns if in_base.get(name.lower(), "").startswith("array")]
+    if arrays:
+        settings["arrays"] = arrays
+    described = tuple(
+        source_column(column.name, column.comment)
+        if column.name in columns
+        else SourceColumn(
             column.name,
             column.comment
-            or (
-                f"Column {column.name} of the source."
-                if column.name in columns
-                else _OWN.get(own_name(column.name), "Column of OpenEdge's change tables.")
-            ),
+            or _OWN.get(own_name(column.name), "Column of OpenEdge's change tables."),
         )
         for column in table.columns
-    ]
-    changed = SourceTable(
-        table.name,
-        table.comment or f"The change table of {table_name(table)}.",
-        settings,
-        tuple(described),
     )
-    shared = (
-        (SourceTable(tracking.name, "The tracking table, one row per change of any table."),)
-        if tracking
-        else ()
+    text = table.comment or f"The change table of {name}."
+    shared = "The tracking table, one row per change of any table."
+    return proposal_of(
+        "openedge",
+        schema.name,
+        source,
+        prefix,
+        name,
+        SourceTable(table.name, text, settings, described),
+        propose_key(name, columns, base, Sample(unique=sample.unique)),
+        columns,
+        notes=[
+            f"table_number: {number} ({sample.numbers[number]} of {sample.rows} sampled change "
+            "rows)"
+        ],
+        base=base,
+        arguments=[f"tracking='{tracking.name}'"] if tracking else [],
+        no_before_images="policy_level: 2 (no sampled update has a row before it)"
+        if 4 in sample.operations and 3 not in sample.operations
+        else "",
+        before_images_setting={"policy_level": 2},
+        shared_tables=(SourceTable(tracking.name, shared),) if tracking else (),
     )
-    return Proposal(
-        table=name,
-        schema=schema.name,
-        source=source,
-        source_settings={"system": "openedge"},
-        system="openedge",
-        tables=(changed, *tables),
-        shared_tables=shared,
-        staging=f"stg_openedge__{name}",
-        staging_macro="stage_openedge",
-        staging_arguments=tuple(arguments),
-        key=key,
-        key_columns=tuple(columns),
-        has_before_images=has_before_images,
-        notes=tuple(notes),
-    )
-
-
-def _type_in(base: RawTable, column: Column) -> str:
-    return next((c.data_type for c in base.columns if c.name.lower() == column.name.lower()), "")
 
 
 def _table_number(table: RawTable, schema: RawSchema, sample: OpenEdgeSample) -> int:
     """The one number under which the tracking table has nearly all sampled change rows."""
     ranked = sorted(sample.numbers.items(), key=lambda item: -item[1])
-    if sample.rows and ranked and ranked[0][1] >= _CONVINCING * sample.rows:
-        others = ranked[1][1] if len(ranked) > 1 else 0
-        if others < _CONVINCING * sample.rows:
-            return ranked[0][0]
+    convincing = [number for number, rows in ranked if rows >= _CONVINCING * sample.rows > 0]
+    if len(convincing) == 1:
+        return convincing[0]
     found = ", ".join(f"{number} ({rows} rows)" for number, rows in ranked[:3]) or "none"
     raise TableNumberUnknownError(
         f"{schema.name}.{table.name}: the tracking table does not show its table number. Of "

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
+
+from dbt_afterimage.cli.support.raw_schema.tables import RawTable
 
 LOAD_WITHOUT_TIME = (
     "the time of the full load is not in the data: set base.loaded_at, or history begins in 1900"
@@ -112,6 +114,96 @@ class Proposal:
     notes: tuple[str, ...] = ()
 
 
-def model_name(raw: str) -> str:
-    """A raw table's name as a part of model names: `CDC_Work-Order` -> `cdc_work_order`."""
-    return re.sub(r"\W+", "_", raw).strip("_").lower()
+@dataclass(frozen=True)
+class Found:
+    """A table of a source system whose changes a raw schema holds.
+
+    Attributes:
+        system: the system's name in settings.
+        name: as the user may name it: the raw change table, or the table at the source.
+        table: its name in model names, and another name that the user may use.
+        propose: samples it; takes the name of the dbt source and a prefix of model names.
+        is_certain: no other table has such columns. False: it must be named, `--all` leaves it out.
+    """
+
+    system: str
+    name: str
+    table: str
+    propose: Callable[[str, str], Proposal]
+    is_certain: bool = True
+
+
+# System -> name of a staging model, and its macro.
+_STAGING = {
+    "qlik_change_table": ("stg_qlik__{table}", "stage_qlik_change_table"),
+    "qlik_messages": ("stg_qlik_messages__{table}", "stage_qlik_messages"),
+    "openedge": ("stg_openedge__{table}", "stage_openedge"),
+    "soliddb": ("stg_soliddb__{table}", "stage_soliddb_table"),
+    "change_feed": ("stg_{source}__{table}", "stage_change_feed"),
+}
+
+
+def source_column(name: str, description: str = "", data_type: str | None = None) -> SourceColumn:
+    """A column of the source."""
+    return SourceColumn(name, description or f"Column {name} of the source.", data_type)
+
+
+def proposal_of(
+    system: str,
+    schema: str,
+    source: str,
+    prefix: str,
+    table: str,
+    entry: SourceTable,
+    key: KeyProposal,
+    key_columns: Iterable[str],
+    *,
+    notes: Iterable[str],
+    base: RawTable | None = None,
+    arguments: Iterable[str] = (),
+    no_before_images: str = "",
+    before_images_setting: Mapping[str, Any] = MappingProxyType({"before_images": False}),
+    source_settings: Mapping[str, Any] = MappingProxyType({}),
+    **others: Any,
+) -> Proposal:
+    """The proposal for a table of a system.
+
+    Args:
+        table: the table's name in model names.
+        entry: its entry in the source YAML, without what follows from the arguments below.
+        base: its landed full load.
+        arguments: of the staging macro, behind the source and the entry.
+        no_before_images: a note of why updates have no before image; empty where they have.
+        before_images_setting: the setting that says so.
+        source_settings: of the source, but its system.
+        others: further fields of the proposal.
+    """
+    name, macro = _STAGING[system]
+    notes, settings = list(notes), dict(entry.settings)
+    given = [f"'{source}'", f"'{entry.name}'", *arguments]
+    bases = []
+    if no_before_images:
+        settings |= before_images_setting
+        notes.append(no_before_images)
+    if base:
+        given.append(f"base='{base.name}'")
+        settings["base"] = unanswered_base()
+        notes.append(LOAD_WITHOUT_TIME)
+        text = base.comment or f"One row per row of {table}: the full load."
+        bases.append(SourceTable(base.name, text))
+    return Proposal(
+        table=prefix + table,
+        schema=schema,
+        source=source,
+        source_settings={"system": system, **source_settings},
+        system=system,
+        tables=(replace(entry, settings=settings), *bases),
+        staging=name.format(source=source, table=prefix + table),
+        staging_macro=macro,
+        staging_arguments=tuple(given),
+        key=key,
+        key_columns=tuple(key_columns),
+        has_before_images=not no_before_images,
+        notes=tuple(notes),
+        **others,
+    )

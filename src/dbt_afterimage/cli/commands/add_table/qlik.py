@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.change_log.contract import RESERVED_COLUMNS
-from dbt_afterimage.cli.commands.add_table.keys import propose_key
+from dbt_afterimage.cli.commands.add_table.keys import (
+    SAMPLED_RECORDS,
+    Sample,
+    propose_key,
+    sampled_deletes,
+    unique_in_load,
+)
 from dbt_afterimage.cli.commands.add_table.proposal import (
-    LOAD_WITHOUT_TIME,
+    Found,
     KeyProposal,
     Proposal,
     SourceColumn,
     SourceTable,
-    model_name,
-    unanswered_base,
+    proposal_of,
+    source_column,
 )
-from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawSchema, RawTable, Sample
-from dbt_afterimage.settings.qlik import HEADER_NAME, QlikChangeTableSettings
+from dbt_afterimage.cli.support.raw_schema.qlik_change_table import (
+    base_table,
+    data_columns,
+    header,
+    is_change_table,
+)
+from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of
+from dbt_afterimage.cli.support.raw_schema.tables import RawSchema, RawTable, model_name
+from dbt_afterimage.settings.qlik import HEADER_NAME
+from dbt_afterimage.spark.identifiers import quoted
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SYSTEM = "qlik_change_table"
 DEFAULT_PREFIX = "header__"
 _HEADERS = {
     "change_seq": (
@@ -35,46 +55,36 @@ _HEADERS = {
 }
 
 
-def header_prefix(table: RawTable) -> str | None:
-    """The prefix of the header columns; None if the table is no change table of Qlik."""
-    names = [name.lower() for name in table.names()]
-    for name in names:
-        if name.endswith("change_seq"):
-            prefix = name.removesuffix("change_seq")
-            if prefix + "change_oper" in names:
-                return prefix
-    return None
+def find(session: SparkSession, schema: RawSchema) -> Iterator[Found]:
+    """The change tables of a schema."""
+    for table in schema.tables.values():
+        if is_change_table(table):
+
+            def proposed(source: str, prefix: str, table: RawTable = table) -> Proposal:
+                return propose(table, schema, source, _sample(session, schema, table), prefix)
+
+            yield Found(SYSTEM, table.name, table_name(table, schema), proposed)
 
 
-def is_change_table(table: RawTable) -> bool:
-    """Whether the table has the header columns that every Qlik change table stores."""
-    return header_prefix(table) is not None
-
-
-def data_columns(table: RawTable) -> list[Column]:
-    """The columns that are the source's and not the tool's, in order."""
-    settings = _settings(header_prefix(table) or "")
-    return [column for column in table.columns if not settings.is_own_column(column.name)]
-
-
-def header(table: RawTable, name: str) -> Column | None:
-    """A header column by its name without the prefix."""
-    wanted = ((header_prefix(table) or "") + name).lower()
-    return next((column for column in table.columns if column.name.lower() == wanted), None)
-
-
-def base_table(table: RawTable, schema: RawSchema) -> RawTable | None:
-    """The base table: the longest name that the change table's begins with, with its columns."""
-    names = {column.name.lower() for column in data_columns(table)}
-    found = [
-        other
-        for other in schema.tables.values()
-        if other is not table
-        and table.name.lower().startswith(other.name.lower())
-        and not is_change_table(other)
-        and len(names & {name.lower() for name in other.names()}) * 2 > len(names)
-    ]
-    return max(found, key=lambda other: len(other.name), default=None)
+def _sample(session: SparkSession, schema: RawSchema, table: RawTable) -> Sample:
+    """Sampled records of a change table, and what its base table says about them."""
+    oper = header(table, "change_oper")
+    assert oper is not None  # every change table has it
+    relation, names = relation_of(schema.name, table.name), [c.name for c in data_columns(table)]
+    operation = f"upper(trim({quoted(oper.name)}))"
+    rows = session.sql(
+        f"select distinct o from (select {operation} as o from {relation} "
+        f"where {operation} in ('U', 'B') limit {SAMPLED_RECORDS})"
+    ).collect()
+    sample = Sample(
+        operations=frozenset(row["o"] for row in rows),
+        deletes=sampled_deletes(session, relation, f"{operation} = 'D'", names),
+    )
+    base, stem = base_table(table, schema), table_name(table, schema)
+    # the only query that may read a million rows
+    if base is None or propose_key(stem, names, base, sample).is_sure:
+        return sample
+    return replace(sample, unique=unique_in_load(session, schema, base, stem, names))
 
 
 def table_name(table: RawTable, schema: RawSchema) -> str:
@@ -88,40 +98,20 @@ def propose(
     table: RawTable, schema: RawSchema, source: str, sample: Sample, prefix: str = ""
 ) -> Proposal:
     """The proposal for a change table."""
-    name = prefix + table_name(table, schema)
-    base = base_table(table, schema)
-    data = data_columns(table)
+    name, base, data = table_name(table, schema), base_table(table, schema), data_columns(table)
     names = [column.name for column in data]
     notes: list[str] = []
     settings: dict[str, Any] = {}
-
     found_prefix = _spelled_prefix(table)
     if found_prefix != DEFAULT_PREFIX:
         settings["header_prefix"] = found_prefix
-    additional = _additional_headers(table)
-    if additional:
+    if additional := _additional_headers(table):
         settings["header_columns"] = additional
         notes.append(
             f"header columns that are not Qlik's own: {', '.join(additional)}; the change log "
             "keeps them, and history does if `history_metadata` names them"
         )
-    key = propose_key(
-        model_name(base.name if base else name.removeprefix(prefix)),
-        names,
-        base,
-        sample.deletes,
-        sample.unique,
-    )
-    has_before_images = "U" not in sample.operations or "B" in sample.operations
-    if not has_before_images:
-        settings["before_images"] = False
-        notes.append(
-            "no update of the sample has its before image: field changes are derived from history"
-        )
-    if base:
-        settings["base"] = unanswered_base()
-        notes.append(LOAD_WITHOUT_TIME)
-    arguments = [f"'{source}'", f"'{table.name}'"]
+    key = propose_key(name, names, base, sample)
     columns = _source_columns(table, base, key)
     untyped = {column.name for column in columns if not column.data_type}
     texts = [c.name for c in data if c.data_type == "string" and c.name in untyped]
@@ -136,47 +126,23 @@ def propose(
             f"the key {', '.join(text_key)} is text, so that `order by` gives 1, 10, 102: add "
             "`data_type` if it holds numbers"
         )
-    tables = [
-        SourceTable(
-            name=table.name,
-            description=table.comment or f"One row per change record of {_plain(name, prefix)}.",
-            settings=settings,
-            columns=tuple(columns),
-        )
-    ]
-    if base:
-        arguments.append(f"base='{base.name}'")
-        tables.append(
-            SourceTable(
-                name=base.name,
-                description=base.comment
-                or f"One row per row of {_plain(name, prefix)}: the full load.",
-            )
-        )
-    return Proposal(
-        table=name,
-        schema=schema.name,
-        source=source,
-        source_settings={"system": "qlik_change_table"},
-        system="qlik_change_table",
-        tables=tuple(tables),
-        staging=f"stg_qlik__{name}",
-        staging_macro="stage_qlik_change_table",
-        staging_arguments=tuple(arguments),
-        key=key,
-        key_columns=tuple(names),
-        has_before_images=has_before_images,
+    text = table.comment or f"One row per change record of {name}."
+    return proposal_of(
+        SYSTEM,
+        schema.name,
+        source,
+        prefix,
+        name,
+        SourceTable(table.name, text, settings, tuple(columns)),
+        key,
+        names,
+        notes=notes,
+        base=base,
+        no_before_images=""
+        if "U" not in sample.operations or "B" in sample.operations
+        else "no update of the sample has its before image: field changes are derived from history",
         has_mask=header(table, "change_mask") is not None,
-        notes=tuple(notes),
     )
-
-
-def _plain(name: str, prefix: str) -> str:
-    return name.removeprefix(prefix)
-
-
-def _settings(prefix: str) -> QlikChangeTableSettings:
-    return QlikChangeTableSettings(system="qlik_change_table", header_prefix=prefix)
 
 
 def _spelled_prefix(table: RawTable) -> str:
@@ -200,21 +166,20 @@ def _additional_headers(table: RawTable) -> list[str]:
 def _source_columns(table: RawTable, base: RawTable | None, key: KeyProposal) -> list[SourceColumn]:
     """All columns with a description; a type where a typed column of the base is stored as text."""
     in_base = {column.name.lower(): column for column in base.columns} if base else {}
-    data = {column.name for column in data_columns(table)}
-    prefix = _spelled_prefix(table)
+    data, prefix = data_columns(table), _spelled_prefix(table).lower()
     found = []
     for column in table.columns:
-        if column.name not in data:
-            own = column.name.lower().removeprefix(prefix.lower())
+        if column not in data:
+            own = column.name.lower().removeprefix(prefix)
             text = column.comment or _HEADERS.get(own, f"Header column {own}.")
             found.append(SourceColumn(column.name, text))
             continue
         other = in_base.get(column.name.lower())
         text = column.comment or (other.comment if other else "")
-        if not text:
-            text = "Key." if column.name in key.columns else f"Column {column.name} of the source."
+        if not text and column.name in key.columns:
+            text = "Key."
         differs = other and column.data_type == "string" and other.data_type != "string"
         found.append(
-            SourceColumn(column.name, text, other.data_type if other and differs else None)
+            source_column(column.name, text, other.data_type if other and differs else None)
         )
     return found

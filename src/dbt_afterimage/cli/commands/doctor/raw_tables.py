@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
-from dbt_afterimage.cli.commands.add_table import qlik
-from dbt_afterimage.cli.commands.add_table.raw_schema import RawSchema, RawTable
-from dbt_afterimage.cli.commands.add_table.read import (
+from dbt_afterimage.cli.commands.doctor.check import Check, failed_by
+from dbt_afterimage.cli.commands.doctor.project import DeclaredTable
+from dbt_afterimage.cli.support.raw_schema import qlik_change_table as qlik
+from dbt_afterimage.cli.support.raw_schema.read_schema import (
     read_schema,
     readable,
     relation_of,
     unique_keys,
 )
-from dbt_afterimage.cli.commands.doctor.check import Check, failed_by
-from dbt_afterimage.cli.commands.doctor.project import DeclaredTable
+from dbt_afterimage.cli.support.raw_schema.tables import RawSchema, RawTable
 from dbt_afterimage.errors import AfterimageError
 
 if TYPE_CHECKING:

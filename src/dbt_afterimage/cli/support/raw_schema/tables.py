@@ -1,11 +1,10 @@
-"""A raw schema as far as it matters for a proposal; nothing here knows Spark."""
+"""A raw schema as far as it matters to a command; nothing here knows Spark."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-
-from dbt_afterimage.cli.commands.add_table.proposal import model_name
 
 _FULL_LOADS = ("base", "at_start", "full_load")
 
@@ -40,6 +39,10 @@ class RawTable:
         """The names of the columns, in order."""
         return [column.name for column in self.columns]
 
+    def types(self) -> dict[str, str]:
+        """Column in lower case -> Spark type."""
+        return {column.name.lower(): column.data_type for column in self.columns}
+
 
 @dataclass(frozen=True)
 class RawSchema:
@@ -60,25 +63,18 @@ class RawSchema:
     def full_load(self, stem: str, columns: Iterable[str]) -> RawTable | None:
         """A landed table of this name in model names that has more than half of the columns."""
         names = {name.lower() for name in columns}
-        for table in self.tables.values():
-            shared = names & {name.lower() for name in table.names()}
-            named = model_name(table.name)
-            is_named = named in (stem, *(f"{stem}_{suffix}" for suffix in _FULL_LOADS))
-            if is_named and len(shared) * 2 > len(names):
-                return table
-        return None
+        full_names = (stem, *(f"{stem}_{suffix}" for suffix in _FULL_LOADS))
+        return next(
+            (
+                table
+                for table in self.tables.values()
+                if model_name(table.name) in full_names
+                and len(names & table.types().keys()) * 2 > len(names)
+            ),
+            None,
+        )
 
 
-@dataclass(frozen=True)
-class Sample:
-    """A sample of a table's data.
-
-    Attributes:
-        operations: U and B, as far as the change table has them.
-        deletes: the columns that each sampled delete fills in; some sources fill in the key only.
-        unique: sets of columns that have no value twice in a full load or in the inserts.
-    """
-
-    operations: frozenset[str] = frozenset()
-    deletes: tuple[frozenset[str], ...] = ()
-    unique: tuple[tuple[str, ...], ...] = ()
+def model_name(raw: str) -> str:
+    """A raw table's name as a part of model names: `CDC_Work-Order` -> `cdc_work_order`."""
+    return re.sub(r"\W+", "_", raw).strip("_").lower()

@@ -6,16 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dbt_afterimage.cli.commands.add_table import openedge, qlik
-from dbt_afterimage.cli.commands.add_table.keys import key_candidates
-from dbt_afterimage.cli.commands.add_table.raw_schema import Column, RawSchema, RawTable, Sample
+from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable
 from dbt_afterimage.errors import AfterimageError, explained
 from dbt_afterimage.internal_columns import LANDED_COLUMNS
 from dbt_afterimage.spark.identifiers import quoted
-from dbt_afterimage.spark.literals import text
 from dbt_afterimage.spark.session import session_settings
 
 if TYPE_CHECKING:
@@ -23,7 +19,6 @@ if TYPE_CHECKING:
 
 # Small queries of many tables: their planning on the driver is what takes time.
 _THREADS = 8
-_RECORDS = 500
 _ROWS_FOR_UNIQUENESS = 1_000_000
 _KEY_PROPERTY = re.compile(
     r"\b(?:identifier-fields|primary[-_.]?key)=\[?([^\],]+(?:,[^\]=,]+)*)\]?(?=[,\]])",
@@ -126,95 +121,6 @@ def read_schema(session: SparkSession, schema: str) -> RawSchema:
     return RawSchema.of(schema, in_parallel(lambda name: _described(session, schema, name), names))
 
 
-def read_sample(session: SparkSession, schema: RawSchema, table: RawTable) -> Sample:
-    """Sampled records of a Qlik change table, and what its base table says about them."""
-    oper = qlik.header(table, "change_oper")
-    assert oper is not None  # every change table has it
-    relation, data = relation_of(schema.name, table.name), qlik.data_columns(table)
-    operation = f"upper(trim({quoted(oper.name)}))"
-    names = [column.name for column in data]
-    rows = session.sql(
-        f"select distinct o from (select {operation} as o from {relation} "
-        f"where {operation} in ('U', 'B') limit {_RECORDS})"
-    ).collect()
-    sample = Sample(
-        operations=frozenset(row["o"] for row in rows),
-        deletes=sampled_deletes(session, relation, f"{operation} = 'D'", names),
-    )
-    base = qlik.base_table(table, schema)
-    # the only query that may read a million rows
-    if base is None or qlik.propose(table, schema, "", sample).key.is_sure:
-        return sample
-    stem = qlik.table_name(table, schema)
-    return replace(sample, unique=unique_in_load(session, schema, base, stem, names))
-
-
-def sampled_deletes(
-    session: SparkSession, relation: str, is_delete: str, columns: Sequence[str]
-) -> tuple[frozenset[str], ...]:
-    """The columns that each of some deletes fills in.
-
-    Args:
-        is_delete: condition on it, as SQL.
-    """
-    filled = ", ".join(f"if({quoted(name)} is null, null, {text(name)})" for name in columns)
-    rows = session.sql(
-        f"select array_compact(array({filled})) as filled from {relation} "
-        f"where {is_delete} limit {_RECORDS}"
-    ).collect()
-    return tuple(frozenset(row["filled"]) for row in rows)
-
-
-def read_openedge_sample(
-    session: SparkSession, schema: RawSchema, table: RawTable
-) -> openedge.OpenEdgeSample:
-    """Which table number the tracking table has for sampled rows of an OpenEdge change table."""
-    relation = relation_of(schema.name, table.name)
-    tracking = table if openedge.has_own_tracking(table) else openedge.tracking_table(schema)
-    operation = openedge.own_column(table, "operation")
-    assert operation is not None
-    # in several databases of one schema, or under several tables, a sequence alone is not unique
-    shared = [
-        name
-        for name in ("change_sequence", "tran_id", "time_stamp")
-        if openedge.own_column(table, name) and tracking and openedge.own_column(tracking, name)
-    ]
-    numbers: dict[int, int] = {}
-    sampled = (
-        f"select {', '.join(_own(table, name) for name in shared) or '1'}, "
-        f"monotonically_increasing_id() as _row from (select * from {relation} limit {_RECORDS})"
-    )
-    if tracking:
-        joined = ", ".join(shared)
-        tracked = f"select {', '.join(_own(tracking, name) for name in shared)}, " + (
-            f"{_own(tracking, 'source_table_number')} "
-            f"from {relation_of(schema.name, tracking.name)}"
-        )
-        rows = session.sql(
-            "select source_table_number, count(distinct _row) as found "
-            f"from ({sampled}) join ({tracked}) using ({joined}) group by 1"
-        ).collect()
-        numbers = {int(row[0]): row[1] for row in rows if row[0] is not None}
-    operations = session.sql(
-        f"select cast(`{operation.name}` as int) as operation, count(*) from "
-        f"(select * from {relation} limit {_RECORDS}) group by 1"
-    ).collect()
-    base = openedge.base_table(table, schema)
-    names = [column.name for column in openedge.data_columns(table)]
-    return openedge.OpenEdgeSample(
-        numbers,
-        sum(row[1] for row in operations),
-        frozenset(int(row[0]) for row in operations if row[0] is not None),
-        unique_in_load(session, schema, base, openedge.table_name(table), names),
-    )
-
-
-def _own(table: RawTable, name: str) -> str:
-    column = openedge.own_column(table, name)
-    assert column is not None
-    return f"`{column.name}` as {name}"
-
-
 def relation_of(schema: str, table: str = "") -> str:
     """SQL: a schema, whose name may have a catalog, or a table in it."""
     parts = [*schema.replace("`", "").split("."), *([table.strip("`")] if table else [])]
@@ -248,34 +154,6 @@ def _described(session: SparkSession, schema: str, name: str) -> RawTable:
         if key is not None:
             declared = [part.strip(' `"') for part in key[1].split(",")]
     return RawTable(name, tuple(columns), tuple(declared), comment)
-
-
-def types_of(table: RawTable) -> dict[str, str]:
-    """Column in lower case -> Spark type."""
-    return {column.name.lower(): column.data_type for column in table.columns}
-
-
-def unique_in_load(
-    session: SparkSession,
-    schema: RawSchema,
-    base: RawTable | None,
-    table: str,
-    columns: Sequence[str],
-) -> tuple[tuple[str, ...], ...]:
-    """Candidates for the key that are unique in a full load; none if it declares its key.
-
-    Args:
-        base: the full load; None where there is none.
-        table: the source table's name in model names.
-        columns: its data columns, in order.
-    """
-    if base is None or base.declared_key:
-        return ()
-    has = {name.lower() for name in base.names()}
-    candidates = [
-        key for key in key_candidates(table, columns) if all(name.lower() in has for name in key)
-    ]
-    return tuple(unique_keys(session, relation_of(schema.name, base.name), candidates))
 
 
 def unique_keys(

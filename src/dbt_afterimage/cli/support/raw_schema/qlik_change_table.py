@@ -1,0 +1,45 @@
+"""What tells a Qlik change table, and the base table that belongs to it."""
+
+from __future__ import annotations
+
+from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable
+from dbt_afterimage.settings.qlik import QlikChangeTableSettings
+
+
+def header_prefix(table: RawTable) -> str | None:
+    """The prefix of the header columns; None if the table is no change table of Qlik."""
+    names = [name.lower() for name in table.names()]
+    prefixes = [name.removesuffix("change_seq") for name in names if name.endswith("change_seq")]
+    return next((prefix for prefix in prefixes if prefix + "change_oper" in names), None)
+
+
+def is_change_table(table: RawTable) -> bool:
+    """Whether the table has the header columns that every Qlik change table stores."""
+    return header_prefix(table) is not None
+
+
+def data_columns(table: RawTable) -> list[Column]:
+    """The columns that are the source's and not the tool's, in order."""
+    prefix = header_prefix(table) or ""
+    settings = QlikChangeTableSettings(system="qlik_change_table", header_prefix=prefix)
+    return [column for column in table.columns if not settings.is_own_column(column.name)]
+
+
+def header(table: RawTable, name: str) -> Column | None:
+    """A header column by its name without the prefix."""
+    wanted = ((header_prefix(table) or "") + name).lower()
+    return next((column for column in table.columns if column.name.lower() == wanted), None)
+
+
+def base_table(table: RawTable, schema: RawSchema) -> RawTable | None:
+    """The base table: the longest name that the change table's begins with, with its columns."""
+    names = {column.name.lower() for column in data_columns(table)}
+    found = [
+        other
+        for other in schema.tables.values()
+        if other is not table
+        and table.name.lower().startswith(other.name.lower())
+        and not is_change_table(other)
+        and len(names & other.types().keys()) * 2 > len(names)
+    ]
+    return max(found, key=lambda other: len(other.name), default=None)
