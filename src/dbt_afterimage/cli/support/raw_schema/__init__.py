@@ -1,1 +1,1 @@
-"""A schema of raw tables: its tables, read through Spark, and what tells a Qlik change table."""
+"""A schema of raw tables: its tables, read through Spark, and Qlik change tables among them."""

@@ -1,4 +1,4 @@
-"""What tells a Qlik change table, and the base table that belongs to it."""
+"""Recognizes a Qlik change table, and the base table that belongs to it."""
 
 from __future__ import annotations
 
