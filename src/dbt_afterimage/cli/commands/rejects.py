@@ -80,7 +80,8 @@ def rejects(
         from dbt_afterimage.cli.commands.replay_rejects import replay as run_again
 
         run_again(found, table, target)
-        typer.echo(outcome(table, found, read_rejects(warehouse, schema, table)))
+        again = AllSchemas(only, schema)
+        typer.echo(outcome(table, found, read_rejects(again, schema, table)))
     elif show is not None:
         record = one_record(found, show, table)
         _show(record, accepted_beside(warehouse, schema, record), as_json=as_json)

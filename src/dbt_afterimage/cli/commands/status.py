@@ -11,7 +11,6 @@ import typer
 
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
 from dbt_afterimage.cli.support.conditions import Condition, parse_conditions
-from dbt_afterimage.cli.support.read_once import ReadOnce
 from dbt_afterimage.cli.support.runs import change_logs, last_results, target_folder
 from dbt_afterimage.cli.support.table_status import (
     MEASURES,
@@ -52,7 +51,7 @@ def status(
     """
     conditions = parse_conditions(fail_if, MEASURES) if fail_if else []
     only, schema = project_warehouse(target)
-    warehouse = AllSchemas(ReadOnce(only), schema)
+    warehouse = AllSchemas(only, schema)
     _check_activity(warehouse, schema, activity, conditions)
     results = last_results(target_folder(), schema)
     now = datetime.now(timezone.utc)

@@ -6,7 +6,7 @@ No change log, history or other mart is scanned.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -60,35 +60,35 @@ class TableStatus:
     """
 
     table: str
-    last_batch: str | None
-    age: float | None
-    newest_change_seq: str | None
-    newest_change: str | None
-    path: str | None
-    lag: float | None
-    behind: float | None
-    changes: int | None
-    late_share: float | None
-    rejected: int
-    unresolved: int
-    files: int
-    bytes: int
-    compaction_due: list[str]
-    failed: list[str] | None
+    last_batch: str | None = None
+    age: float | None = None
+    newest_change_seq: str | None = None
+    newest_change: str | None = None
+    path: str | None = None
+    lag: float | None = None
+    behind: float | None = None
+    changes: int | None = None
+    late_share: float | None = None
+    rejected: int = 0
+    unresolved: int = 0
+    files: int = 0
+    bytes: int = 0
+    compaction_due: list[str] = field(default_factory=list)
+    failed: list[str] | None = None
 
     def measures(self) -> dict[str, float | None]:
         """The values that a condition may compare, by name; lists count their entries."""
-        found: dict[str, float | None] = {}
-        for name in MEASURES:
-            value = asdict(self)[name]
-            found[name] = float(len(value)) if isinstance(value, list) else value
-        return found
+        found = asdict(self)
+        return {
+            name: float(len(value)) if isinstance(value := found[name], list) else value
+            for name in MEASURES
+        }
 
 
 MEASURES = tuple(
-    field.name
-    for field in fields(TableStatus)
-    if field.name not in ("table", "last_batch", "newest_change_seq", "newest_change", "path")
+    each.name
+    for each in fields(TableStatus)
+    if each.name not in ("table", "last_batch", "newest_change_seq", "newest_change", "path")
 )
 
 MEASURES_OF_ACTIVITY = ("lag", "changes", "late_share")
@@ -173,8 +173,9 @@ def read_status(
     listed = {each.table for each in found}
     new = {log.removesuffix(CHANGES) for log in change_logs if log in results} - listed
     for table in new:
+        # its first run failed
         if failed := _failed(table, results):
-            found.append(_never_built(table, failed))
+            found.append(TableStatus(table, failed=failed))
     return sorted(found, key=lambda each: each.table)
 
 
@@ -192,28 +193,6 @@ def _rejects(
         return 0, 0
     unresolved = warehouse.arrow(schema, name, columns=REJECTED_COLUMNS)["resolved_at"]
     return len(unresolved), unresolved.null_count
-
-
-def _never_built(table: str, failed: list[str]) -> TableStatus:
-    """A table whose change log has recorded no batch, because its first run failed."""
-    return TableStatus(
-        table=table,
-        last_batch=None,
-        age=None,
-        newest_change_seq=None,
-        newest_change=None,
-        path=None,
-        lag=None,
-        behind=None,
-        changes=None,
-        late_share=None,
-        rejected=0,
-        unresolved=0,
-        files=0,
-        bytes=0,
-        compaction_due=[],
-        failed=failed,
-    )
 
 
 def _failed(table: str, results: Mapping[str, str]) -> list[str] | None:

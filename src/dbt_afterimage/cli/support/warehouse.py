@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -182,7 +182,8 @@ class SparkWarehouse:
 class AllSchemas:
     """A warehouse whose target schema also has the tables that a project has in other schemas.
 
-    Their names are those of the progress table: with the schema.
+    Their names are those of the progress table: with the schema. What was read once is kept in
+    memory, however many figures are made of it.
 
     Args:
         warehouse: all schemas.
@@ -191,15 +192,17 @@ class AllSchemas:
 
     def __init__(self, warehouse: Warehouse, schema: str) -> None:
         self._warehouse, self._schema = warehouse, schema
+        self._arrow, self._versions = cache(warehouse.arrow), cache(warehouse.versions)
+        self._relations_of = cache(warehouse.relations)
 
     @cached_property
     def _relations(self) -> dict[str, str]:
-        found = dict(self._warehouse.relations(self._schema))
+        found = dict(self._relations_of(self._schema))
         if PROGRESS in found:
-            models = self._warehouse.arrow(self._schema, PROGRESS)["model"]
+            models = self._arrow(self._schema, PROGRESS, None, None)["model"]
             places = {name.rpartition(".")[0] for name in models.to_pylist()} - {""}
             for place in places:
-                relations = self._warehouse.relations(place)
+                relations = self._relations_of(place)
                 found |= {f"{place}.{name}": kind for name, kind in relations.items()}
         return found
 
@@ -213,7 +216,7 @@ class AllSchemas:
 
     def relations(self, schema: str) -> dict[str, str]:
         """`TABLE` or `VIEW` by name; empty if there is no such schema."""
-        return self._relations if schema == self._schema else self._warehouse.relations(schema)
+        return self._relations if schema == self._schema else self._relations_of(schema)
 
     def arrow(
         self,
@@ -223,7 +226,7 @@ class AllSchemas:
         columns: Sequence[str] | None = None,
     ) -> pa.Table:
         """Rows of a relation that exists, all or those of a condition; times are UTC."""
-        return self._warehouse.arrow(*self._place(schema, name), where, columns)
+        return self._arrow(*self._place(schema, name), where, columns and tuple(columns))
 
     def files(self, schema: str, name: str) -> tuple[int, int]:
         """Number and bytes of the files of a table, from its metadata."""
@@ -231,7 +234,7 @@ class AllSchemas:
 
     def versions(self, schema: str, name: str) -> list[TableVersion]:
         """Commits that a table's metadata still has, the oldest first; empty where it has none."""
-        return self._warehouse.versions(*self._place(schema, name))
+        return self._versions(*self._place(schema, name))
 
 
 class IcebergWarehouse:

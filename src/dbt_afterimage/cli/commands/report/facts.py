@@ -18,7 +18,6 @@ from dbt_afterimage.cli.commands.report.batches import (
 from dbt_afterimage.cli.commands.report.growth import Growth, growth
 from dbt_afterimage.cli.commands.report.lineage import RawTable, raw_tables
 from dbt_afterimage.cli.commands.report.rejected import Rejected, read_rejected
-from dbt_afterimage.cli.support.read_once import ReadOnce
 from dbt_afterimage.cli.support.runs import Run, change_logs, last_results, last_runs
 from dbt_afterimage.cli.support.table_status import (
     CHANGES,
@@ -121,7 +120,7 @@ def read_facts(source: Warehouse, request: Request) -> Facts:
         WarehouseError: the schema has no progress table, so nothing was built in it.
     """
     schema, now = request.schema, request.now
-    warehouse = AllSchemas(ReadOnce(source), schema)
+    warehouse = AllSchemas(source, schema)
     results = last_results(request.target_folder, schema)
     logs = change_logs(request.target_folder, schema)
     tables = read_status(warehouse, schema, request.activity, results, now, logs)
