@@ -33,7 +33,7 @@ trap 'rm -rf "$folder"' EXIT
 # - Histories: each is `select * from <log>`, whose columns sqlfluff does not know.
 {
     find "$DBT_TARGET_PATH/compiled/afterimage" -name '*.sql' ! -path '*_unit_tests.yml/*' \
-        \( ! -name 'unique_*' -o -name 'unique_version_*' \) ! -name 'not_null_*' ! -name 'accepted_values_*' \
+        ! -name 'unique_*' ! -name 'not_null_*' ! -name 'accepted_values_*' \
         ! -path '*.yml/*shipments*'
     find "$DBT_TARGET_PATH/run/afterimage/demo/models/marts" -name '*.sql' ! -path '*.yml/*'
 } | grep -v -e '/shipments_[^/]*$' -e '/marts/bank_branch/' -e '/marts/web_shop/' -e '/marts/pgbench/' -e '_history\.sql$' >"$folder/all"

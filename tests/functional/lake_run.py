@@ -41,7 +41,7 @@ BATCHES: list[list[tuple[Any, ...]]] = [
 ]
 TESTED = {
     "stg_people": [{"not_null": {"arguments": {"column_name": "change_seq"}}}],
-    "people_history": ["unique_version", "intervals_do_not_overlap", "neighbours_differ"],
+    "people_history": ["consistent_versions"],
     "people_current": [
         {"current_equals_open": {"arguments": {"history": "ref('people_history')"}}}
     ],

@@ -60,11 +60,7 @@ NAMES = """\
 select name from {{ ref('people_current') }}
 """
 TESTS = {
-    "people_history": [
-        "neighbours_differ",
-        "unique_version",
-        "intervals_do_not_overlap",
-    ],
+    "people_history": ["consistent_versions"],
     "people_current": [
         {"current_equals_open": {"arguments": {"history": "ref('people_history')"}}}
     ],

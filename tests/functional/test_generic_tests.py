@@ -83,7 +83,7 @@ DATA_TESTS: dict[str, list[Any]] = {
         },
     ],
     "plain_changes": [{"before_images_arrive": {"name": "none_are_expected"}}],
-    "things_history": ["intervals_do_not_overlap", "unique_version", "neighbours_differ"],
+    "things_history": ["consistent_versions"],
     "things_current": [
         {"current_equals_open": {"arguments": {"history": "ref('things_history')"}}}
     ],
@@ -340,8 +340,8 @@ def tested(
     return CompiledTests(spark, project("compile", "--select", "test_type:generic"))
 
 
-def test_intervals_do_not_overlap(tested: CompiledTests) -> None:
-    found = {(row["thing_id"], row["what_is_wrong"]) for row in tested.rows("intervals")}
+def test_consistent_versions(tested: CompiledTests) -> None:
+    found = {(row["thing_id"], row["what_is_wrong"]) for row in tested.rows("consistent_versions")}
     assert found == {
         (2, "overlaps the next version"),
         (3, "open, although another version follows"),
@@ -355,17 +355,9 @@ def test_intervals_do_not_overlap(tested: CompiledTests) -> None:
         (11, "begins nowhere"),
         # a duplicate of a version overlaps it
         (20, "overlaps the next version"),
-    }
-
-
-def test_unique_version(tested: CompiledTests) -> None:
-    found = sorted(row["thing_id"] for row in tested.rows("unique_version"))
-    assert found == [20, 20, 21, 22, 23]
-
-
-def test_neighbours_differ(tested: CompiledTests) -> None:
-    found = {(row["thing_id"], row["what_is_wrong"]) for row in tested.rows("neighbours_differ")}
-    assert found == {
+        (21, "another version has the same surrogate key"),
+        (22, "another version has the same surrogate key"),
+        (23, "has no surrogate key"),
         (30, "the version that follows has the same tracked values"),
         (31, "the version that follows names no changed column"),
         (32, "closed by an update, but no version follows at valid_to_seq"),
@@ -483,8 +475,8 @@ def test_no_unresolved_rejects(tested: CompiledTests) -> None:
         ),
         (
             "things_history",
-            {"intervals_do_not_overlap": {"arguments": {"key": "thing_id"}}},
-            ["`intervals_do_not_overlap` on things_history", "`key`", "got thing_id", "key: ["],
+            {"consistent_versions": {"arguments": {"key": "thing_id"}}},
+            ["`consistent_versions` on things_history", "`key`", "got thing_id", "key: ["],
         ),
         (
             "things_changes",

@@ -36,7 +36,7 @@ OF_PROJECT = {
     "tests.yml": {
         "version": 2,
         "models": [
-            {"name": "people_history", "data_tests": ["unique_version", "neighbours_differ"]},
+            {"name": "people_history", "data_tests": ["consistent_versions"]},
             {
                 "name": "people_current",
                 "data_tests": [

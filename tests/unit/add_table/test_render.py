@@ -89,7 +89,7 @@ def test_a_user_s_project_calls_macros_and_tests_of_the_package() -> None:
     )
     models = yaml.safe_load(found["models/marts/sales/_invoices__models.yml"])["models"]
     tests = {model["name"]: model.get("data_tests") for model in models}
-    assert "afterimage.unique_version" in tests["invoices_history"]
+    assert "afterimage.consistent_versions" in tests["invoices_history"]
 
 
 def test_settings_and_columns_are_read_back_as_they_were() -> None:
