@@ -1,9 +1,9 @@
 """Checks what sqlfluff cannot check in macro files: names, comments and whitespace.
 
-Usage: check_macros.py [folder], by default macros.
+Usage: check_macros.py [folder ...], by default macros and demo/macros.
 
 To sqlfluff a macro file is empty. sqlfluff lints the SQL that macros render instead
-(scripts/check_sql.sh). The rules for each file of the folder:
+(scripts/check_sql.sh). The rules for each file of the folders:
 
 - `<name>.sql` defines one public macro, generic test or materialization, named `<name>`; an
   override of a dbt macro has the adapter's prefix (`spark__<name>`). All its other macros are
@@ -132,9 +132,9 @@ def wrong_arguments(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the findings of a folder; returns the exit code: 1 if there are any, else 0."""
-    folder = Path(arguments[0] if arguments else "macros")
-    files = sorted(folder.rglob("*.sql"))
+    """Prints the findings of folders; returns the exit code: 1 if there are any, else 0."""
+    folders = map(Path, arguments or ["macros", "demo/macros"])
+    files = [file for folder in folders for file in sorted(folder.rglob("*.sql"))]
     texts = {str(file): file.read_text(encoding="utf-8") for file in files}
     found = [
         f"{file}: {finding}" for file in files for finding in findings(file.stem, texts[str(file)])

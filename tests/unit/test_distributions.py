@@ -60,7 +60,7 @@ def test_the_wheel_contains_the_dbt_package(wheel: Path) -> None:
     others = {"dbt_project.yml", "profiles.yml.example"}
     described = ("change_log", "decoded_logs", "marts", "monitoring", "staging", "temporal_join")
     others |= {f"docs/dbt/columns/{name}.md" for name in described}
-    assert packed == others | {name for name in macros if not name.startswith("macros/demo/")}
+    assert packed == others | macros
 
 
 def test_the_sdist_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_a_monitor_gets_an_exit_code_and_the_value(command: CliRunner) -> None:
     assert command.invoke(app, ["status"]).exit_code == 0
     failed = command.invoke(app, ["status", "--fail-if", "behind > 5m"])
     assert failed.exit_code == 1
-    assert failed.stdout.splitlines()[-1] == "failed: orders: behind > 5m (behind is 10m)"
+    assert failed.stdout.splitlines()[-1] == "failed: orders: behind > 5m (behind is 10 min)"
     assert command.invoke(app, ["status", "--fail-if", "behind"]).exit_code == 2
 
 
@@ -295,6 +295,3 @@ def test_the_last_line_sums_up(command: CliRunner) -> None:
         "1 tables, 1 with marts behind their change log, 0 failed in their last run, "
         "2 unresolved rejected records, 0 tables need `afterimage compact`"
     )
-    assert status.duration(119) == "119s"
-    assert status.duration(7200) == "2h"
-    assert status.size(1536) == "2 KiB"

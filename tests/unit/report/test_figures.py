@@ -14,8 +14,8 @@ from dbt_afterimage.cli.commands.report.batches import rows_between
 from dbt_afterimage.cli.commands.report.findings import findings
 from dbt_afterimage.cli.commands.report.growth import growth
 from dbt_afterimage.cli.commands.report.page import totals
-from dbt_afterimage.cli.commands.report.units import BYTES, COUNT, SECONDS, Unit, moment
 from dbt_afterimage.cli.support.runs import Run, Step, last_runs, slowest_steps
+from dbt_afterimage.cli.support.units import BYTES, COUNT, SECONDS, Unit, moment
 from dbt_afterimage.cli.support.warehouse import TableVersion
 from tests.unit.report.facts import NOON, Memory, activity, at, facts, target_folder
 

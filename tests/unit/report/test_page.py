@@ -17,7 +17,7 @@ from dbt_afterimage.cli.commands import report
 from dbt_afterimage.cli.commands.report.charts import BLUE, ORANGE, bars, lines
 from dbt_afterimage.cli.commands.report.findings import findings
 from dbt_afterimage.cli.commands.report.page import render
-from dbt_afterimage.cli.commands.report.units import COUNT, SECONDS
+from dbt_afterimage.cli.support.units import COUNT, SECONDS
 from dbt_afterimage.cli.support.warehouse import TableVersion
 from tests.html_page import Page
 from tests.unit.report.facts import HOSTILE, PROGRESS, Memory, activity, at, facts, target_folder

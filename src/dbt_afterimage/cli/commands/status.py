@@ -18,6 +18,7 @@ from dbt_afterimage.cli.support.table_status import (
     TableStatus,
     read_status,
 )
+from dbt_afterimage.cli.support.units import BYTES, SECONDS
 from dbt_afterimage.cli.support.warehouse import (
     AllSchemas,
     Warehouse,
@@ -28,7 +29,6 @@ from dbt_afterimage.cli.support.warehouse import (
 
 _ACTIVITY = "change_activity"
 _WIDTH = 180
-_KIB = 1024
 
 
 @command(
@@ -134,16 +134,16 @@ def _print(tables: list[TableStatus]) -> None:
         grid.add_row(
             each.table,
             _minute(each.last_batch),
-            duration(each.age),
+            SECONDS.text(each.age),
             _minute(each.newest_change),
-            duration(each.lag),
-            duration(each.behind),
+            SECONDS.text(each.lag),
+            SECONDS.text(each.behind),
             each.path or "-",
             "-" if each.late_share is None else f"{each.late_share:.1%}",
             f"{each.rejected:,}",
             f"{each.unresolved:,}",
             f"{each.files:,}" + ("!" if each.compaction_due else ""),
-            size(each.bytes),
+            BYTES.text(each.bytes),
             _result(each),
         )
     console = Console(highlight=False)
@@ -151,26 +151,6 @@ def _print(tables: list[TableStatus]) -> None:
         console = Console(highlight=False, width=_WIDTH)
     console.print(grid)
     typer.echo(summary(tables))
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds as `45s`, `12m`, `5h` or `3d`; `-` if they are not known."""
-    if seconds is None:
-        return "-"
-    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f}{unit}"
-    return f"{seconds:.0f}s"
-
-
-def size(number: int) -> str:
-    """Bytes as `12 KiB`."""
-    value = float(number)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < _KIB:
-            return f"{value:.0f} {unit}"
-        value /= _KIB
-    return f"{value:.1f} TiB"
 
 
 def _minute(time: str | None) -> str:
@@ -190,5 +170,5 @@ def _result(each: TableStatus) -> str:
 def _measured(each: TableStatus, measure: str) -> str:
     value = each.measures()[measure]
     if measure in ("age", "lag", "behind"):
-        return f"{measure} is {duration(value)}"
+        return f"{measure} is {SECONDS.text(value)}"
     return f"{measure} is {value:,}" if isinstance(value, int) else f"{measure} is {value:,g}"

@@ -18,8 +18,8 @@ from markupsafe import Markup, escape
 
 from dbt_afterimage.cli.commands.report.activity import Activity, Period, Series
 from dbt_afterimage.cli.commands.report.growth import Growth
-from dbt_afterimage.cli.commands.report.units import BYTES, COUNT, SECONDS, Unit, moment
 from dbt_afterimage.cli.support.runs import Run
+from dbt_afterimage.cli.support.units import BYTES, COUNT, SECONDS, Unit, moment
 from dbt_afterimage.cli.support.warehouse import missing_extra
 
 if TYPE_CHECKING:

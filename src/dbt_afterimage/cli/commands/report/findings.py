@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dbt_afterimage.cli.commands.report.facts import Facts, Flow
-from dbt_afterimage.cli.commands.report.units import SECONDS, moment
 from dbt_afterimage.cli.support.runs import Run
+from dbt_afterimage.cli.support.units import SECONDS, moment
 
 FAILED, WARNING = "failed", "warning"
 

@@ -12,9 +12,9 @@ from dbt_afterimage.cli.commands.report import charts
 from dbt_afterimage.cli.commands.report.batches import rows_between
 from dbt_afterimage.cli.commands.report.facts import Facts
 from dbt_afterimage.cli.commands.report.findings import Finding, newest_runs
-from dbt_afterimage.cli.commands.report.units import BYTES, COUNT, SECONDS, moment
 from dbt_afterimage.cli.frame import printable
 from dbt_afterimage.cli.support.runs import Run, slowest_steps
+from dbt_afterimage.cli.support.units import BYTES, COUNT, SECONDS, moment
 from dbt_afterimage.storage.compaction import MANY_FILES
 
 _RUNS, _STEPS, _BATCHES = 20, 15, 30
