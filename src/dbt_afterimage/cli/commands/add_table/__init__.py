@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +14,7 @@ from dbt_afterimage.errors import AfterimageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dbt_afterimage.cli.commands.add_table.project import Project
     from dbt_afterimage.cli.commands.add_table.proposal import Proposal
 
 
@@ -104,8 +104,8 @@ def add_table(
         try:
             own_kind = kinds.get(proposal.table, kinds.get(""))
             complete = with_settings(keys.apply(proposal, _ask_key), loaded_at, own_kind)
-            if _write(project, complete, dry_run, overwrite):
-                added.append(complete.staging)
+            _write(project, complete, dry_run, overwrite)
+            added.append(complete.staging)
         except AfterimageError as error:
             typer.echo(f"{proposal.schema}.{proposal.tables[0].name}: not added")
             failures.append(str(error))
@@ -166,16 +166,13 @@ def _ask_key(proposal: Proposal) -> str | None:
     return typed
 
 
-def _write(project: object, proposal: Proposal, dry_run: bool, overwrite: bool) -> bool:
-    """Write the files of a table; True if the project has all of them now."""
-    from dbt_afterimage.cli.commands.add_table.project import Project
+def _write(project: Project, proposal: Proposal, dry_run: bool, overwrite: bool) -> None:
     from dbt_afterimage.cli.commands.add_table.render import files
     from dbt_afterimage.cli.support.files import changes, write
 
-    assert isinstance(project, Project)
     wanted = files(proposal, project.layout)
     project.check(proposal, wanted)
-    found = changes(Path(project.folder), wanted)
+    found = changes(project.folder, wanted)
     edited = [change for change in found if change.old is not None]
     if edited and not overwrite and not dry_run:
         shown = "\n".join(change.diff() for change in edited)
@@ -189,8 +186,7 @@ def _write(project: object, proposal: Proposal, dry_run: bool, overwrite: bool) 
         for change in found:
             typer.echo(change.diff())
     else:
-        write(Path(project.folder), found)
-    return True
+        write(project.folder, found)
 
 
 def _summarize(proposal: Proposal, written: int, wanted: int, dry_run: bool) -> None:

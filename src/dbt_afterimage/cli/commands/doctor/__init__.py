@@ -14,13 +14,13 @@ from dbt_afterimage.cli.commands.doctor.check import Check, failed_by
 from dbt_afterimage.cli.commands.doctor.machine import machine_checks, packages_check
 from dbt_afterimage.cli.commands.doctor.project import (
     declared_tables,
-    manifest_file,
     project_checks,
 )
 from dbt_afterimage.cli.commands.doctor.raw_tables import raw_table_checks
 from dbt_afterimage.cli.commands.doctor.spark_session import session_checks
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
 from dbt_afterimage.cli.support.project_session import has_server, load_profile, project_session
+from dbt_afterimage.cli.support.runs import target_folder
 from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.spark.session import server_address
 
@@ -67,7 +67,7 @@ def all_checks(target: str | None) -> Iterator[Check]:
     yield from project_checks(tables, problem)
     yield from raw_table_checks(session, tables)
     if not problem:
-        yield from change_log_checks(session, manifest_file())
+        yield from change_log_checks(session, target_folder() / "manifest.json")
 
 
 def shown(check: Check) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dbt_afterimage.cli.commands.doctor.check import Check
-from dbt_afterimage.cli.support.project_session import project_folder
+from dbt_afterimage.cli.support.runs import target_folder
 from dbt_afterimage.settings import SettingsError, parse_settings
 
 
@@ -43,12 +42,7 @@ def declared_tables(target: str | None) -> tuple[list[DeclaredTable], str]:
     result = dbtRunner().invoke(arguments)
     if not result.success:
         return [], " ".join(str(result.exception or "`dbt parse` failed").split())
-    return tables_of(manifest_file()), ""
-
-
-def manifest_file() -> Path:
-    """The manifest of the project that dbt parsed last."""
-    return project_folder() / os.environ.get("DBT_TARGET_PATH", "target") / "manifest.json"
+    return tables_of(target_folder() / "manifest.json"), ""
 
 
 def tables_of(manifest: Path) -> list[DeclaredTable]:
