@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from afterimage_demo.ports import free_ports
+from afterimage_demo.servers import free_ports
 from dbt_afterimage.spark.java import java
 from tests.functional.standalone import HOST, process_of, wait_until_listening
 

@@ -16,7 +16,7 @@ from secrets import token_hex
 
 import pyspark
 
-from afterimage_demo.ports import free_ports
+from afterimage_demo.servers import free_ports
 
 HOST = "127.0.0.1"
 

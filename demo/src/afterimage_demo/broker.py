@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from afterimage_demo.ports import free_ports
+from afterimage_demo.servers import free_ports, wait_until_started
 from dbt_afterimage.dbt_spark.jars import fetched
 from dbt_afterimage.spark.java import java
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 KAFKA = ("org.apache.kafka", "kafka_2.13", "4.1.1")
-_START_SECONDS = 60
 _MEMORY = "-Xmx256m"
 # 16 bytes in base64, as Kafka wants it. The same for all, since each broker has its own folder: of
 # random ones, every 64th begins with a hyphen, which Kafka's command line takes for an option.
@@ -114,7 +112,9 @@ def running_broker(folder: Path, partitions: int = 1) -> Iterator[Broker]:
             cwd=folder,
         )
         try:
-            _wait(process, port, folder / "broker.log")
+            wait_until_started(
+                "The broker", process, lambda: _is_open(port), folder / "broker.log", BrokerError
+            )
             yield Broker(f"127.0.0.1:{port}")
         finally:
             process.terminate()
@@ -136,14 +136,6 @@ def _java(classpath: str, program: str, arguments: list[str]) -> None:
         raise BrokerError(f"{program} failed:\n{(run.stdout + run.stderr)[-2000:]}")
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    until = time.monotonic() + _START_SECONDS
-    while time.monotonic() < until:
-        if process.poll() is not None:
-            break
-        with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.2)
-    text = log.read_text(encoding="utf-8", errors="replace")
-    raise BrokerError(f"The broker did not start. Its last lines:\n{text[-2000:]}")
+def _is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from afterimage_demo.broker import KAFKA, Broker
-from afterimage_demo.ports import free_ports
+from afterimage_demo.servers import free_ports
 from dbt_afterimage.dbt_spark.jars import fetched
 from dbt_afterimage.spark.java import java
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from afterimage_demo.ports import free_ports
+from afterimage_demo.servers import free_ports
 from tests.functional.dbt_project import DbtProject
 from tests.functional.pages import python_of
 from tests.functional.properties.stream_project import write_stream_project

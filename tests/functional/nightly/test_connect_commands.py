@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from afterimage_demo.ports import free_ports
+from afterimage_demo.servers import free_ports
 from tests.functional.lake import Lake, check_lake
 from tests.functional.lake_run import SCHEMA
 from tests.functional.project_files import write_settings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from afterimage_demo.broker import Broker
 from afterimage_demo.connect import Connector, ConnectorError, running_worker
 from afterimage_demo.mariadb.server import Database
+from afterimage_demo.servers import is_true_within
 
 TOPICS = "shop"
 """The topic of a table is `shop.bank.<table>`."""
@@ -55,14 +55,14 @@ def running_connector(folder: Path, database: Database, broker: Broker) -> Itera
     log = folder / "connect.log"
 
     def wait_until_reading() -> None:
-        until = time.monotonic() + _SECONDS
         before = _times_connected(log)
-        while time.monotonic() < until:
+
+        def reads() -> bool:
             # without a stored offset, a restart takes the snapshot again and skips what came since
-            if _times_connected(log) > before and (folder / "offsets").exists():
-                return
-            time.sleep(0.2)
-        raise ConnectorError("Debezium does not read MariaDB's log.")
+            return _times_connected(log) > before and (folder / "offsets").exists()
+
+        if not is_true_within(_SECONDS, reads):
+            raise ConnectorError("Debezium does not read MariaDB's log.")
 
     with running_worker(folder, broker, "mysql", properties, wait_until_reading) as connector:
         yield connector

@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from afterimage_demo.ports import free_ports
+from afterimage_demo.servers import free_ports, wait_until_started
 
 BINLOGS = "mysql-bin-changelog"
 """The binlogs' name on Amazon RDS."""
-_START_SECONDS = 60
 _USER = "mysql"
 _OPTIONS = {
     "bind-address": "127.0.0.1",
@@ -111,7 +109,7 @@ def running_server(folder: Path) -> Iterator[Database]:
         )
     try:
         server = Database(port)
-        _wait(process, server, log_file)
+        wait_until_started("MariaDB", process, lambda: _answers(server), log_file, MariaDbError)
         yield server
     finally:
         process.kill()
@@ -125,14 +123,9 @@ def _program(name: str) -> str:
     return found
 
 
-def _wait(process: subprocess.Popen[bytes], server: Database, log: Path) -> None:
-    until = time.monotonic() + _START_SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            server.run("select 1")
-        except MariaDbError:
-            time.sleep(0.2)
-        else:
-            return
-    text = log.read_text(encoding="utf-8", errors="replace")
-    raise MariaDbError(f"MariaDB did not start. Its last lines:\n{text[-2000:]}")
+def _answers(server: Database) -> bool:
+    try:
+        server.run("select 1")
+    except MariaDbError:
+        return False
+    return True

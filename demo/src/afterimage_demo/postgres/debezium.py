@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 from afterimage_demo.broker import Broker
 from afterimage_demo.connect import Connector, ConnectorError, running_worker
 from afterimage_demo.postgres.server import Database
+from afterimage_demo.servers import is_true_within
 
 TOPICS = "bank"
 """The topic of a table is `bank.public.<table>`."""
@@ -93,9 +93,6 @@ def start_snapshot(database: Database, table: str) -> None:
 
 
 def _wait(database: Database, question: str, answer: str) -> None:
-    until = time.monotonic() + _SECONDS
-    while time.monotonic() < until:
-        if database.query(question) == [answer]:
-            return
-        time.sleep(0.2)
+    if is_true_within(_SECONDS, lambda: database.query(question) == [answer]):
+        return
     raise ConnectorError(f"Debezium has not done its work: `{question}` is not {answer}.")

@@ -9,17 +9,15 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from afterimage_demo.ports import free_ports
+from afterimage_demo.servers import free_ports, wait_until_started
 
 _INSTALLED = Path("/usr/lib/postgresql")
 """Debian's folder of versions."""
-_START_SECONDS = 60
 _USER = "postgres"
 _OPTIONS = {
     "listen_addresses": "127.0.0.1",
@@ -144,7 +142,7 @@ def running_server(folder: Path) -> Iterator[Database]:
         )
     try:
         server = Database(f"postgresql://{_USER}@127.0.0.1:{port}/postgres")
-        _wait(process, server, log_file)
+        wait_until_started("PostgreSQL", process, lambda: _answers(server), log_file, PostgresError)
         server.script("create database bank;")
         yield Database(f"postgresql://{_USER}@127.0.0.1:{port}/bank")
     finally:
@@ -153,17 +151,12 @@ def running_server(folder: Path) -> Iterator[Database]:
         process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], server: Database, log: Path) -> None:
-    until = time.monotonic() + _START_SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            server.query("select 1")
-        except PostgresError:
-            time.sleep(0.2)
-        else:
-            return
-    text = log.read_text(encoding="utf-8", errors="replace")
-    raise PostgresError(f"PostgreSQL did not start. Its last lines:\n{text[-2000:]}")
+def _answers(server: Database) -> bool:
+    try:
+        server.query("select 1")
+    except PostgresError:
+        return False
+    return True
 
 
 def _run(arguments: Sequence[str], given: str | None = None, user: str | None = None) -> str:
