@@ -1,5 +1,7 @@
-"""A real MariaDB with many small binlogs, read by a real Debezium, which is killed meanwhile.
+"""A real MariaDB with many small binlogs, read by a real Debezium.
 
+It is not restarted: Debezium's MySQL connector loses a change of MariaDB at each restart
+(docs/feeds/debezium.md).
 After each landing and build, the current rows are those of the database, queried by its own client.
 """
 
@@ -137,8 +139,8 @@ def equals(spark: SparkSession, schema: str, database: Database) -> None:
 
 
 @contextmanager
-def shop(folder: Path) -> Iterator[tuple[Database, str, Callable[[], None]]]:
-    """MariaDB, a broker and Debezium: the database, the broker's address, a crash of Debezium."""
+def shop(folder: Path) -> Iterator[tuple[Database, str]]:
+    """MariaDB, a broker and Debezium: the database, and the broker's address."""
     with running_server(folder) as database, running_broker(folder) as broker:
         columns = ", ".join(f"{name} {kind}" for name, (kind, *_) in THINGS.items())
         accounts = ", ".join(f"({number}, 1000)" for number in range(1, ACCOUNTS + 1))
@@ -147,13 +149,8 @@ def shop(folder: Path) -> Iterator[tuple[Database, str, Callable[[], None]]]:
             "create table accounts (id int primary key, balance decimal(12, 2)); "
             f"insert into accounts values {accounts}; {FIRST}"
         )
-        with running_connector(folder, database, broker) as connector:
-
-            def restart() -> None:
-                connector.kill()
-                connector.start()
-
-            yield database, broker.address, restart
+        with running_connector(folder, database, broker):
+            yield database, broker.address
 
 
 def test_current_rows_are_those_of_mariadb(
@@ -190,7 +187,7 @@ def test_current_rows_are_those_of_mariadb(
     )
     with (
         TemporaryDirectory(prefix="afterimage_mariadb_") as name,
-        shop(Path(name)) as (database, brokers, restart),
+        shop(Path(name)) as (database, brokers),
     ):
         for number, statements in enumerate((SECOND, THIRD, "")):
             bank = Thread(target=transfer, args=(database, TRANSFERS, number))
@@ -198,7 +195,6 @@ def test_current_rows_are_those_of_mariadb(
             database.run(statements)
             if number == 0:
                 start_snapshot(database, "things")
-            restart()
             bank.join()
             database.run(f"insert into marks values ({number})")
             land_until(spark, brokers, number)

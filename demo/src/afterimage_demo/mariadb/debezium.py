@@ -56,12 +56,7 @@ def running_connector(folder: Path, database: Database, broker: Broker) -> Itera
 
     def wait_until_reading() -> None:
         before = _times_connected(log)
-
-        def reads() -> bool:
-            # without a stored offset, a restart takes the snapshot again and skips what came since
-            return _times_connected(log) > before and (folder / "offsets").exists()
-
-        if not is_true_within(_SECONDS, reads):
+        if not is_true_within(_SECONDS, lambda: _times_connected(log) > before):
             raise ConnectorError("Debezium does not read MariaDB's log.")
 
     with running_worker(folder, broker, "mysql", properties, wait_until_reading) as connector:
