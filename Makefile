@@ -25,7 +25,7 @@ PARALLEL := $(SCRATCH) pytest --numprocesses $(WORKERS) --dist worksteal
 .PHONY: help setup demo demo-openedge demo-soliddb demo-kafka demo-postgres test lint lint-code lint-sql \
 	check test-unit test-kernel test-staging test-dbt test-functional test-iceberg test-delta test-nightly test-properties \
 	test-mutations \
-	bench bench-statements bench-sweeps bench-start bench-compaction bench-soliddb bench-kafka bench-joins docs site dist lock clean
+	bench bench-statements bench-sweeps bench-start bench-compaction bench-soliddb bench-kafka bench-joins bench-joined docs site dist lock clean
 
 help: ## list all commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -152,6 +152,9 @@ bench-kafka: $(SETUP_DONE) ## measure how fast messages are landed and decoded, 
 
 bench-joins: $(SETUP_DONE) ## measure `temporal_join`, compared with a plain equi-join of the same versions
 	$(WITH_ENV) python -m benchmarks.temporal_join $(BENCH_ARGS)
+
+bench-joined: $(SETUP_DONE) ## measure a run of a `joined_history`, compared with the same join built as a table
+	$(WITH_ENV) python -m benchmarks.joined_history --table-format $(FORMAT) $(BENCH_ARGS)
 
 docs: setup ## build the dbt docs of your warehouse: target/static_index.html
 	$(WITH_ENV) dbt docs generate --static

@@ -75,3 +75,20 @@
 {% macro _is_tracking(mart) %}
     {{ return(mart != 'field_changes' or not afterimage._settings_of(model).before_images) }}
 {% endmacro %}
+
+
+{# Stops at an inner join on columns of another side: its new matches are of keys that the table does not have. #}
+{% macro _check_joined_sides(sides) %}
+    {%- set of_sides = [] -%}
+    {%- for side in sides[1:] -%}
+        {%- set chained = side.on | select('in', of_sides) | list -%}
+        {%- if chained and not side.is_left -%}
+            {%- do afterimage._wrong_argument(
+                'joined_history', side.relation, "it is an inner join on columns of another side (" ~ chained | join(', ') ~ "), so a run"
+                ~ " cannot find rows of new matches. Nothing was written. Fix: write 'how': 'left' and filter the rows in a view, or"
+                ~ " materialize the model as a table."
+            ) -%}
+        {%- endif -%}
+        {%- do of_sides.extend(side.output.values()) -%}
+    {%- endfor -%}
+{% endmacro %}

@@ -17,6 +17,7 @@
             ~ " {{ afterimage.temporal_join(...) }}, or use another materialization."
         ) }}
     {%- endif -%}
+    {%- do afterimage._check_joined_sides(join.sides) -%}
     {{ run_hooks(pre_hooks) }}
 
     {%- if existing is not none and existing.is_view -%}
@@ -86,12 +87,6 @@ where feed_at > timestamp '{{ seen[afterimage._feed_relation(base.relation) | st
 {%- for side in sides[1:] %}
 {%- set feed = afterimage._feed_relation(side.relation) %}
 {%- set is_chained = side.on | select('in', of_sides) | list | length > 0 %}
-{%- if is_chained and not side.is_left %}
-    {%- do afterimage._wrong_argument(
-        'joined_history', side.relation, "it is an inner join on columns of another side (" ~ side.on | join(', ') ~ "), so rows of new"
-        ~ " matches cannot be found. Fix: write 'how': 'left' and filter the rows in a view, or materialize the model as a table."
-    ) -%}
-{%- endif %}
 {%- do of_sides.extend(side.output.values()) %}
 union
 select

@@ -201,6 +201,16 @@ def test_an_incremental_join_is_the_join_of_all_versions(fed: Fed, shape: Shape)
         assert_same(incremental, whole)
 
 
+def test_an_inner_join_on_columns_of_another_side_is_refused(fed: Fed, shape: Shape) -> None:
+    name = f"{shape.name}_inner"
+    chained = JOIN.replace("NAME", shape.name).replace("'third_'", "'third_', 'how': 'inner'")
+    text = "{{ config(materialized='joined_history') }}\n" + chained
+    write_files(fed.project.path, {f"models/{name}.sql": text})
+    message = fed.project.error_of("run", "--select", name)
+    (fed.project.path / f"models/{name}.sql").unlink()
+    assert "an inner join on columns of another side (second_b)" in message
+
+
 def test_a_full_refresh_of_the_same_log_adds_nothing_to_the_feed(
     spark: SparkSession, fed: Fed, shape: Shape
 ) -> None:

@@ -93,6 +93,29 @@ def test_errors(join: dict[str, Any], parts: list[str]) -> None:
     assert [part for part in ["`temporal_join`", *parts] if part not in message] == [], message
 
 
+def sides(how: str, on: str) -> list[dict[str, Any]]:
+    """Orders, their customers, and a third side that is joined on a column of one of the two."""
+    outputs = {ORDERS: "order_id", CUSTOMERS: "c_region_id", Relation("regions_history"): "name"}
+    found = [
+        {"relation": relation, "on": {}, "is_left": True, "output": {"any": output}}
+        for relation, output in outputs.items()
+    ]
+    return [*found[:2], {**found[2], "on": {on: "region_id"}, "is_left": how == "left"}]
+
+
+@pytest.mark.parametrize(("how", "on"), [("left", "c_region_id"), ("inner", "order_id")])
+def test_joins_that_a_joined_table_can_keep(how: str, on: str) -> None:
+    assert not str(renderer(TASK)("_check_joined_sides", sides(how, on)) or "").strip()
+
+
+def test_a_joined_table_refuses_an_inner_join_on_columns_of_another_side() -> None:
+    with pytest.raises(CompilationError) as caught:
+        renderer(TASK)("_check_joined_sides", sides("inner", "c_region_id"))
+    message = str(caught.value)
+    parts = ["`joined_history` of regions_history", "(c_region_id)", "'how': 'left'"]
+    assert [part for part in parts if part not in message] == [], message
+
+
 def test_tables_of_two_tasks_are_not_joined_by_change_seq() -> None:
     with pytest.raises(CompilationError, match=r"tasks hr, sales|tasks sales, hr.*Fix: "):
         joined({**TASK, "orders_history": "hr"}, by="change_seq")
