@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from dbt_afterimage.cli.commands.init.files import PACKAGE_VARIABLE
+from dbt_afterimage.cli.commands.init.project_files import PACKAGE_VARIABLE
 from dbt_afterimage.spark.connect import TOKEN_VARIABLE
 
 ROOT = Path(__file__).parents[2]

@@ -24,7 +24,7 @@ from dbt_afterimage.cli.commands.doctor.spark_session import (
     catalog_check,
     time_zone_check,
 )
-from dbt_afterimage.cli.support.raw_schema.tables import (
+from dbt_afterimage.cli.support.raw_schema.schema import (
     Column,
     RawSchema,
     RawTable,

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
-from dbt_afterimage.cli.commands.init.files import UnclearProjectError, project_name
+from dbt_afterimage.cli.commands.init.project_files import UnclearProjectError, project_name
 
 PROJECT = """\
 # ours

@@ -16,7 +16,7 @@ from dbt_afterimage.cli import app
 from dbt_afterimage.cli.commands import status
 from dbt_afterimage.cli.commands.status import violated
 from dbt_afterimage.cli.frame import UsageProblem
-from dbt_afterimage.cli.support.conditions import parse_conditions
+from dbt_afterimage.cli.support.fail_if import parse_conditions
 from dbt_afterimage.cli.support.runs import change_logs, last_results
 from dbt_afterimage.cli.support.table_status import MEASURES, read_status
 from dbt_afterimage.cli.support.warehouse import TableVersion, WarehouseError

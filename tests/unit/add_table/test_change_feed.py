@@ -16,7 +16,7 @@ from dbt_afterimage.cli.commands.add_table.change_feed import (
 )
 from dbt_afterimage.cli.commands.add_table.keys import Sample
 from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
-from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable
+from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawTable
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 
 FEEDS = Path(__file__).parents[2] / "data" / "feeds"

@@ -12,7 +12,7 @@ import pytest
 from dbt_afterimage.cli.commands.add_table import debezium, systems
 from dbt_afterimage.cli.commands.add_table.debezium import UnreadableEventsError, is_event, propose
 from dbt_afterimage.cli.commands.add_table.message_tables import MessageTable
-from dbt_afterimage.cli.support.raw_schema.tables import Column, RawTable
+from dbt_afterimage.cli.support.raw_schema.schema import Column, RawTable
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 
 FEEDS = Path(__file__).parents[2] / "data" / "feeds"

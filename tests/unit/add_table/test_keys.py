@@ -11,7 +11,7 @@ from dbt_afterimage.cli.commands.add_table.keys import Sample, key_candidates, p
 from dbt_afterimage.cli.commands.add_table.keys_option import KeyOptions, KeyUnknownError
 from dbt_afterimage.cli.commands.add_table.proposal import KeyProposal, Proposal, SourceTable
 from dbt_afterimage.cli.frame import UsageProblem
-from dbt_afterimage.cli.support.raw_schema.tables import Column, RawTable
+from dbt_afterimage.cli.support.raw_schema.schema import Column, RawTable
 
 COLUMNS = ["customer_id", "invoice_id", "line_no", "amount"]
 

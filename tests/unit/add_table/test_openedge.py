@@ -13,7 +13,7 @@ from dbt_afterimage.cli.commands.add_table.openedge import (
     propose,
 )
 from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
-from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable
+from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawTable
 
 CHANGES = RawTable(
     "CDC_Work-Order",

@@ -8,7 +8,7 @@ from dbt_afterimage.cli.commands.add_table import qlik
 from dbt_afterimage.cli.commands.add_table.keys import Sample
 from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
 from dbt_afterimage.cli.support.raw_schema.qlik_change_table import is_change_table
-from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable
+from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawTable
 
 HEADERS = tuple(Column(f"header__{name}", "string") for name in ("change_seq", "change_oper"))
 MASK = Column("header__change_mask", "string")

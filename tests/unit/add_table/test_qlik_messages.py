@@ -17,7 +17,7 @@ from dbt_afterimage.cli.commands.add_table.message_tables import (
 )
 from dbt_afterimage.cli.commands.add_table.qlik_messages import UnreadableMessagesError, propose
 from dbt_afterimage.cli.commands.add_table.render import Layout, files
-from dbt_afterimage.cli.support.raw_schema.tables import Column, RawTable
+from dbt_afterimage.cli.support.raw_schema.schema import Column, RawTable
 
 DATA = Path(__file__).parents[2] / "data" / "qlik_messages"
 RAW = RawTable(

@@ -18,7 +18,7 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     SourceTable,
 )
 from dbt_afterimage.cli.commands.add_table.render import Layout, UnsafeNameError, files
-from dbt_afterimage.cli.support.files import changes, write
+from dbt_afterimage.cli.support.file_changes import changes, write
 
 ROOT = Path(__file__).parents[3]
 CLONE = Layout(models="models", python="python_models", namespace="")

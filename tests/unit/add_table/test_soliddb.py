@@ -12,7 +12,7 @@ from dbt_afterimage.cli.commands.add_table.soliddb import (
     landed_tables,
     propose,
 )
-from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable
+from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawTable
 
 
 def raw(name: str, columns: str) -> RawTable:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
-from dbt_afterimage.cli.support.conditions import Condition, parse_conditions
+from dbt_afterimage.cli.support.fail_if import Condition, parse_conditions
 from dbt_afterimage.cli.support.runs import change_logs, last_results, target_folder
 from dbt_afterimage.cli.support.table_status import (
     MEASURES,

@@ -168,7 +168,7 @@ def _ask_key(proposal: Proposal) -> str | None:
 
 def _write(project: Project, proposal: Proposal, dry_run: bool, overwrite: bool) -> None:
     from dbt_afterimage.cli.commands.add_table.render import files
-    from dbt_afterimage.cli.support.files import changes, write
+    from dbt_afterimage.cli.support.file_changes import changes, write
 
     wanted = files(proposal, project.layout)
     project.check(proposal, wanted)

@@ -23,7 +23,7 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     source_column,
 )
 from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of, unique_keys
-from dbt_afterimage.cli.support.raw_schema.tables import RawSchema, RawTable, model_name
+from dbt_afterimage.cli.support.raw_schema.schema import RawSchema, RawTable, model_name
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings, presets
 
 if TYPE_CHECKING:

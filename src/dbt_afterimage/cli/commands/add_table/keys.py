@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dbt_afterimage.cli.commands.add_table.proposal import KeyProposal
 from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of, unique_keys
-from dbt_afterimage.cli.support.raw_schema.tables import RawSchema, RawTable
+from dbt_afterimage.cli.support.raw_schema.schema import RawSchema, RawTable
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.literals import text
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.cli.support.raw_schema.read_schema import in_parallel, relation_of
-from dbt_afterimage.cli.support.raw_schema.tables import RawSchema, RawTable, model_name
+from dbt_afterimage.cli.support.raw_schema.schema import RawSchema, RawTable, model_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

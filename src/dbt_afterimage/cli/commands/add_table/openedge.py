@@ -21,7 +21,7 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     source_column,
 )
 from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of
-from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable, model_name
+from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawTable, model_name
 from dbt_afterimage.errors import AfterimageError
 
 if TYPE_CHECKING:

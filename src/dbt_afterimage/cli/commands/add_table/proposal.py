@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from dbt_afterimage.cli.support.raw_schema.tables import RawTable
+from dbt_afterimage.cli.support.raw_schema.schema import RawTable
 
 LOAD_WITHOUT_TIME = (
     "the time of the full load is not in the data: set base.loaded_at, or history begins in 1900"

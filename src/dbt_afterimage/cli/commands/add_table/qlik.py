@@ -31,7 +31,7 @@ from dbt_afterimage.cli.support.raw_schema.qlik_change_table import (
     is_change_table,
 )
 from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of
-from dbt_afterimage.cli.support.raw_schema.tables import RawSchema, RawTable, model_name
+from dbt_afterimage.cli.support.raw_schema.schema import RawSchema, RawTable, model_name
 from dbt_afterimage.settings.qlik import HEADER_NAME
 from dbt_afterimage.spark.identifiers import quoted
 

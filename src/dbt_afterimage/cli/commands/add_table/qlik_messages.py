@@ -21,7 +21,7 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     proposal_of,
     source_column,
 )
-from dbt_afterimage.cli.support.raw_schema.tables import model_name
+from dbt_afterimage.cli.support.raw_schema.schema import model_name
 from dbt_afterimage.errors import AfterimageError
 
 _TYPES = {

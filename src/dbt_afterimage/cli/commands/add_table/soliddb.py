@@ -17,7 +17,7 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     source_column,
 )
 from dbt_afterimage.cli.support.raw_schema.read_schema import readable, relation_of
-from dbt_afterimage.cli.support.raw_schema.tables import RawSchema, RawTable, model_name
+from dbt_afterimage.cli.support.raw_schema.schema import RawSchema, RawTable, model_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

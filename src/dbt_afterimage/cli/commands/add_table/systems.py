@@ -25,7 +25,7 @@ from dbt_afterimage.cli.commands.add_table.message_tables import (
 )
 from dbt_afterimage.cli.commands.add_table.proposal import Found, Proposal
 from dbt_afterimage.cli.support.raw_schema import read_schema as reading
-from dbt_afterimage.cli.support.raw_schema.tables import RawSchema, model_name
+from dbt_afterimage.cli.support.raw_schema.schema import RawSchema, model_name
 from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.settings import did_you_mean
 from dbt_afterimage.settings.systems import SYSTEMS

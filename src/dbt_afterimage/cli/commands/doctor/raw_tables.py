@@ -15,7 +15,7 @@ from dbt_afterimage.cli.support.raw_schema.read_schema import (
     relation_of,
     unique_keys,
 )
-from dbt_afterimage.cli.support.raw_schema.tables import RawSchema, RawTable
+from dbt_afterimage.cli.support.raw_schema.schema import RawSchema, RawTable
 from dbt_afterimage.errors import AfterimageError
 
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ def init(
     In a folder with a dbt_project.yml only the entry in packages.yml and the `dispatch` block are
     added: the lines are shown, and written once you agree. Nothing else is changed.
     """
-    from dbt_afterimage.cli.commands.init.files import additions, new_project, project_name
+    from dbt_afterimage.cli.commands.init.project_files import additions, new_project, project_name
     from dbt_afterimage.cli.commands.package_path import dbt_package_folder
-    from dbt_afterimage.cli.support.files import changes, write
+    from dbt_afterimage.cli.support.file_changes import changes, write
 
     source = dbt_package_folder()
     home = folder.resolve()

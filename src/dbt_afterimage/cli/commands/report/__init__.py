@@ -11,8 +11,8 @@ import yaml
 
 from dbt_afterimage.cli.commands.status import violated
 from dbt_afterimage.cli.frame import FAILED, TargetOption, UsageProblem, command
-from dbt_afterimage.cli.support.conditions import parse_conditions
-from dbt_afterimage.cli.support.files import FileChange, write
+from dbt_afterimage.cli.support.fail_if import parse_conditions
+from dbt_afterimage.cli.support.file_changes import FileChange, write
 from dbt_afterimage.cli.support.project_session import load_profile, project_folder
 from dbt_afterimage.cli.support.runs import target_folder
 from dbt_afterimage.cli.support.table_status import MEASURES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable
+from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawTable
 from dbt_afterimage.settings.qlik import QlikChangeTableSettings
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dbt_afterimage.cli.support.raw_schema.tables import Column, RawSchema, RawTable
+from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawTable
 from dbt_afterimage.errors import AfterimageError, explained
 from dbt_afterimage.internal_columns import LANDED_COLUMNS
 from dbt_afterimage.spark.identifiers import quoted
