@@ -628,6 +628,7 @@ def test_dense_updates_carry_nothing_forward() -> None:
         ("look_back: 15 minutes", ["`look_back`", "15 minutes", "a whole number from 0 on"]),
         ("extract: odbc", ["`extract`", "'odbc'", "sql, abl"]),
         ("task: plant", ["`task` is 'plant'", "no common order", "remove `task`"]),
+        ("landing_delay: 1 hour", ["'1 hour'", "no common order", "remove `landing_delay`"]),
         ("base: {kind: frozen, position: 12}", ["`base.position`", "12", "Allowed: 19 digits"]),
         ("policy_level: 2\nbase: {kind: live}", ["`base.kind`", "before images"]),
         ("lob_columns: [note]", ["unknown setting `lob_columns`", "Allowed: ", "sparse_updates"]),

@@ -188,11 +188,13 @@ class TableSettings(BaseModel):
                     f"`history_metadata` names {column!r}. Allowed: {allowed}. "
                     "Fix: correct the name, or take it out of `history_metadata`"
                 )
-        if self.task and self.positions_per_table:
-            raise ValueError(
-                f"`task` is {self.task!r}, but {self.system} counts the changes of each table by "
-                "itself, so its tables have no common order. Fix: remove `task`"
-            )
+        for name in ("task", "landing_delay"):
+            if getattr(self, name) and self.positions_per_table:
+                raise ValueError(
+                    f"`{name}` is {getattr(self, name)!r}, but {self.system} counts the changes of "
+                    "each table by itself, so its tables have no common order. "
+                    f"Fix: remove `{name}`"
+                )
         if self.landing_delay and not self.task:
             raise ValueError(
                 f"`landing_delay` is {self.landing_delay!r} and there is no `task`; a cut is of "
