@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dbt_afterimage.history.live import LIVE_STATE, live_versions
 from dbt_afterimage.history.plan import Applied
 from dbt_afterimage.history.run import HistoryRows, next_batch, whole_history
+from dbt_afterimage.internal_columns import UNDECIDED
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.mart_batch import ACTION
 from tests.log_reader import read_rows
@@ -66,6 +68,21 @@ class BatchedHistory:
         self._applied = found.applied
         for rows in found.checkpoints:
             rows.unpersist()
+
+    def live(self, changes: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        """The versions with changes that are not applied; before the first batch there are none."""
+        if self._applied is None:
+            return []
+        log = local_rows(self._spark, [*self._changes, *changes], self._schema)
+        stored = local_rows(self._spark, self._stored.values(), self._stored_schema)
+        nothing = log.limit(0).selectExpr(*self._table.key, f"'' as {UNDECIDED}")
+        rows, checkpoints = live_versions(
+            self._spark, log, stored, self._table, self._applied, nothing
+        )
+        found = read_rows(rows.drop(LIVE_STATE))
+        for each in checkpoints:
+            each.unpersist()
+        return found
 
     def _next_rows(self) -> HistoryRows | None:
         if self._applied is None:

@@ -36,10 +36,11 @@ where is_current
 {% endmacro %}
 
 
-{# Columns of a current table, from those of its history. #}
-{% macro _current_columns(history, settings) %}
+{# Columns of a current table, from those of its history, which may be given. #}
+{% macro _current_columns(history, settings, names=none) %}
     {%- set left_out = settings.key + [history.identifier ~ '_id'] + afterimage._history_own_columns() + settings.get('optional_columns', {}) | list -%}
-    {%- set data = afterimage._without(afterimage._raw_columns(history) | map(attribute='name') | list, left_out) -%}
+    {%- set names = names if names is not none else afterimage._raw_columns(history) | map(attribute='name') | list -%}
+    {%- set data = afterimage._without(names, left_out) -%}
     {%- if not data -%}
         {%- set data = afterimage._without(afterimage._data_columns(history, settings) | map(attribute='name') | list, left_out) -%}
     {%- endif -%}

@@ -20,14 +20,14 @@
 
 {# The rows of a history that is created or replaced, and what they apply. #}
 {% macro _whole_history(log) %}
-    {{ return(adapter.afterimage.whole_history(log, afterimage._history_table(log))) }}
+    {{ return(adapter.afterimage.whole_history(log, afterimage._history_table(model, log))) }}
 {% endmacro %}
 
 
 {# The batch of an existing history; none if nothing is new. #}
 {% macro _history_batch(target_relation, log, progress, state) %}
     {%- set batch = adapter.afterimage.history_batch(
-        target_relation, log, afterimage._history_table(log),
+        target_relation, log, afterimage._history_table(model, log),
         progress[afterimage._progress_name(target_relation)], progress[afterimage._progress_name(log)],
         afterimage._is_as_published(target_relation, log, progress, state), afterimage._var('force_full_replay')
     ) -%}
@@ -38,11 +38,11 @@
 {% endmacro %}
 
 
-{# The table's settings and data columns, for Python. #}
-{% macro _history_table(log) %}
-    {%- set settings = afterimage._settings_of(model) -%}
+{# The settings and data columns of a history, for Python. #}
+{% macro _history_table(node, log) %}
+    {%- set settings = afterimage._settings_of(node) -%}
     {{ return({
-        'name': model.alias,
+        'name': node.alias,
         'settings': settings,
         'data_columns': afterimage._data_columns(log, settings) | map(attribute='name') | list,
         'beginning_of_time': afterimage._var('beginning_of_time'),

@@ -39,18 +39,24 @@
 
 {# Settings that govern a relation, which is a model of this project. #}
 {% macro _settings_of_relation(relation) %}
+    {{ return(afterimage._settings_of(afterimage._node_of_relation(relation))) }}
+{% endmacro %}
+
+
+{# The model of this project that a relation is. #}
+{% macro _node_of_relation(relation) %}
     {%- set found = [] -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.alias == relation.identifier -%}
         {%- if node.schema == relation.schema -%}
-            {{ return(afterimage._settings_of(node)) }}
+            {{ return(node) }}
         {%- endif -%}
         {%- do found.append(node) -%}
     {%- endfor -%}
     {#- with --defer a relation is in the schema of another target -#}
     {%- if found | length == 1 -%}
-        {{ return(afterimage._settings_of(found[0])) }}
+        {{ return(found[0]) }}
     {%- endif -%}
     {{ exceptions.raise_compiler_error(
-        "`_settings_of_relation`: " ~ relation ~ " is no model of this project. Use ref('<name of the model>')."
+        "`_node_of_relation`: " ~ relation ~ " is no model of this project. Use ref('<name of the model>')."
     ) }}
 {% endmacro %}

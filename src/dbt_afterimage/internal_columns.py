@@ -10,6 +10,9 @@ from typing import Final
 
 PREFIX: Final = "__afterimage_"
 
+UNDECIDED: Final = f"{PREFIX}undecided"
+"""Why a run would leave a record of a key out of the log: `pending` or `rejected`."""
+
 LANDED_FILE: Final = "_landed_file"
 LANDED_BYTES: Final = "_landed_bytes"
 LANDED_COLUMNS: Final = (LANDED_FILE, LANDED_BYTES)

@@ -35,6 +35,7 @@ class RunContext:
         complete_load: tables of Qlik messages whose full load counts as complete.
         tables: of a decoded log of messages: the tables it has, by settings.
         message_tables: all tables of messages in the project, to check `complete_load`.
+        is_preview: a reader asks what a run would do; nothing is altered or written.
     """
 
     model: str
@@ -55,6 +56,7 @@ class RunContext:
     complete_load: Any = ()
     tables: Sequence[Any] = ()
     message_tables: Sequence[Any] = ()
+    is_preview: bool = False
 
     @property
     def overrides_reading(self) -> bool:

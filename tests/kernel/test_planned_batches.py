@@ -45,3 +45,15 @@ def test_batches_give_the_history_of_the_whole_log(
         history.apply(table.rows(batch))
     actual = by_stream(history.rows, "history_id", "recorded_at")
     assert_equal(table, actual, expected_history(table))
+
+
+def test_live_versions_are_those_after_the_next_batch(
+    spark: SparkSession, shape: Shape, pytestconfig: pytest.Config
+) -> None:
+    table = stream_table(shape, stream_count(pytestconfig))
+    history = BatchedHistory(spark, history_table(shape), LOG_SCHEMA)
+    for batch in range(1, BATCHES + 1):
+        live = history.live(table.rows(batch))
+        history.apply(table.rows(batch))
+        if batch > 1:
+            assert_equal(table, by_stream(live), by_stream(history.rows))

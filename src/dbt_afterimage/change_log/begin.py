@@ -83,6 +83,8 @@ class Begun:
 def begin(session: SparkSession, context: RunContext, staged: DataFrame) -> Begun | None:
     """Find out where a run continues; None where the raw tables are what they were.
 
+    A preview is never None: it also names records that wait since an earlier run.
+
     Raises:
         ContradictionError, SchemaContractError, RebuildError: see `build_changes`.
     """
@@ -97,6 +99,7 @@ def begin(session: SparkSession, context: RunContext, staged: DataFrame) -> Begu
     if (
         has_log
         and not is_rebuild
+        and not context.is_preview
         and last_raw_version.digest
         and last_raw_version.digest == version.digest
     ):

@@ -30,6 +30,7 @@ from dbt_afterimage.change_log.deciding.full_load import (
 from dbt_afterimage.change_log.deciding.gaps import check_gap
 from dbt_afterimage.change_log.deciding.pairing import (
     ACCEPTED,
+    PENDING,
     REJECTED,
     is_pending_too_long,
     pair,
@@ -51,9 +52,19 @@ from dbt_afterimage.change_log.deciding.summary import (
 from dbt_afterimage.change_log.reading.new_rows import NewRows, new_rows
 from dbt_afterimage.change_log.reading.processed_records import count_processed
 from dbt_afterimage.change_log.reading.raw_version import RawVersion
-from dbt_afterimage.change_log.reading.read import Reading, pending_halves, read
-from dbt_afterimage.change_log.writing.log_schema import conformed, data_columns_of_log
+from dbt_afterimage.change_log.reading.read import (
+    Reading,
+    pending_halves,
+    read,
+    staged_halves,
+)
+from dbt_afterimage.change_log.writing.log_schema import (
+    conformed,
+    data_columns_of_log,
+    united,
+)
 from dbt_afterimage.erased.erased_records import ErasedKeys
+from dbt_afterimage.internal_columns import UNDECIDED
 from dbt_afterimage.log_rows.profile import profiled
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.spark.identifiers import quoted
@@ -87,6 +98,54 @@ def build_changes(dbt: Any, session: SparkSession, staged: DataFrame) -> ChangeB
     if begun is None:
         return None
     return _batch(_summarize(_decide(_read(begun))))
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A change log after a run, as `preview_changes` finds it.
+
+    Attributes:
+        log: the stored rows, and those that the run would append.
+        undecided: keys of records that it would leave out, with UNDECIDED.
+        kept: rows to free afterwards.
+    """
+
+    log: DataFrame
+    undecided: DataFrame
+    kept: DataFrame
+
+
+def preview_changes(session: SparkSession, context: RunContext, staged: DataFrame) -> Preview:
+    """The log as it would be after a run now; nothing is written.
+
+    Args:
+        context: with `is_preview`; of a table that has a log.
+
+    Raises:
+        The same errors as `build_changes`.
+    """
+    begun = begin(session, context, staged)
+    assert begun is not None
+    assert begun.log is not None
+    summarized = _summarize(_decide(_read(begun)))
+    log = begun.log
+    if summarized.has_rows:
+        log = united(log, summarized.log_rows(), begun.settings)
+    return Preview(log, _undecided(summarized), summarized.decided.rows)
+
+
+def _undecided(summarized: _Summarized) -> DataFrame:
+    records, begun = summarized.decided.records, summarized.decided.records.begun
+    names = [*map(quoted, begun.key), UNDECIDED]
+    keys = summarized.pending.withColumn(UNDECIDED, F.lit("pending")).select(*names)
+    if begun.settings["has_halves"]:
+        halves = staged_halves(begun.sequence, begun.staged, records.reading, summarized.change_seq)
+        keys = keys.union(halves.withColumn(UNDECIDED, F.lit("pending")).select(*names))
+    if summarized.rejects is not None:
+        new = summarized.rejects.rows.select("record_hash").distinct()
+        rejected = summarized.rejected.join(new, "record_hash", "left_semi")
+        keys = keys.union(rejected.withColumn(UNDECIDED, F.lit("rejected")).select(*names))
+    return keys
 
 
 @dataclass(frozen=True)
@@ -215,6 +274,8 @@ class _Summarized:
 
     Attributes:
         accepted: records for the log.
+        rejected: records that are rejected.
+        pending: pending records that the look-back has not passed.
         rejects: those of the rejected records that are new.
         change_seq: the greatest position that the log has read then.
         arrival: the greatest mark of arrival, likewise.
@@ -225,6 +286,8 @@ class _Summarized:
     late: Late
     counts: BatchCounts
     accepted: DataFrame
+    rejected: DataFrame
+    pending: DataFrame
     rejects: Rejects | None
     change_seq: str | None
     arrival: str | None
@@ -233,6 +296,15 @@ class _Summarized:
     def has_rows(self) -> bool:
         """Whether the log gets rows."""
         return bool(self.counts.accepted) or bool(self.decided.records.loads.new)
+
+    def log_rows(self) -> DataFrame:
+        """The rows that the log gets, with the markers of new loads."""
+        logged, loads = self.accepted, self.decided.records.loads.new
+        if loads:
+            is_loaded = is_row_of(loads) & (F.col("outcome") == ACCEPTED)
+            marked = markers(self.decided.rows.filter(is_loaded), loads)
+            logged = logged.unionByName(marked, allowMissingColumns=True)
+        return self.decided.log_rows(logged)
 
 
 def _summarize(decided: _Decided) -> _Summarized:
@@ -279,6 +351,8 @@ def _summarize(decided: _Decided) -> _Summarized:
         late,
         counts,
         accepted,
+        rejected,
+        decided.rows.filter((F.col("outcome") == PENDING) & ~is_pending_too_long(horizon)),
         rejects,
         read_up_to(
             begun.sequence,
@@ -305,13 +379,9 @@ def _profile(decided: _Decided) -> DataFrame | None:
 
 def _batch(summarized: _Summarized) -> ChangeBatch:
     decided, summary, late = summarized.decided, summarized.summary, summarized.late
-    records, begun = decided.records, decided.records.begun
+    begun = decided.records.begun
     log_progress, session = begun.log_progress, begun.session
-    logged, loads = summarized.accepted, records.loads.new
-    if loads:
-        loaded = decided.rows.filter(is_row_of(loads) & (F.col("outcome") == ACCEPTED))
-        logged = logged.unionByName(markers(loaded, loads), allowMissingColumns=True)
-    rows = decided.log_rows(logged)
+    rows = summarized.log_rows()
     version = _version_read(summarized)
     is_version_recorded = version.digest is None and (version.tables, version.processed) == (
         begun.last_raw_version.tables,

@@ -131,8 +131,7 @@ def pending_halves(
 ) -> tuple[str | None, bool]:
     """The least mark of arrival of pending parts of changes, which staging yields as `N`.
 
-    Later, staging gives them up and rejects them, so a run has to read them then. Records that are
-    no change count as well, as long as they are within the look-back.
+    Later, staging gives them up and rejects them, so a run has to read them then.
 
     Args:
         change_seq: up to where the log has read with this run.
@@ -140,13 +139,24 @@ def pending_halves(
     Returns:
         The mark, None if none are pending; whether some of them have no mark.
     """
+    halves = staged_halves(sequence, staged, reading, change_seq)
+    found = halves.agg(F.min("arrival"), F.count_if(F.col("arrival").isNull()))
+    first, unmarked = found.collect()[0]
+    return first, bool(unmarked)
+
+
+def staged_halves(
+    sequence: ChangeSequence, staged: DataFrame, reading: Reading, change_seq: str | None
+) -> DataFrame:
+    """The records that staging yields as `N`, as far as a later run may read them.
+
+    Records that are no change are among them, as long as they are within the look-back.
+    """
     floor = sequence.not_read_again(change_seq) if change_seq else ""
     waits = (F.col("change_oper") == "N") & (F.col("change_seq") > floor)
     if reading.first_arrival is not None:
         waits = waits & (F.col("arrival") >= reading.first_arrival)
-    found = staged.filter(waits).agg(F.min("arrival"), F.count_if(F.col("arrival").isNull()))
-    first, unmarked = found.collect()[0]
-    return first, bool(unmarked)
+    return staged.filter(waits)
 
 
 def _first_arrival(

@@ -55,6 +55,7 @@ def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFr
     """Alter an existing log so that rows of ``staged`` can be appended; metadata only.
 
     It comes before anything reads the log: Spark refuses a plan whose table was altered meanwhile.
+    A preview only checks the log, see `united`.
 
     Returns:
         Rows recorded up to this time, ISO text in UTC, have a `record_hash` of an earlier form,
@@ -92,11 +93,11 @@ def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFr
         ),
     )
     _check_roles(context, log)
-    alter_table(session, context.log, changes, context.file_format)
+    _alter(session, context, context.log, changes)
     if session.catalog.tableExists(context.rejected):
         has = session.table(context.rejected).columns
         added = {name: kind for name, kind in optional.items() if name not in has}
-        alter_table(session, context.rejected, Alterations(added), context.file_format)
+        _alter(session, context, context.rejected, Alterations(added))
     return _hashed_after(session, context)
 
 
@@ -107,9 +108,13 @@ def _hashed_after(session: SparkSession, context: RunContext) -> str | None:
         last = F.date_format(F.max("recorded_at"), ISO_TIMESTAMP)
         row = session.table(context.log).agg(last).first()
         found = (row[0] if row else None) or ""
-        altered = Alterations(properties={HASHED_AFTER: found})
-        alter_table(session, context.log, altered, context.file_format)
+        _alter(session, context, context.log, Alterations(properties={HASHED_AFTER: found}))
     return found or None
+
+
+def _alter(session: SparkSession, context: RunContext, table: str, changes: Alterations) -> None:
+    if not context.is_preview:
+        alter_table(session, table, changes, context.file_format)
 
 
 def _own_columns(settings: dict[str, Any]) -> set[str]:
@@ -184,6 +189,13 @@ def conformed(rows: DataFrame, log: StructType, settings: dict[str, Any]) -> Dat
             }
         )
     return rows.select(*_conformed_columns(rows.schema, log))
+
+
+def united(log: DataFrame, rows: DataFrame, settings: dict[str, Any]) -> DataFrame:
+    """A log with rows that were not appended, as if it had been altered for them."""
+    wanted = log.limit(0).unionByName(rows.limit(0), allowMissingColumns=True).schema
+    altered = log.select(*_conformed_columns(log.schema, wanted))
+    return altered.unionByName(conformed(rows, wanted, settings))
 
 
 def _with_names_of(log: StructType, rows: DataFrame) -> DataFrame:
