@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+import yaml
 
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.comparing import last_commits
 from tests.functional.dbt_project import DbtProject
+from tests.functional.feed_project import write_project
 from tests.functional.project_files import (
     changes_model,
     history_model,
@@ -211,3 +214,137 @@ def test_a_cut_waits_for_every_table(make_shop: Callable[[int], Shop]) -> None:
     assert held_back_by is None
     ((until,),) = shop.rows("select max(complete_until) from {schema}.afterimage_cuts")
     assert cut == shop.last_before(until)
+
+
+MESSAGE = (
+    "topic string, `offset` bigint, key binary, value binary, "
+    "headers array<struct<key: string, value: binary>>, landing_batch string"
+)
+BALANCES = ("accounts", "branches")
+
+
+class Bank:
+    """Messages of Debezium's PostgreSQL connector: the balances of both tables are always equal."""
+
+    def __init__(self, dbt: DbtProject, spark: SparkSession, table_format: str) -> None:
+        self.dbt, self._spark, self._raw = dbt, spark, f"{dbt.schema}_raw"
+        self._place = 0
+        spark.sql(f"create schema if not exists {self._raw}")
+        for table in ("messages", "transactions"):
+            spark.sql(f"create table {self._raw}.{table} ({MESSAGE}) using {table_format}")
+        kinds = {"id": "int", "balance": "int"}
+        columns = [{"name": name, "data_type": kind} for name, kind in kinds.items()]
+        tables = {
+            table: (
+                {"preset": "debezium", "task": "bank", "filter": f"topic = 'bank.public.{table}'"},
+                columns,
+            )
+            for table in BALANCES
+        }
+        write_project(dbt.path, self._raw, tables)
+        sources = dbt.path / "models" / "sources.yml"
+        declared = yaml.safe_load(sources.read_text(encoding="utf-8"))
+        for table in declared["sources"][0]["tables"]:
+            table["identifier"] = "messages"
+        declared["sources"][0]["tables"].append({"name": "transactions"})
+        totals = " union all ".join(
+            f"select '{table}' as name, sum(balance) as balance, max(cut_seq) as cut_seq"
+            f" from {table}_history"
+            for table in BALANCES
+        )
+        histories = ", ".join(f"ref('{table}_history')" for table in BALANCES)
+        write_files(
+            dbt.path / "models",
+            {
+                "sources.yml": declared,
+                "afterimage_cuts.sql": (
+                    "{{ cuts(transactions={'bank': source('raw', 'transactions')}) }}\n"
+                ),
+                "totals.sql": (
+                    "{{ config(materialized='table') }}\nwith\n\n"
+                    f"{{{{ at_cut([{histories}]) }}}}\n\n{totals}\n"
+                ),
+            },
+        )
+
+    def event(
+        self, table: str, number: int, op: str, header: str | None = None, **images: Any
+    ) -> tuple[Any, ...]:
+        """A message about a row, of a transaction; a new key has the place of the old one."""
+        self._place += 0 if header == "oldkey" else 10
+        source = {
+            "ts_ms": 1_795_646_792_255 + number,
+            "snapshot": "false",
+            "sequence": f'["{number * 1000}","{number * 1000 + self._place}"]',
+            "txId": number,
+            "lsn": number * 1000 + self._place,
+        }
+        given = {"id": f"{number}:{source['lsn']}", "total_order": self._place}
+        content = {"op": op, "before": None, **images, "source": source, "transaction": given}
+        headers = [] if header is None else [(f"__debezium.{header}", b"{}")]
+        value = json.dumps(content).encode()
+        return (f"bank.public.{table}", self._place, b"{}", value, headers, "1")
+
+    def end(self, number: int, **counts: int) -> tuple[Any, ...]:
+        """The message about the end of a transaction."""
+        self._place += 10
+        content = {
+            "status": "END",
+            "id": f"{number}:{number * 1000 + 999}",
+            "event_count": sum(counts.values()),
+            "data_collections": [
+                {"data_collection": f"public.{table}", "event_count": count}
+                for table, count in counts.items()
+            ],
+        }
+        value = json.dumps(content).encode()
+        return ("bank.transaction", self._place, b"{}", value, [], "1")
+
+    def land(self, table: str, *messages: tuple[Any, ...]) -> None:
+        self._spark.createDataFrame(list(messages), MESSAGE).writeTo(
+            f"{self._raw}.{table}"
+        ).append()
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        for table in ("afterimage_cuts", "totals"):
+            self._spark.sql(f"refresh table {self.dbt.schema}.{table}")
+        found = self._spark.sql(statement.format(schema=self.dbt.schema)).collect()
+        return [tuple(row) for row in found]
+
+
+def test_debeziums_transactions_prove_a_cut(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    table_format: str,
+    tmp_path: Path,
+) -> None:
+    bank = Bank(make_dbt_project(tmp_path, schema=f"cuts_{uuid4().hex[:8]}"), spark, table_format)
+    rows = [{"id": 1, "balance": balance} for balance in (10, 15, 20)]
+    moved = {"id": 2, "balance": 20}
+    first, second = [
+        [
+            bank.event(table, 1, "c", after=rows[0]),
+            bank.event(table, 2, "u", before=rows[0], after=rows[1]),
+        ]
+        for table in BALANCES
+    ]
+    # an account gets another number, which is two events and one change
+    last_of_accounts = [
+        bank.event("accounts", 3, "d", "newkey", before=rows[1]),
+        bank.event("accounts", 3, "c", "oldkey", after=moved),
+    ]
+    last_of_branches = bank.event("branches", 3, "u", before=rows[1], after=rows[2])
+    bank.land("messages", *first, *second, last_of_branches)
+    ends = [bank.end(number, accounts=1, branches=1) for number in (1, 2)]
+    bank.land("transactions", *ends, bank.end(3, accounts=2, branches=1))
+    cuts = (
+        "select transaction_id, proof, held_back_by from {schema}.afterimage_cuts order by cut_at"
+    )
+    balances = "select name, balance from {schema}.totals order by name"
+    bank.dbt("run")
+    assert bank.rows(cuts) == [("2:2999", "transactions", "accounts")]
+    assert bank.rows(balances) == [("accounts", 15), ("branches", 15)]
+    bank.land("messages", *last_of_accounts)
+    bank.dbt("run")
+    assert bank.rows(cuts)[1:] == [("3:3999", "transactions", None)]
+    assert bank.rows(balances) == [("accounts", 20), ("branches", 20)]
