@@ -19,7 +19,12 @@ from dbt_afterimage.history.plan import (
     plan_versions,
     reason_to_replay,
 )
-from dbt_afterimage.history.profile import content_of, content_of_log, profile_of
+from dbt_afterimage.history.profile import (
+    ChangeContent,
+    content_of,
+    content_of_log,
+    profile_of,
+)
 from dbt_afterimage.history.replay.contradicted_loads import (
     IS_LOADED,
     OPENED_SEQ,
@@ -190,17 +195,9 @@ def next_batch(
         greatest(profile.changed_at, applied.changed_at),
     )
     if plan.path == "incremental":
-        prior = prior_versions(
-            batch,
-            open_versions(history, stored.unknown_columns),
-            table,
-            profile,
-            stored.unknown_columns,
-            reads_arrays_apart=reads_arrays_apart,
+        made, content, checkpoints = _following(
+            batch, history, table, profile, stored.unknown_columns, reads_arrays_apart
         )
-        content = content_of(profile, table, stored.unknown_columns, follows_versions=True)
-        checkpoints: list[DataFrame] = []
-        made = versions(batch, table, content, prior=prior, checkpoints=checkpoints)
         return HistoryRows(
             rows=_as_history(changed_versions(made), table, profile.recorded_at, ACTION),
             applied=replace(applied_after_run, unknown_columns=content.forward_filled),
@@ -223,6 +220,25 @@ def next_batch(
         where=is_open_since(text(replayed.from_seq), "target") if replayed.from_seq else "",
         checkpoints=replay.checkpoints,
     )
+
+
+def _following(
+    batch: DataFrame,
+    history: DataFrame,
+    table: HistoryTable,
+    profile: BatchProfile,
+    unknown_columns: tuple[str, ...],
+    reads_arrays_apart: bool,
+) -> tuple[DataFrame, ChangeContent, list[DataFrame]]:
+    """Versions of changes that are all newer than the open ones, which they close and follow."""
+    opened = open_versions(history, unknown_columns)
+    prior = prior_versions(
+        batch, opened, table, profile, unknown_columns, reads_arrays_apart=reads_arrays_apart
+    )
+    content = content_of(profile, table, unknown_columns, follows_versions=True)
+    checkpoints: list[DataFrame] = []
+    made = versions(batch, table, content, prior=prior, checkpoints=checkpoints)
+    return made, content, checkpoints
 
 
 def _is_new(applied: Applied) -> str:

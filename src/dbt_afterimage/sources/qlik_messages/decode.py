@@ -165,7 +165,7 @@ def decoded(
     )
     rows = _with_schema_id_of_headers(rows, schemas)
     rows = _with_table(session, rows, settings, schemas)
-    return _judged(rows, settings, schemas, texts)
+    return _log_rows(rows, settings, texts)
 
 
 def schema_reference() -> Column:
@@ -229,12 +229,16 @@ def _with_table(
     return rows.withColumns({"table_schema": schema.cast("string"), "table_name": table})
 
 
-def _judged(
-    rows: DataFrame,
-    settings: Mapping[str, Any],
-    schemas: Mapping[str, Schema],
-    texts: Mapping[str, str],
-) -> DataFrame:
+@dataclass(frozen=True)
+class _Verdict:
+    """Of each message: why it is rejected, in the log's word and in full; what it waits for."""
+
+    reason: Column
+    detail: Column
+    waits_for: Column
+
+
+def _verdict(settings: Mapping[str, Any], texts: Mapping[str, str]) -> _Verdict:
     body, form = F.col("body"), F.col("form")
     headers, metadata = body["headers"], body["metadata"]
     is_avro = F.col("avro").isNotNull()
@@ -287,6 +291,15 @@ def _judged(
         F.when(no_table.isNotNull(), F.lit(of_table)),
     )
     detail = F.coalesce(F.col("problem"), no_schema, problem, no_table)
+    return _Verdict(reason, detail, waits_for)
+
+
+def _log_rows(rows: DataFrame, settings: Mapping[str, Any], texts: Mapping[str, str]) -> DataFrame:
+    body, form, is_avro = F.col("body"), F.col("form"), F.col("avro").isNotNull()
+    headers, metadata = body["headers"], body["metadata"]
+    is_metadata = metadata.isNotNull()
+    verdict = _verdict(settings, texts)
+    reason = verdict.reason
     kind = (
         F.when(form.isNull(), TOMBSTONE)
         .when(reason.isNotNull(), REJECTED)
@@ -347,7 +360,7 @@ def _judged(
         F.when(is_metadata, metadata["columns"]).alias("columns"),
         F.when(is_metadata, metadata["dataSchema"]).alias("data_schema"),
         reason.alias("reject_reason"),
-        detail.alias("reject_detail"),
+        verdict.detail.alias("reject_detail"),
         F.when(reason.isNotNull(), F.coalesce(text, F.hex("value"))).alias("raw_value"),
         F.when(
             is_read,
@@ -359,7 +372,7 @@ def _judged(
         )
         .otherwise(F.xxhash64("topic", "value"))
         .alias("record_hash"),
-        waits_for.alias("waits_for"),
+        verdict.waits_for.alias("waits_for"),
     )
 
 
