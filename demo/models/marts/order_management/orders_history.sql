@@ -1,1 +1,1 @@
-{{ history(ref('orders_changes')) }}
+{{ history(ref('orders_changes'), feed=true) }}
