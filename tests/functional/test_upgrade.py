@@ -38,7 +38,9 @@ def people(
 ) -> People:
     """The project, with the tables of the earlier version."""
     with tarfile.open(TABLES) as archive:
-        archive.extractall(tmp_path / "tables", filter="data")
+        # the argument `filter` came with Python 3.10.12 and 3.11.4
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tmp_path / "tables")
     for schema in (tmp_path / "tables").iterdir():
         spark.sql(f"create schema {schema.name}")
         for table in schema.iterdir():
