@@ -5,7 +5,8 @@
         select * from {{ temporal_join(base=ref('orders_history'), joins=[...]) }}
 
     A run reads from the feed of each side which of its keys changed, and computes the rows of these keys of the base again. All
-    histories need `feed=true`. How far the feeds were read is in the progress table; a run that was killed is repeated.
+    histories need `feed=true`; if one gains a column, the table is rebuilt. How far the feeds were read is in the progress table; a
+    run that was killed is repeated.
 #}
 {% materialization joined_history, adapter='spark' %}
     {%- set existing = load_cached_relation(this) -%}
@@ -31,6 +32,10 @@
     {%- if existing is not none and not should_full_refresh() -%}
         {%- set state = adapter.afterimage.current_version(target_relation) -%}
         {%- set seen = adapter.afterimage.feeds_seen(afterimage._progress_relation(), target_relation, name, state) -%}
+    {%- endif -%}
+    {#- a history has gained a column, which its earlier versions have too -#}
+    {%- if seen and get_columns_in_query(sql) != afterimage._raw_columns(target_relation) | map(attribute='name') | list -%}
+        {%- set seen = {} -%}
     {%- endif -%}
     {%- if not adapter.afterimage.continues_feeds(seen, reached) -%}
         {%- do adapter.afterimage.create_table(
