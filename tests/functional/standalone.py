@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ from secrets import token_hex
 
 import pyspark
 
-from afterimage_demo.servers import free_ports
+from afterimage_demo.servers import free_ports, is_listening, wait_until_started
 
 HOST = "127.0.0.1"
 
@@ -159,22 +158,13 @@ def wait_until_listening(
     process: subprocess.Popen[bytes], port: int, log: Path, seconds: float = 120
 ) -> None:
     """Return once a process listens on a port of this machine; it writes to a log."""
-    deadline = time.monotonic() + seconds
-    while not _is_open(port):
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise AssertionError(f"It did not start:\n{log.read_text(errors='replace')[-4000:]}")
-        time.sleep(0.2)
+    wait_until_started("It", process, lambda: is_listening(port), log, AssertionError, seconds)
 
 
 def without_jars_of_tests(**given: str) -> dict[str, str]:
     """The environment of a process in which only the profile brings jars."""
     kept = {name: value for name, value in os.environ.items() if name != "AFTERIMAGE_JARS"}
     return {**kept, **given}
-
-
-def _is_open(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex((HOST, port)) == 0
 
 
 def _command(name: str) -> list[str]:

@@ -6,7 +6,6 @@ It runs in KRaft mode, so that it needs nothing beside itself.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from afterimage_demo.servers import free_ports, wait_until_started
+from afterimage_demo.servers import free_ports, is_listening, wait_until_started
 from dbt_afterimage.dbt_spark.jars import fetched
 from dbt_afterimage.spark.java import java
 
@@ -113,7 +112,11 @@ def running_broker(folder: Path, partitions: int = 1) -> Iterator[Broker]:
         )
         try:
             wait_until_started(
-                "The broker", process, lambda: _is_open(port), folder / "broker.log", BrokerError
+                "The broker",
+                process,
+                lambda: is_listening(port),
+                folder / "broker.log",
+                BrokerError,
             )
             yield Broker(f"127.0.0.1:{port}")
         finally:
@@ -134,8 +137,3 @@ def _java(classpath: str, program: str, arguments: list[str]) -> None:
     )
     if run.returncode:
         raise BrokerError(f"{program} failed:\n{(run.stdout + run.stderr)[-2000:]}")
-
-
-def _is_open(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0

@@ -23,20 +23,36 @@ def free_ports(count: int) -> list[int]:
 def wait_until_started(
     name: str,
     process: subprocess.Popen[bytes],
-    works: Callable[[], bool],
+    works: Callable[[], object],
     log: Path,
-    error: type[RuntimeError],
+    error: type[Exception],
     seconds: float = 60,
 ) -> None:
-    """Return once a server works; raise `error` with the end of its log if it does not."""
-    has_started = is_true_within(seconds, lambda: process.poll() is not None or works())
-    if not has_started or process.poll() is not None:
+    """Return once a server works; raise `error` with the end of its log if it does not.
+
+    Args:
+        works: true if it does; false or `error` if it does not yet.
+    """
+
+    def has_ended_or_works() -> bool:
+        try:
+            return process.poll() is not None or bool(works())
+        except error:
+            return False
+
+    if not is_true_within(seconds, has_ended_or_works) or process.poll() is not None:
         text = log.read_text(encoding="utf-8", errors="replace")
         raise error(f"{name} did not start. Its last lines:\n{text[-2000:]}")
 
 
+def is_listening(port: int) -> bool:
+    """Whether a process on this machine listens on a port."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 def is_true_within(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Whether a condition becomes true in time; it is asked five times a second."""
+    """Whether a condition holds within some seconds; it is evaluated every 0.2 s."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if condition():

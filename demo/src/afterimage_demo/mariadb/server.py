@@ -109,7 +109,9 @@ def running_server(folder: Path) -> Iterator[Database]:
         )
     try:
         server = Database(port)
-        wait_until_started("MariaDB", process, lambda: _answers(server), log_file, MariaDbError)
+        wait_until_started(
+            "MariaDB", process, lambda: server.run("select 1"), log_file, MariaDbError
+        )
         yield server
     finally:
         process.kill()
@@ -121,11 +123,3 @@ def _program(name: str) -> str:
     if found is None:
         raise MariaDbError(_MISSING.format(program=name))
     return found
-
-
-def _answers(server: Database) -> bool:
-    try:
-        server.run("select 1")
-    except MariaDbError:
-        return False
-    return True

@@ -142,21 +142,15 @@ def running_server(folder: Path) -> Iterator[Database]:
         )
     try:
         server = Database(f"postgresql://{_USER}@127.0.0.1:{port}/postgres")
-        wait_until_started("PostgreSQL", process, lambda: _answers(server), log_file, PostgresError)
+        wait_until_started(
+            "PostgreSQL", process, lambda: server.query("select 1"), log_file, PostgresError
+        )
         server.script("create database bank;")
         yield Database(f"postgresql://{_USER}@127.0.0.1:{port}/bank")
     finally:
         # at once, without waiting for clients
         process.send_signal(signal.SIGQUIT)
         process.wait()
-
-
-def _answers(server: Database) -> bool:
-    try:
-        server.query("select 1")
-    except PostgresError:
-        return False
-    return True
 
 
 def _run(arguments: Sequence[str], given: str | None = None, user: str | None = None) -> str:
