@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from dbt_afterimage.log_rows.profile import BatchProfile
 from dbt_afterimage.storage.progress import least
@@ -25,6 +26,17 @@ class Applied:
     change_seq: str | None
     changed_at: str | None
     unknown_columns: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, progress: Mapping[str, Any]) -> Applied:
+        """From a row of the progress table, as the macro `_progress_by` yields it."""
+        unknown = progress["unknown_columns"]
+        return cls(
+            progress["recorded_at"],
+            progress["change_seq"],
+            progress["changed_at"],
+            None if unknown is None else tuple(unknown),
+        )
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,6 @@ def history_batch(
     from dbt_afterimage.storage.formats import format_named
 
     session = current()
-    unknown = applied["unknown_columns"]
     with dbt_errors(AfterimageError):
         changes, history = session.table(str(log)), session.table(str(relation))
         model = history_table(
@@ -67,12 +66,7 @@ def history_batch(
             changes,
             history,
             model,
-            Applied(
-                applied["recorded_at"],
-                applied["change_seq"],
-                applied["changed_at"],
-                None if unknown is None else tuple(unknown),
-            ),
+            Applied.of(applied),
             published["profile"],
             published["batches"],
             is_as_published=is_as_published,

@@ -48,7 +48,6 @@ def live_history(
 
     session = current()
     run = RunContext(**context, is_preview=True)
-    unknown = applied["unknown_columns"]
     of_runs = (GapError, LoadPositionError, RejectedRecordsError, SchemaContractError)
     with dbt_errors(AfterimageError, *of_runs):
         # another run may publish before the view is read
@@ -66,12 +65,7 @@ def live_history(
             preview.log,
             history,
             model,
-            Applied(
-                applied["recorded_at"],
-                applied["change_seq"],
-                applied["changed_at"],
-                None if unknown is None else tuple(unknown),
-            ),
+            Applied.of(applied),
             preview.undecided,
             reads_arrays_apart=format_named(table_format(adapter)).reads_arrays_by_row,
         )
