@@ -43,15 +43,14 @@
     {%- set tasks = {} -%}
     {%- for id in model.depends_on.nodes | sort if id in graph.nodes and graph.nodes[id].config.materialized == 'scd2_history' -%}
         {%- set settings = afterimage._settings_of(graph.nodes[id]) -%}
-        {%- for log in graph.nodes[id].depends_on.nodes if log in graph.nodes and graph.nodes[log].config.materialized == 'change_log' -%}
-            {%- do tasks.setdefault(settings.task, []).append({
-                'table': modules.re.sub('_changes$', '', graph.nodes[log].name),
-                'node': graph.nodes[log],
-                'changes': afterimage._relation_of(graph.nodes[log]),
-                'history': afterimage._relation_of(graph.nodes[id]),
-                'settings': settings,
-            }) if settings.task -%}
-        {%- endfor -%}
+        {%- set log = afterimage._upstream_of_kind(graph.nodes[id], 'change_log') -%}
+        {%- do tasks.setdefault(settings.task, []).append({
+            'table': modules.re.sub('_changes$', '', log.name),
+            'node': log,
+            'changes': afterimage._relation_of(log),
+            'history': afterimage._relation_of(graph.nodes[id]),
+            'settings': settings,
+        }) if settings.task and log -%}
     {%- endfor -%}
     {%- set found = {} -%}
     {%- for task, tables in tasks.items() -%}

@@ -126,9 +126,8 @@
         'history': none,
         'select': none,
     } -%}
-    {%- for id in node.depends_on.nodes if id in graph.nodes and graph.nodes[id].config.materialized == 'scd2_history' -%}
-        {%- do mart.update({'history': afterimage._relation_of(graph.nodes[id])}) -%}
-    {%- endfor -%}
+    {%- set history = afterimage._upstream_of_kind(node, 'scd2_history') -%}
+    {%- do mart.update({'history': afterimage._relation_of(history)}) if history -%}
     {%- if kind == 'current_state' -%}
         {%- set columns = afterimage._current_columns(mart.history, settings) -%}
         {%- do mart.update({'select': afterimage._current_rows(mart.history, settings, columns)}) -%}

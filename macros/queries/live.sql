@@ -65,12 +65,3 @@
         afterimage._history_table(history_node, log), applied
     )) }}
 {% endmacro %}
-
-
-{# The first model of a kind that a model reads; none if it reads none. #}
-{% macro _upstream_of_kind(node, kind) %}
-    {%- for id in node.depends_on.nodes if id in graph.nodes and graph.nodes[id].config.materialized == kind -%}
-        {{ return(graph.nodes[id]) }}
-    {%- endfor -%}
-    {{ return(none) }}
-{% endmacro %}
