@@ -34,7 +34,7 @@
         {%- set seen = adapter.afterimage.feeds_seen(afterimage._progress_relation(), target_relation, name, state) -%}
     {%- endif -%}
     {#- a history has gained a column, which its earlier versions have too -#}
-    {%- if seen and get_columns_in_query(sql) != afterimage._raw_columns(target_relation) | map(attribute='name') | list -%}
+    {%- if seen and seen != reached and get_columns_in_query(sql) != afterimage._raw_columns(target_relation) | map(attribute='name') | list -%}
         {%- set seen = {} -%}
     {%- endif -%}
     {%- if not adapter.afterimage.continues_feeds(seen, reached) -%}
