@@ -20,7 +20,6 @@ from dbt_afterimage.history.plan import (
     reason_to_replay,
 )
 from dbt_afterimage.history.profile import (
-    ChangeContent,
     content_of,
     content_of_log,
     profile_of,
@@ -159,7 +158,6 @@ def next_batch(
     reason = reason_to_replay(profile, applied, force_full_replay=force_full_replay)
     stored = StoredVersions()
     if not (profile.loads and table.base):
-        is_compared = reason is None
         stored = _stored_versions(
             session,
             history,
@@ -168,7 +166,7 @@ def next_batch(
             profile,
             changes,
             batch,
-            is_compared=is_compared,
+            is_compared=reason is None,
             is_as_published=has_profile and is_as_published,
         )
     if has_profile and stored.changes not in (None, profile.changes):
@@ -195,18 +193,8 @@ def next_batch(
         greatest(profile.changed_at, applied.changed_at),
     )
     if plan.path == "incremental":
-        made, content, checkpoints = _following(
-            batch, history, table, profile, stored.unknown_columns, reads_arrays_apart
-        )
-        return HistoryRows(
-            rows=_as_history(changed_versions(made), table, profile.recorded_at, ACTION),
-            applied=replace(applied_after_run, unknown_columns=content.forward_filled),
-            plan=plan,
-            changes=profile.changes,
-            # the open version of a key, and it has but one: closed rows are not read
-            identity=table.key,
-            where="target.is_current",
-            checkpoints=checkpoints,
+        return _following(
+            batch, history, table, profile, plan, applied_after_run, stored, reads_arrays_apart
         )
     replay = Replay(changes, history, table, profile, is_new)
     replayed = replay.replayed(plan, force_full_replay=force_full_replay)
@@ -227,10 +215,13 @@ def _following(
     history: DataFrame,
     table: HistoryTable,
     profile: BatchProfile,
-    unknown_columns: tuple[str, ...],
+    plan: VersionsPlan,
+    applied_after_run: Applied,
+    stored: StoredVersions,
     reads_arrays_apart: bool,
-) -> tuple[DataFrame, ChangeContent, list[DataFrame]]:
+) -> HistoryRows:
     """Versions of changes that are all newer than the open ones, which they close and follow."""
+    unknown_columns = stored.unknown_columns
     opened = open_versions(history, unknown_columns)
     prior = prior_versions(
         batch, opened, table, profile, unknown_columns, reads_arrays_apart=reads_arrays_apart
@@ -238,7 +229,16 @@ def _following(
     content = content_of(profile, table, unknown_columns, follows_versions=True)
     checkpoints: list[DataFrame] = []
     made = versions(batch, table, content, prior=prior, checkpoints=checkpoints)
-    return made, content, checkpoints
+    return HistoryRows(
+        rows=_as_history(changed_versions(made), table, profile.recorded_at, ACTION),
+        applied=replace(applied_after_run, unknown_columns=content.forward_filled),
+        plan=plan,
+        changes=profile.changes,
+        # the open version of a key, and it has but one: closed rows are not read
+        identity=table.key,
+        where="target.is_current",
+        checkpoints=checkpoints,
+    )
 
 
 def _is_new(applied: Applied) -> str:
