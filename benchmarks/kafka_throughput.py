@@ -24,6 +24,7 @@ from benchmarks.measuring import common_options, timed, write_result
 from benchmarks.project import SCHEMA
 from benchmarks.session import Bench, running_bench
 from dbt_afterimage.dbt_spark.jars import avro_jars, give_to_spark, kafka_jars
+from dbt_afterimage.settings import SourceSettings
 from dbt_afterimage.sources.qlik_messages.decode import JSON
 from dbt_afterimage.sources.qlik_messages.schema_decoder import Decoder
 from tests.functional.killed_landing import arguments
@@ -40,7 +41,7 @@ COLUMNS = {
 }
 COPY, LAND, DECODE, MODEL = "plain copy", "land kafka", "decode", "decode and write, by dbt"
 # the source settings that decoding needs
-SETTINGS = {
+SETTINGS: SourceSettings = {
     "table_from": "topic",
     "table_header": None,
     "schemas_from": "columns",

@@ -20,7 +20,7 @@ _CASE: dict[str, Any] = {}
 
 def settings_of(
     preset: str | None, settings: dict[str, Any], types: dict[str, str] | None = None
-) -> dict[str, Any]:
+) -> Any:
     """Validated settings of the source table shop.feed."""
     given = {"system": "change_feed", **({"preset": preset} if preset else {}), **settings}
     columns = {name: {"name": name, "data_type": kind} for name, kind in (types or {}).items()}

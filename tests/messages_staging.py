@@ -118,9 +118,7 @@ def decoded(
     return spark.createDataFrame(rows_of_table)
 
 
-def _decode(
-    spark: SparkSession, messages: Sequence[Value], settings: Mapping[str, Any], topic: str
-) -> DataFrame:
+def _decode(spark: SparkSession, messages: Sequence[Value], settings: Any, topic: str) -> DataFrame:
     kinds = ", ".join(f"`{name}` {kind}" for name, kind in RAW_COLUMNS.items())
     rows = [
         (topic, 0, offset, None, _bytes(value), None, NOON, NOON, "1")
@@ -128,13 +126,13 @@ def _decode(
     ]
     raw = local_rows(spark, rows, kinds)
     forms = {row[0] for row in raw.select(form_of()).distinct().collect()} - {None}
-    decoder = Decoder(spark, dict(settings), None)
+    decoder = Decoder(spark, settings, None)
     return decoder.decoded(raw, forms, decoder.schemas(raw, forms))
 
 
 def settings_of(
     settings: Mapping[str, Any] | None = None, columns: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+) -> Any:
     """Validated settings of the source table erp.people; its declared columns and their types."""
     declared = {name: {"name": name, "data_type": kind} for name, kind in (columns or {}).items()}
     meta = {"afterimage": {"system": "qlik_messages", **(settings or {})}}

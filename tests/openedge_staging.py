@@ -37,7 +37,7 @@ def vectors(name: str) -> list[dict[str, str]]:
 
 def settings_of(
     settings: dict[str, Any], columns: dict[str, str] | None = None, name: str = "changes"
-) -> dict[str, Any]:
+) -> Any:
     """Validated settings of the source table erp.<name>, with what tests do not care for."""
     given = {"system": "openedge", "table_number": TABLE_NUMBER, **settings}
     declared = {

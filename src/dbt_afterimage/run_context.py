@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from dbt_afterimage.settings import SourceSettings
+
 NOT_READ: Mapping[str, Any] = MappingProxyType({})
 """`raw_tables` before the versions are read."""
 
@@ -42,7 +44,7 @@ class RunContext:
     log: str
     progress: str
     file_format: str
-    settings: dict[str, Any]
+    settings: SourceSettings
     selected_as: str = ""
     erasures: str = ""
     rejected: str = ""

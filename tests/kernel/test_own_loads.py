@@ -8,14 +8,14 @@ import pytest
 
 from dbt_afterimage.change_log.deciding import full_load
 from dbt_afterimage.change_log.deciding.full_load import Load, find_loads
-from dbt_afterimage.settings import positions
+from dbt_afterimage.settings import SourceSettings, positions
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SETTINGS = {
+SETTINGS: SourceSettings = {
     "system": "change_feed",
     "source_table": "shop.carts",
     "look_back": 0,

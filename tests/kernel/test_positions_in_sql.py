@@ -10,7 +10,7 @@ import pytest
 from dbt_afterimage.change_log.reading.read import read
 from dbt_afterimage.log_rows.columns import is_position
 from dbt_afterimage.sequence import ChangeFeedSequence, QlikChangeSequence
-from dbt_afterimage.settings import positions
+from dbt_afterimage.settings import SourceSettings, positions
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import Progress
 from tests.run_contexts import run_context
@@ -75,7 +75,7 @@ def test_a_change_seq_of_staging_is_a_position_unless_it_is_null(
 
 @pytest.mark.parametrize("width", ChangeFeedSequence.widths)
 def test_a_feed_that_begins_at_0_is_not_read_again(spark: SparkSession, width: int) -> None:
-    settings = {"system": "change_feed", "look_back": 0, "arrival_look_back": 1}
+    settings: SourceSettings = {"system": "change_feed", "look_back": 0, "arrival_look_back": 1}
     columns = "change_seq string, change_oper string, load_id string, arrival string"
     places = [f"{number:0{width}X}" for number in range(4)]
     rows = [(place, "I", None, None) for place in places]

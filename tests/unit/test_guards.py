@@ -10,6 +10,7 @@ import pytest
 
 from dbt_afterimage.change_log.contract import LOG_COLUMNS, changed_roles
 from dbt_afterimage.history.table import HistoryError, history_table
+from dbt_afterimage.settings import SourceSettings
 from dbt_afterimage.storage.schema_contract import (
     Alterations,
     Origin,
@@ -270,7 +271,7 @@ def test_data_columns_and_metadata_of_a_log_keep_their_roles(
     ],
 )
 def test_metadata_with_a_name_of_history(column: str, system: str, way: str) -> None:
-    settings = {
+    settings: SourceSettings = {
         "system": system,
         "key": ["id"],
         "history_metadata": [column],

@@ -57,7 +57,7 @@ def test_dbt_declares_the_tables_that_are_sent() -> None:
         assert {name: column["data_type"] for name, column in columns.items()} == table.types
         given = {"source_name": "shop", "name": name, "columns": columns}
         metas = {"source_meta": source["config"]["meta"], "meta": entry["config"]["meta"]}
-        settings = parse_settings({**given, **metas})
+        settings: Any = parse_settings({**given, **metas})
         assert settings["key"] == [*table.key]
         assert settings["before_images"] is table.before_images
         if settings["table_from"] == "topic":

@@ -8,6 +8,7 @@ import pytest
 
 from dbt_afterimage.change_log.deciding.full_load import LoadPositionError, find_loads, read_up_to
 from dbt_afterimage.sequence import OpenEdgeChangeSequence, QlikChangeSequence
+from dbt_afterimage.settings import SourceSettings
 from dbt_afterimage.storage.progress import Progress
 
 WHERE = QlikChangeSequence("15 minutes")
@@ -18,9 +19,12 @@ def seq(text: str) -> str:
     return text.ljust(35, "0")
 
 
-def settings(position: str) -> dict[str, Any]:
-    base = {"kind": "frozen", "load_id": "first", "position": position, "loaded_at": None}
-    return {"system": "qlik_change_table", "source_table": "raw.things__ct", "base": base}
+def settings(position: str) -> SourceSettings:
+    return {
+        "system": "qlik_change_table",
+        "source_table": "raw.things__ct",
+        "base": {"kind": "frozen", "load_id": "first", "position": position, "loaded_at": None},
+    }
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_the_settings_are_those_of_the_policies() -> None:
         entry = tables[f"cdc_{name}"]
         columns = {column["name"]: column for column in entry["columns"]}
         given = {"source_name": "plant", "name": name, "source_meta": whole, "columns": columns}
-        settings = parse_settings({**given, "meta": entry["config"]["meta"]})
+        settings: Any = parse_settings({**given, "meta": entry["config"]["meta"]})
         assert settings["policy_level"] == table.level
         assert settings["table_number"] == table.number
         assert settings["arrays"] == [*table.array]

@@ -70,7 +70,7 @@ def source(
     }
 
 
-def parse(text: str, columns: dict[str, str | None] | None = None) -> dict[str, Any]:
+def parse(text: str, columns: dict[str, str | None] | None = None) -> Any:
     """Settings of a table that has `text` (YAML) over a system and a key."""
     given = {"system": "qlik_change_table", "key": ["order_id"], **(yaml.safe_load(text) or {})}
     return parse_settings(source(given, columns=columns))
@@ -475,7 +475,8 @@ def test_encodings_name_columns_that_are_there() -> None:
     assert feed(given.replace("Changed", "changed"), columns)["encodings"]
     # of a source, they hold for the tables that have the column
     whole = {"system": "change_feed", **yaml.safe_load(given)}
-    assert parse_settings(source({"key": ["order_id"]}, whole, columns))["encodings"]
+    of_source: Any = parse_settings(source({"key": ["order_id"]}, whole, columns))
+    assert of_source["encodings"]
 
 
 def test_a_column_in_other_letters_is_reported() -> None:
@@ -546,7 +547,7 @@ def test_the_demo_settings_are_valid() -> None:
 # --- OpenEdge
 
 
-def openedge(text: str, columns: dict[str, str | None] | None = None) -> dict[str, Any]:
+def openedge(text: str, columns: dict[str, str | None] | None = None) -> Any:
     given = {"system": "openedge", "key": ["order_id"], **(yaml.safe_load(text) or {})}
     return parse_settings(source(given, columns=columns))
 
@@ -659,7 +660,7 @@ operations: {1: I, 2: U, 3: D}
 """
 
 
-def feed(text: str, columns: dict[str, str | None] | None = None) -> dict[str, Any]:
+def feed(text: str, columns: dict[str, str | None] | None = None) -> Any:
     given = {"system": "change_feed", "key": ["order_id"], **(yaml.safe_load(text) or {})}
     return parse_settings(source(given, columns=columns))
 

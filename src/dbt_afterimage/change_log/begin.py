@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,7 +15,7 @@ from dbt_afterimage.change_log.rebuild import check_rebuild
 from dbt_afterimage.change_log.writing.log_schema import evolve_log_schema
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.sequence import ChangeSequence
-from dbt_afterimage.settings import positions
+from dbt_afterimage.settings import SourceSettings, positions
 from dbt_afterimage.storage.contradictions import check_log
 from dbt_afterimage.storage.progress import (
     Progress,
@@ -59,15 +58,14 @@ class Begun:
     raw_version: RawVersion
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> SourceSettings:
         """Those of the source table."""
         return self.context.settings
 
     @property
     def key(self) -> list[str]:
         """Its key columns."""
-        key: list[str] = self.context.settings["key"]
-        return key
+        return self.settings["key"]
 
     @cached_property
     def data(self) -> list[str]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.settings import OPTIONAL_COLUMNS, SettingsError, parse_settings
+from dbt_afterimage.settings import OPTIONAL_COLUMNS, SettingsError, SourceSettings, parse_settings
 
 if TYPE_CHECKING:
     from dbt.contracts.graph.manifest import Manifest
@@ -155,7 +155,7 @@ class _Columns:
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
         self._sources = {(one.source_name, one.name): one for one in manifest.sources.values()}
-        self._settings: dict[tuple[str, str], dict[str, Any]] = {}
+        self._settings: dict[tuple[str, str], SourceSettings] = {}
 
     def described(self, node: Any, layer: str) -> dict[str, str]:
         """Column -> description of the columns that a table has."""
@@ -243,7 +243,7 @@ class _Columns:
         parents = (nodes.get(name) for name in node.depends_on.nodes)
         return next((one for one in parents if one and one.resource_type == "model"), None)
 
-    def _settings_of(self, node: Any) -> dict[str, Any]:
+    def _settings_of(self, node: Any) -> SourceSettings:
         """Settings that govern a model, as the macro `_settings_of` finds them.
 
         Empty if they cannot be found or read: a run says so.
@@ -261,7 +261,7 @@ class _Columns:
         return self._settings[name]
 
 
-def _read_settings(source: Any) -> dict[str, Any]:
+def _read_settings(source: Any) -> SourceSettings:
     if source is None:
         return {}
     try:

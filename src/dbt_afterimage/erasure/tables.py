@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dbt_afterimage.erased.erasures import ErasuresTable
+from dbt_afterimage.settings import SourceSettings
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class ErasableTables:
     progress: str
     erasures: str
     table_format: str
-    settings: Mapping[str, Any]
+    settings: SourceSettings
     data_columns: Sequence[str]
     beginning_of_time: str
     marts: Sequence[Mart]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from dbt_afterimage.errors import AfterimageError
+from dbt_afterimage.settings import SourceSettings
 from dbt_afterimage.settings.renaming import way_to_rename
 
 OWN_COLUMNS = (
@@ -86,7 +87,7 @@ def missing_columns(stored: Collection[str]) -> dict[str, str]:
 
 def history_table(
     name: str,
-    settings: Mapping[str, Any],
+    settings: SourceSettings,
     log: str,
     data_columns: Sequence[str],
     log_columns: Sequence[str],

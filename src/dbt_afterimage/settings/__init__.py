@@ -5,7 +5,7 @@ Every error names the table, the setting, what it got, what is allowed, and the 
 
 from __future__ import annotations
 
-from dbt_afterimage.settings.base import OPTIONAL_COLUMNS
+from dbt_afterimage.settings.base import OPTIONAL_COLUMNS, SourceSettings
 from dbt_afterimage.settings.parse import SettingsError, parse_settings
 from dbt_afterimage.settings.suggestions import did_you_mean
 from dbt_afterimage.settings.systems import SYSTEMS, has_own_loads, moment_kind, positions
@@ -14,6 +14,7 @@ __all__ = [
     "OPTIONAL_COLUMNS",
     "SYSTEMS",
     "SettingsError",
+    "SourceSettings",
     "did_you_mean",
     "has_own_loads",
     "moment_kind",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypedDict
 
 from pydantic import (
     BaseModel,
@@ -29,6 +29,78 @@ OPTIONAL_COLUMNS = {
 Each system names its own, and a setting may add others. Staging models yield them, change logs and
 rejected records keep them, and history does where `history_metadata` says so.
 """
+
+
+class ColumnEntry(TypedDict):
+    """A column as the source's YAML declares it."""
+
+    name: str
+    data_type: str | None
+
+
+class BaseEntry(TypedDict):
+    """The settings of `Base`, validated."""
+
+    kind: Literal["frozen", "live"]
+    load_id: str
+    position: str | None
+    loaded_at: str | None
+
+
+class SourceSettings(TypedDict, total=False):
+    """The validated settings of a source table, as far as Python reads them; macros read them all.
+
+    Those of `TableSettings`, those of the table's system, and what follows from them.
+
+    Attributes:
+        source_table: its name for messages.
+        change_seq_form: in words.
+        declared_columns: in YAML order.
+        data_columns: those of them that are not the tool's.
+        forward_filled_columns: those that a change may leave out; None = any but the key.
+        optional_columns: those of the change-event contract that the table has, with their types.
+        pairs_before_images: staging may yield before images.
+        has_halves: staging joins parts of a change, and shows one without the rest as an `N`.
+        without_before_images: the setting that says the source stores none.
+    """
+
+    system: str
+    key: list[str]
+    before_images: bool
+    track: list[str]
+    ignore: list[str]
+    base: BaseEntry | None
+    look_back: Any
+    arrival_look_back: int
+    on_reject: Literal["quarantine", "fail"]
+    on_gap: Literal["fail", "warn", "ignore"]
+    keep_deleted: bool
+    auto_compact: bool
+    history_metadata: list[str]
+    task: str | None
+    landing_delay: str | None
+
+    framing: str
+    char_encoding: str
+    table_from: Literal["topic", "schema_id", "header", "message"]
+    table_header: str | None
+    schemas_from: Literal["columns", "metadata", "registry"]
+    schema_registry: str | None
+    mask_byte_order: Literal["auto", "msb_first", "lsb_first"]
+    message_table: str | None
+    table_schema: str | None
+    json_text: str | None
+    load_id: str | None
+
+    source_table: str
+    change_seq_form: str
+    declared_columns: list[ColumnEntry]
+    data_columns: list[ColumnEntry]
+    forward_filled_columns: list[str] | None
+    optional_columns: dict[str, str]
+    pairs_before_images: bool
+    has_halves: bool
+    without_before_images: str
 
 
 class Base(BaseModel):
@@ -142,7 +214,7 @@ class TableSettings(BaseModel):
         """The setting that says the source stores no before images."""
         return "before_images: false"
 
-    def added_columns(self) -> list[dict[str, str]]:
+    def added_columns(self) -> list[ColumnEntry]:
         """Data columns that staging adds to those of the raw table, as {name, data_type}."""
         return []
 

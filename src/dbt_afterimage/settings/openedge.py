@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from dbt_afterimage.sequence import OpenEdgeChangeSequence
-from dbt_afterimage.settings.base import TableSettings
+from dbt_afterimage.settings.base import ColumnEntry, TableSettings
 
 
 class OpenEdgeSettings(TableSettings):
@@ -73,7 +73,7 @@ class OpenEdgeSettings(TableSettings):
         """An update may leave out what it did not change."""
         return None if self.sparse_updates else []
 
-    def added_columns(self) -> list[dict[str, str]]:
+    def added_columns(self) -> list[ColumnEntry]:
         """Columns of the tracking table that a setting may name."""
         types = {
             self.partition_column: "int",

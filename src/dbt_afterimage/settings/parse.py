@@ -7,10 +7,11 @@ lists the settings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
+from dbt_afterimage.settings.base import ColumnEntry, SourceSettings
 from dbt_afterimage.settings.error_messages import explain
 from dbt_afterimage.settings.suggestions import did_you_mean
 from dbt_afterimage.settings.systems import SYSTEMS
@@ -20,21 +21,11 @@ class SettingsError(ValueError):
     """A source table's settings cannot be used; the text is meant for the user."""
 
 
-def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
+def parse_settings(source: Mapping[str, Any]) -> SourceSettings:
     """Check one source table's settings and fill in the defaults.
 
     Args:
         source: the table's entry in dbt's graph: `source_name`, `name`, `meta`, `columns`.
-
-    Returns:
-        Setting name -> value, plus `source_table`, its name for messages; `change_seq_form`, in
-        words; `declared_columns`, a list of {name, data_type} in YAML order, and `data_columns`,
-        those of them that are not the tool's; `forward_filled_columns`, names of
-        those that a change may leave out, None = any but the key; `optional_columns`, those of the
-        contract that the table has, with their types; `pairs_before_images`, whether staging may
-        yield before images; `has_halves`, whether staging joins parts of a change and shows one
-        that waits for the rest as an `N`; `without_before_images`, the setting that says the source
-        stores none.
 
     Raises:
         SettingsError: something is missing, misspelt or not allowed.
@@ -65,8 +56,8 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         parsed = model.model_validate(given, context={"positions": model.positions})
     except ValidationError as error:
         raise SettingsError(explain(table, model, error)) from error
-    settings = parsed.model_dump()
-    columns = [
+    settings = cast(SourceSettings, parsed.model_dump())
+    columns: list[ColumnEntry] = [
         {"name": column["name"], "data_type": column.get("data_type")}
         for column in (source.get("columns") or {}).values()
     ]
@@ -89,9 +80,10 @@ def parse_settings(source: Mapping[str, Any]) -> dict[str, Any]:
         checked = [
             name
             for name in model.column_settings
-            if not (name in shared and isinstance(settings[name], dict))
+            if not (name in shared and isinstance(getattr(parsed, name), dict))
         ]
-        _check_columns(table, settings, checked)
+        named = {name: getattr(parsed, name) for name in checked}
+        _check_columns(table, columns + data, named)
     return settings
 
 
@@ -117,11 +109,9 @@ def _given(table: str, source: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _check_columns(table: str, settings: dict[str, Any], column_settings: Sequence[str]) -> None:
-    columns = settings["declared_columns"] + settings["data_columns"]
+def _check_columns(table: str, columns: Sequence[ColumnEntry], settings: Mapping[str, Any]) -> None:
     declared = [column["name"] for column in columns]
-    for setting in column_settings:
-        named = settings[setting]
+    for setting, named in settings.items():
         for column in [] if isinstance(named, bool) else named:
             if column not in declared:
                 raise SettingsError(

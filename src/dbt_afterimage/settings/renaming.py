@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dbt_afterimage.settings.base import SourceSettings
 
 
-def way_to_rename(settings: Mapping[str, Any]) -> str:
+def way_to_rename(settings: SourceSettings) -> str:
     """The fix, as a sentence for an error.
 
     Where a raw table holds the changes of all tables, no view over it can rename a column.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from dbt_afterimage.sequence import ChangeSequence
-from dbt_afterimage.settings.base import TableSettings
+from dbt_afterimage.settings.base import SourceSettings, TableSettings
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 from dbt_afterimage.settings.openedge import OpenEdgeSettings
 from dbt_afterimage.settings.qlik import QlikChangeTableSettings
@@ -23,12 +22,12 @@ SYSTEMS: dict[str, type[TableSettings]] = {
 }
 
 
-def positions(settings: Mapping[str, Any]) -> ChangeSequence:
+def positions(settings: SourceSettings) -> ChangeSequence:
     """The positions of a table, from its validated settings."""
     return SYSTEMS[settings["system"]].positions(settings["look_back"])
 
 
-def has_own_loads(settings: Mapping[str, Any]) -> bool:
+def has_own_loads(settings: SourceSettings) -> bool:
     """Whether full loads come among the changes of a table, from its validated settings."""
     return SYSTEMS[settings["system"]].has_own_loads or bool(settings.get("load_id"))
 

@@ -44,7 +44,7 @@ def stage(
             return SimpleNamespace(rows=[])
         return SimpleNamespace(rows=columns if "column_name" in sql else tables)
 
-    def settings_of(source_name: str, name: str) -> dict[str, Any]:
+    def settings_of(source_name: str, name: str) -> Any:
         return parse_settings(
             {
                 "source_name": source_name,

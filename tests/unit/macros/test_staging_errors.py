@@ -29,7 +29,7 @@ def stage(
     def raw_columns(relation: str) -> list[dict[str, str]]:
         return [{"name": name, "data_type": kind} for name, kind in tables[relation].items()]
 
-    def settings_of(source_name: str, name: str) -> dict[str, Any]:
+    def settings_of(source_name: str, name: str) -> Any:
         given = {"afterimage": {"system": "qlik_change_table", **(settings or {})}}
         return parse_settings({"source_name": source_name, "name": name, "meta": given})
 

@@ -9,7 +9,7 @@ import pytest
 from dbt_afterimage.settings import SettingsError, has_own_loads, parse_settings
 
 
-def parse(**settings: Any) -> dict[str, Any]:
+def parse(**settings: Any) -> Any:
     given = {"system": "qlik_messages", **settings}
     meta = {"afterimage": given}
     return parse_settings({"source_name": "shop", "name": "carts", "meta": meta})

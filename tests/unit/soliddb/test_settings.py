@@ -9,7 +9,7 @@ import pytest
 from dbt_afterimage.settings import SettingsError, parse_settings
 
 
-def settings(**own: Any) -> dict[str, Any]:
+def settings(**own: Any) -> Any:
     return parse_settings(
         {
             "source_name": "branch",

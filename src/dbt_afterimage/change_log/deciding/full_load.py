@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import Column, DataFrame, Window
@@ -21,7 +20,7 @@ from dbt_afterimage.change_log.deciding.pairing import (
 from dbt_afterimage.internal_columns import PREFIX
 from dbt_afterimage.log_rows.columns import column_named
 from dbt_afterimage.sequence import ChangeSequence
-from dbt_afterimage.settings import has_own_loads
+from dbt_afterimage.settings import SourceSettings, has_own_loads
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import Progress, greatest, least
 
@@ -179,7 +178,7 @@ def markers(rows: DataFrame, loads: Sequence[Load]) -> DataFrame:
 
 
 def find_loads(
-    settings: dict[str, Any],
+    settings: SourceSettings,
     staged: DataFrame,
     log: DataFrame | None,
     sequence: ChangeSequence,
@@ -288,14 +287,15 @@ def rows_too_late(
     )
 
 
-def _check_not_in_future(settings: dict[str, Any], sequence: ChangeSequence) -> None:
+def _check_not_in_future(settings: SourceSettings, sequence: ChangeSequence) -> None:
     """A position of another century would be greater than that of any future change."""
     base = settings["base"]
+    position = base and base["position"]
     limit = sequence.of_time(datetime.now(timezone.utc) + timedelta(days=1))
-    if limit is not None and base["position"] > limit:
+    if base and position and limit is not None and position > limit:
         raise LoadPositionError(
             f"Source table {settings['source_table']}: `base.position` of the load "
-            f"{base['load_id']!r} is {base['position']}, more than a day in the future. Allowed: "
+            f"{base['load_id']!r} is {position}, more than a day in the future. Allowed: "
             f"the change_seq up to which the load holds the changes, at most {limit}. Nothing was "
             "written. Fix: correct the position, or leave it out: a first load comes before all "
             "changes, a later one behind those that are there."
@@ -316,11 +316,12 @@ def read_up_to(sequence: ChangeSequence, changes: str | None, loads: Iterable[st
     return greatest(changes, *[min(position, behind) for position in loads])
 
 
-def load_ids(settings: dict[str, Any], staged: DataFrame) -> set[str]:
+def load_ids(settings: SourceSettings, staged: DataFrame) -> set[str]:
     """The full loads that can be read from the raw tables as they are."""
     if has_own_loads(settings):
         return {found.load.load_id for found in _own_loads(staged, F.lit(True)) if found.is_whole}
-    return {settings["base"]["load_id"]} if settings.get("base") else set()
+    base = settings.get("base")
+    return {base["load_id"]} if base else set()
 
 
 def is_fresh(log_progress: Progress) -> Column:

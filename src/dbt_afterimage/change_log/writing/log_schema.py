@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,7 +16,7 @@ from dbt_afterimage.change_log.contract import (
 )
 from dbt_afterimage.log_rows.columns import column_named
 from dbt_afterimage.run_context import RunContext
-from dbt_afterimage.settings import did_you_mean
+from dbt_afterimage.settings import SourceSettings, did_you_mean
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP
 from dbt_afterimage.storage.schema_contract import (
     Alterations,
@@ -71,10 +70,11 @@ def evolve_log_schema(session: SparkSession, context: RunContext, staged: DataFr
     is_there = session.catalog.tableExists(context.log)
     log = session.table(context.log).schema if is_there else StructType()
     kept = data_columns_of_log(log.names, settings)
-    _check_names(context, "key", data)
+    _check_names(context, "key", settings["key"], data)
     # the log keeps a column that the source has no longer
-    for setting in ("track", "ignore"):
-        _check_names(context, setting, list(dict.fromkeys([*data, *kept])))
+    known = list(dict.fromkeys([*data, *kept]))
+    _check_names(context, "track", settings["track"], known)
+    _check_names(context, "ignore", settings["ignore"], known)
     # until a rebuild has replaced the table, the old one keeps its own origin
     if context.rebuild_changes or not is_there:
         return None
@@ -117,25 +117,27 @@ def _alter(session: SparkSession, context: RunContext, table: str, changes: Alte
         alter_table(session, table, changes, context.file_format)
 
 
-def _own_columns(settings: dict[str, Any]) -> set[str]:
+def _own_columns(settings: SourceSettings) -> set[str]:
     """Columns of a change log that are no data columns."""
     return {*LOG_COLUMNS, *settings["optional_columns"], "before"}
 
 
-def data_columns_of_log(columns: Collection[str], settings: dict[str, Any]) -> list[str]:
+def data_columns_of_log(columns: Collection[str], settings: SourceSettings) -> list[str]:
     """The data columns among the columns of a change log, in their order."""
     own = _own_columns(settings)
     return [name for name in columns if name not in own]
 
 
-def _check_names(context: RunContext, setting: str, allowed: list[str]) -> None:
+def _check_names(
+    context: RunContext, setting: str, names: Sequence[str], allowed: Sequence[str]
+) -> None:
     """Every column named by a setting must exist, with the same case: marts compare names."""
-    settings = context.settings
-    for column in settings[setting]:
+    for column in names:
         if column not in allowed:
             raise SchemaContractError(
-                f"{context.log}: the `{setting}` of source table {settings['source_table']} "
-                f"names `{column}`, which is none of its data columns: {', '.join(allowed)}."
+                f"{context.log}: the `{setting}` of source table "
+                f"{context.settings['source_table']} names `{column}`, which is none of its data "
+                f"columns: {', '.join(allowed)}."
                 f"{did_you_mean(column, allowed)} Nothing was written. Fix: correct the name; "
                 "where the source renamed the column, put a view over the change table that gives "
                 "it its old name."
@@ -163,7 +165,7 @@ def _rebuild_hint(context: RunContext) -> str:
     return f"rebuild the log: dbt run --vars '{{rebuild_changes: true}}' --select {model}+"
 
 
-def conformed(rows: DataFrame, log: StructType, settings: dict[str, Any]) -> DataFrame:
+def conformed(rows: DataFrame, log: StructType, settings: SourceSettings) -> DataFrame:
     """The rows with the columns and types of the log.
 
     A data column that the source has no longer is unknown in them, so that its last value stays.
@@ -191,7 +193,7 @@ def conformed(rows: DataFrame, log: StructType, settings: dict[str, Any]) -> Dat
     return rows.select(*_conformed_columns(rows.schema, log))
 
 
-def united(log: DataFrame, rows: DataFrame, settings: dict[str, Any]) -> DataFrame:
+def united(log: DataFrame, rows: DataFrame, settings: SourceSettings) -> DataFrame:
     """A log with rows that were not appended, as if it had been altered for them."""
     wanted = log.limit(0).unionByName(rows.limit(0), allowMissingColumns=True).schema
     altered = log.select(*_conformed_columns(log.schema, wanted))

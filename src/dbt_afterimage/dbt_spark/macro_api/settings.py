@@ -8,7 +8,14 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage import __version__
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
-from dbt_afterimage.settings import SettingsError, parse_settings, positions, renaming, timestamps
+from dbt_afterimage.settings import (
+    SettingsError,
+    SourceSettings,
+    parse_settings,
+    positions,
+    renaming,
+    timestamps,
+)
 from dbt_afterimage.settings import moment_kind as kind_of_moment
 from dbt_afterimage.settings.change_feed import ENCODINGS, schema_encodings_of
 from dbt_afterimage.settings.change_feed import unavailable_spellings as spellings_of
@@ -27,7 +34,7 @@ def installed_version(adapter: Any) -> str:
 
 
 @macro_method(while_parsing={})
-def settings(adapter: Any, source: Any) -> dict[str, Any]:
+def settings(adapter: Any, source: Any) -> SourceSettings:
     """Validated settings of one source table, all defaults filled in.
 
     Args:
@@ -115,6 +122,6 @@ def before_look_back_sql(adapter: Any, settings: Any, seq: str) -> str:
 
 
 @macro_method(while_parsing="")
-def way_to_rename(adapter: Any, settings: dict[str, Any]) -> str:
+def way_to_rename(adapter: Any, settings: SourceSettings) -> str:
     """How a user can rename a data column of a source table, for errors."""
     return renaming.way_to_rename(settings)

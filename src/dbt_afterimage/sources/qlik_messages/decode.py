@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.settings import SourceSettings
 from dbt_afterimage.sources.qlik_messages.avro_form import (
     AvroUnavailableError,
     parsed_envelope,
@@ -127,7 +127,7 @@ def decoded(
     session: SparkSession,
     rows: DataFrame,
     forms: set[str],
-    settings: Mapping[str, Any],
+    settings: SourceSettings,
     schemas: Mapping[str, Schema],
     texts: Mapping[str, str],
 ) -> DataFrame:
@@ -202,7 +202,7 @@ def _with_schema_id_of_headers(rows: DataFrame, schemas: Mapping[str, Schema]) -
 def _with_table(
     session: SparkSession,
     rows: DataFrame,
-    settings: Mapping[str, Any],
+    settings: SourceSettings,
     schemas: Mapping[str, Schema],
 ) -> DataFrame:
     known = [
@@ -216,7 +216,7 @@ def _with_table(
         schema, table = F.col("known_schema"), F.col("known_table")
     elif settings["table_from"] == "header":
         name = settings["table_header"]
-        named = F.filter("headers", lambda header: header["key"] == name)
+        named = F.filter("headers", lambda header: header["key"] == F.lit(name))
         schema, table = F.lit(None), F.get(named, F.lit(0))["value"].cast("string")
     elif settings["table_from"] == "message":
         body = F.col("body")
@@ -238,7 +238,7 @@ class _Verdict:
     waits_for: Column
 
 
-def _verdict(settings: Mapping[str, Any], texts: Mapping[str, str]) -> _Verdict:
+def _verdict(settings: SourceSettings, texts: Mapping[str, str]) -> _Verdict:
     body, form = F.col("body"), F.col("form")
     headers, metadata = body["headers"], body["metadata"]
     is_avro = F.col("avro").isNotNull()
@@ -294,7 +294,7 @@ def _verdict(settings: Mapping[str, Any], texts: Mapping[str, str]) -> _Verdict:
     return _Verdict(reason, detail, waits_for)
 
 
-def _log_rows(rows: DataFrame, settings: Mapping[str, Any], texts: Mapping[str, str]) -> DataFrame:
+def _log_rows(rows: DataFrame, settings: SourceSettings, texts: Mapping[str, str]) -> DataFrame:
     body, form, is_avro = F.col("body"), F.col("form"), F.col("avro").isNotNull()
     headers, metadata = body["headers"], body["metadata"]
     is_metadata = metadata.isNotNull()
@@ -396,7 +396,7 @@ def _hashed(values: Column) -> list[Column]:
     return [F.map_keys(values), F.array_join(F.map_values(values), "\x1f", "\x00")]
 
 
-def _mask(mask: Column, is_avro: Column, settings: Mapping[str, Any]) -> Column:
+def _mask(mask: Column, is_avro: Column, settings: SourceSettings) -> Column:
     """A mask as hex text whose last digit has the bits of the first four columns."""
     turned = F.regexp_replace(F.reverse(mask), "(.)(.)", "$2$1")
     order = settings["mask_byte_order"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from dbt_afterimage.settings import SourceSettings
 from dbt_afterimage.sources.qlik_messages.decode import (
     ENVELOPE,
     JSON,
@@ -40,7 +40,7 @@ class Decoder:
     """
 
     session: SparkSession
-    settings: dict[str, Any]
+    settings: SourceSettings
     stored: DataFrame | None
 
     def schemas(self, new: DataFrame, forms: set[str]) -> dict[str, Schema]:
@@ -64,7 +64,7 @@ class Decoder:
         rows = enveloped(new, forms).filter(
             F.when(F.col("form") == JSON, is_json).otherwise(F.col("type") == "MD")
         )
-        settings = {**self.settings, "schemas_from": "columns"}
+        settings: SourceSettings = {**self.settings, "schemas_from": "columns"}
         texts = self._texts(rows, forms, {})
         metadata = decoded(self.session, rows, forms, settings, {}, texts)
         found.update(_schemas_of(metadata.filter(F.col("kind") == METADATA)))

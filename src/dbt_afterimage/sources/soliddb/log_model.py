@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.rebuild import check_still_there
 from dbt_afterimage.run_context import RunContext
+from dbt_afterimage.settings import SourceSettings
 from dbt_afterimage.sources.decoded_log import LogBatch, LogRun, start_log
 from dbt_afterimage.sources.soliddb.arrow import RESULT_TYPE, batch_decoder, pickle_by_value
 from dbt_afterimage.sources.soliddb.catalogue import Catalogue, read_catalogue
@@ -133,7 +134,7 @@ def build_log(
 
 
 def _ddl_records(
-    records: DataFrame, tables: DataFrame, settings: dict[str, Any], landed_to: str | None
+    records: DataFrame, tables: DataFrame, settings: SourceSettings, landed_to: str | None
 ) -> DataFrame:
     """DDL and SQL records, decoded: ddl_code, ddl_name, sql_text, and the table they concern."""
     layout = F.when(F.col("record_id") == DDL, F.lit(_DDL_LAYOUT)).otherwise(_SQL_LAYOUT)
@@ -283,7 +284,7 @@ def _horizon(
 def _decoded(
     records: DataFrame,
     layouts: dict[int, tuple[TableColumn, ...]],
-    settings: dict[str, Any],
+    settings: SourceSettings,
 ) -> DataFrame:
     """`image`, `reject_reason` and `reject_detail` of records with a `layout`."""
     if settings["framing"] == "decoded":
@@ -310,7 +311,7 @@ def _rows(
     placed: DataFrame,
     ddl: DataFrame,
     catalogue: Catalogue,
-    settings: dict[str, Any],
+    settings: SourceSettings,
     horizon: str | None,
     recorded_at: str,
 ) -> DataFrame:

@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dbt_afterimage.cli.commands.doctor.check import Check
 from dbt_afterimage.cli.support.runs import target_folder
-from dbt_afterimage.settings import SettingsError, parse_settings
+from dbt_afterimage.settings import SettingsError, SourceSettings, parse_settings
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class DeclaredTable:
     name: str
     schema: str
     identifier: str
-    settings: dict[str, Any] | None
+    settings: SourceSettings | None
     problem: str = ""
 
 
