@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from dbt_afterimage.cli import app
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import LATER, MODELS, PEOPLE_LATER, People, seq, start
 from tests.functional.project_files import write_files
+from tests.functional.soliddb_project import SolidDbProject, write_project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,16 +69,7 @@ def people(
     """Built twice: six records, then one more."""
     project = make_dbt_project(tmp_path_factory.mktemp(SCHEMA), schema=SCHEMA)
     people = start(project, spark, table_format, MODELS_OF_PROJECT)
-    file = project.path / "dbt_project.yml"
-    hooks = {
-        "+pre-hook": f"insert into {HOOKED} values ('{{{{ this }}}}', null)",
-        "+post-hook": f"insert into {HOOKED} select '{{{{ this }}}}', count(*) from {{{{ this }}}}",
-    }
-    text = file.read_text(encoding="utf-8")
-    write_files(project.path, {"dbt_project.yml": text.replace("models:\n", models_with(hooks), 1)})
-    spark.sql(f"create schema if not exists {SCHEMA}")
-    spark.sql(f"drop table if exists {HOOKED}")
-    spark.sql(f"create table {HOOKED} (relation string, found bigint) using {table_format}")
+    hook_all_models(project, spark, table_format)
     people.land(PEOPLE_LATER, LATER)
     project("build")
     people.append(PEOPLE_LATER, [(seq(6), "D", 1, "Ann", 0.1, "1.25", "Oslo")])
@@ -84,8 +77,20 @@ def people(
     return people
 
 
-def models_with(hooks: dict[str, str]) -> str:
-    return "models:\n" + "".join(f"  {name}: {json.dumps(hook)}\n" for name, hook in hooks.items())
+def hook_all_models(project: DbtProject, spark: SparkSession, table_format: str) -> None:
+    """Let each model add itself to `HOOKED` before it is built, and with its rows afterwards."""
+    file = project.path / "dbt_project.yml"
+    hooks = {
+        "+pre-hook": f"insert into {HOOKED} values ('{{{{ this }}}}', null)",
+        "+post-hook": f"insert into {HOOKED} select '{{{{ this }}}}', count(*) from {{{{ this }}}}",
+    }
+    models = "".join(f"  {name}: {json.dumps(hook)}\n" for name, hook in hooks.items())
+    text = file.read_text(encoding="utf-8")
+    hooked = text.replace("models:\n", f"models:\n{models}", 1)
+    write_files(project.path, {"dbt_project.yml": hooked})
+    spark.sql(f"create schema if not exists {SCHEMA}")
+    spark.sql(f"drop table if exists {HOOKED}")
+    spark.sql(f"create table {HOOKED} (relation string, found bigint) using {table_format}")
 
 
 def test_hooks_run_before_and_after_each_model(people: People) -> None:
@@ -131,3 +136,25 @@ def test_status_and_rejects_find_tables_in_other_schemas(people: People) -> None
     assert (status["path"], status["behind"], status["failed"]) == ("incremental", 0, [])
     assert status["newest_change_seq"] == seq(6)
     assert status["files"] > 0
+
+
+def test_a_decoded_log_has_them_too(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    table_format: str,
+    tmp_path: Path,
+) -> None:
+    write_project(tmp_path)
+    log = configured("stg_soliddb__log_of_people", alias="log", schema="logs", tags=["decoded"])
+    write_files(tmp_path / "models", {"config.yml": {"version": 2, "models": [log]}})
+    project = make_dbt_project(tmp_path, schema=SCHEMA)
+    hook_all_models(project, spark, table_format)
+    landed = SolidDbProject(project, spark, table_format)
+    landed.land_log("raw_people", [])
+    landed.land_catalogue("raw_people", [], [])
+    for _ in range(2):
+        project("run", "--select", "tag:decoded")
+    place = f"{SCHEMA}_logs.log"
+    assert {"change_seq", "recorded_at"} < set(spark.table(place).columns)
+    found = [tuple(row) for row in spark.table(HOOKED).collect()]
+    assert sorted(found, key=str) == [(place, 0), (place, 0), (place, None), (place, None)]
