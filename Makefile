@@ -22,7 +22,7 @@ WORKERS ?= 2
 FUNCTIONAL := $(SCRATCH) pytest --numprocesses $(WORKERS) --no-loadscope-reorder --durations 40 --durations-min 5
 PARALLEL := $(SCRATCH) pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help setup demo demo-openedge demo-soliddb demo-kafka demo-postgres test lint lint-code lint-sql \
+.PHONY: help setup demo demo-openedge demo-soliddb demo-kafka demo-postgres demo-mariadb test lint lint-code lint-sql \
 	check test-unit test-kernel test-staging test-dbt test-functional test-iceberg test-delta test-nightly test-properties \
 	test-mutations \
 	bench bench-statements bench-sweeps bench-start bench-compaction bench-soliddb bench-kafka bench-joins bench-joined docs site dist lock clean
@@ -53,6 +53,9 @@ demo-kafka: setup ## the demo with Qlik messages, through a Kafka broker that it
 
 demo-postgres: setup ## the demo with a real PostgreSQL, which Debezium reads; it starts both
 	@$(WITH_ENV) afterimage demo --system postgres
+
+demo-mariadb: setup ## the same with a real MariaDB, which Debezium's MySQL connector reads
+	@$(WITH_ENV) afterimage demo --system mariadb
 
 check: KERNEL_ARGS := --few-shapes
 check: lint-code test-unit test-kernel ## lint without SQL, unit tests, and kernel tests with few random streams: five minutes
@@ -103,7 +106,7 @@ test-iceberg: $(SETUP_DONE)
 test-delta: $(SETUP_DONE)
 	$(FUNCTIONAL) tests/functional -m "both_formats and not nightly and not delta_nightly" --table-format delta $(PYTEST_ARGS)
 
-# The demos through Kafka and PostgreSQL are in this run, so their SQL is linted here.
+# The demos through Kafka, PostgreSQL and MariaDB are in this run, so their SQL is linted here.
 NIGHTLY_DEMO := .scratch/nightly_demo
 DEMO_TESTS := $(addprefix tests/functional/,test_demo.py test_openedge_demo.py test_soliddb_demo.py nightly/test_kafka_demo.py)
 test-nightly: $(SETUP_DONE) ## run the tests that `make test` leaves out, on Iceberg and Delta, lint their SQL, and run four demos on a cluster

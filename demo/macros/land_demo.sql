@@ -9,8 +9,9 @@
       system   whose demo
       brokers  of a Kafka cluster, for the demo that sends messages there; they are landed from it by `land_kafka`
       database  URL of the database that the demo changes
+      connector  URL of the connector that captures it
 #}
-{% macro land_demo(batch, scale=1, seed=7, system='qlik', brokers=none, database=none) %}
+{% macro land_demo(batch, scale=1, seed=7, system='qlik', brokers=none, database=none, connector=none) %}
     {%- do run_query("create schema if not exists " ~ var('demo_raw_schema')) -%}
     {%- do afterimage._create_progress() -%}
     {%- set destination = {
@@ -18,6 +19,7 @@
         'progress': afterimage._progress_relation() | string,
         'brokers': brokers,
         'database': database,
+        'connector': connector,
         'table_format': adapter.afterimage.table_format(),
     } -%}
     {%- do adapter.afterimage.land_demo(system, batch | int, scale | int, seed | int, destination) -%}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -71,6 +72,24 @@ class Runs:
         time.sleep(seconds)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+
+    def of_capture(self, action: str, system: str, place: str = "") -> None:
+        """A run of tests.functional.captured_run."""
+        self.finish(self._start_of_capture(action, system, place))
+
+    def of_capture_with_kills(
+        self, system: str, brokers: str, kills: int, chooser: random.Random
+    ) -> None:
+        """Land what Debezium has sent and build it, each after runs killed at random moments."""
+        for action, place in (("land", brokers), ("build", "")):
+            for _ in range(kills):
+                process = self._start_of_capture(action, system, place)
+                self.kill_after(process, chooser.uniform(0, 20))
+            self.of_capture(action, system, place)
+
+    def _start_of_capture(self, *arguments: str) -> subprocess.Popen[str]:
+        action, *others = arguments
+        return self.start(action, *others, module="tests.functional.captured_run")
 
     def build_twice_at_once(self) -> list[tuple[int, str]]:
         """Two runs side by side: what each exits with, and what it prints."""

@@ -7,9 +7,14 @@ from pathlib import PurePosixPath
 from xdist.scheduler import LoadScopeScheduling
 
 DEMOS = tuple(
-    f"test_{name}demo.py" for name in ("", "kafka_", "openedge_", "postgres_", "soliddb_")
+    f"test_{name}demo.py"
+    for name in ("", "kafka_", "mariadb_", "openedge_", "postgres_", "soliddb_")
 )
-LONGEST = (*DEMOS, "test_kills.py", "test_postgres.py", "test_batches.py")
+LONGEST = (
+    *DEMOS,
+    *("test_kills.py", "test_mariadb.py", "test_postgres.py"),
+    "test_batches.py",
+)
 """What takes minutes is begun first, or one worker would be at it when the others are done."""
 
 

@@ -9,6 +9,7 @@ import pytest
 from afterimage_demo.postgres import server
 from afterimage_demo.postgres.server import PostgresError, program
 from afterimage_demo.postgres.tables import TABLES
+from afterimage_demo.servers import install_if_missing
 from afterimage_demo.systems import SYSTEMS
 
 
@@ -42,8 +43,8 @@ def test_nothing_is_installed_when_that_is_not_wanted(
     monkeypatch.setattr(server, "_INSTALLED", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("AFTERIMAGE_NO_INSTALL", "1")
-    server.install_if_missing(tmp_path / "log")
-    assert not (tmp_path / "log").exists()
+    install_if_missing("postgresql", lambda: program("initdb"), PostgresError, tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_columns_that_a_table_does_not_have_yet_are_left_out() -> None:

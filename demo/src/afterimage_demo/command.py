@@ -20,6 +20,7 @@ def demo(
     """Land the demo's raw change tables in two batches, build after each, show the result."""
     from afterimage_demo.broker import BrokerError
     from afterimage_demo.connect import ConnectorError
+    from afterimage_demo.mariadb.server import MariaDbError
     from afterimage_demo.postgres.server import PostgresError
     from afterimage_demo.run import DemoFailedError, run_demo
     from dbt_afterimage.dbt_spark.jars import JarsError
@@ -30,6 +31,7 @@ def demo(
         DemoFailedError,
         BrokerError,
         ConnectorError,
+        MariaDbError,
         PostgresError,
         JarsError,
         ValueError,

@@ -33,6 +33,13 @@ offset.storage.file.filename={folder}/offsets
 offset.flush.interval.ms=500
 plugin.discovery=service_load
 """
+_CONNECTOR = """\
+name={topics}
+tasks.max=1
+topic.prefix={topics}
+skipped.operations=none
+provide.transaction.metadata=true
+"""
 
 
 class ConnectorError(RuntimeError):
@@ -45,11 +52,13 @@ class Connector:
 
     Attributes:
         folder: of its settings, its log, and its place in the database's log.
+        address: of its REST interface.
         classpath: of Kafka Connect and Debezium.
         wait_until_reading: returns once it reads the log; raises ConnectorError if it does not.
     """
 
     folder: Path
+    address: str
     classpath: str
     wait_until_reading: Callable[[], None]
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
@@ -85,6 +94,7 @@ def running_worker(
     folder: Path,
     broker: Broker,
     database: str,
+    topics: str,
     properties: str,
     wait_until_reading: Callable[[], None],
 ) -> Iterator[Connector]:
@@ -94,7 +104,8 @@ def running_worker(
         folder: where it has its files; must exist.
         broker: where its messages go.
         database: of the connector's name, such as `postgres`.
-        properties: of the connector.
+        topics: the first part of their names.
+        properties: of the connector, besides these.
         wait_until_reading: see `Connector`.
 
     Raises:
@@ -105,9 +116,11 @@ def running_worker(
     classpath = os.pathsep.join(map(str, fetched(jars, transitive=True)))
     (port,) = free_ports(1)
     worker = _WORKER.format(brokers=broker.address, port=port, folder=folder)
-    for name, text in (("worker", worker), ("connector", properties)):
+    connector_properties = _CONNECTOR.format(topics=topics) + properties
+    for name, text in (("worker", worker), ("connector", connector_properties)):
         (folder / f"{name}.properties").write_text(text, encoding="utf-8")
-    connector = Connector(folder, classpath, wait_until_reading)
+    address = f"http://127.0.0.1:{port}/connectors/{topics}"
+    connector = Connector(folder, address, classpath, wait_until_reading)
     try:
         connector.start()
         yield connector

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
 import subprocess
 import time
@@ -43,6 +45,34 @@ def wait_until_started(
     if not is_true_within(seconds, has_ended_or_works) or process.poll() is not None:
         text = log.read_text(encoding="utf-8", errors="replace")
         raise error(f"{name} did not start. Its last lines:\n{text[-2000:]}")
+
+
+def install_if_missing(
+    package: str, find: Callable[[], object], error: type[Exception], folder: Path
+) -> None:
+    """As root on Debian or Ubuntu, install a server where there is none.
+
+    Args:
+        package: of Debian.
+        find: raises `error` if the server is missing.
+        folder: where apt-get writes its log.
+    """
+    try:
+        find()
+    except error:
+        may_install = os.getuid() == 0 and not os.environ.get("AFTERIMAGE_NO_INSTALL")
+        if not may_install or shutil.which("apt-get") is None:
+            return
+        with (folder / "apt.log").open("wb") as out:
+            for arguments in (["update"], ["install", "--yes", package]):
+                subprocess.run(
+                    ["apt-get", *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+                    check=False,
+                )
 
 
 def is_listening(port: int) -> bool:

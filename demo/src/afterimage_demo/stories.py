@@ -64,25 +64,51 @@ LATE_CHANGE = Story(
     """,
 )
 
-BESIDE_POSTGRES = Story(
+
+def _beside(system: str, title: str, amounts: dict[str, str]) -> Story:
+    """The rows of a database compared with the marts, by their number and the sum of an amount."""
+    return Story(
+        title,
+        " union all ".join(
+            f"""
+            select
+                '{table}' as table_name,
+                (select count(*) from demo_raw.{system}_{table}) as rows_in_{system},
+                (select count(*) from afterimage.{table}_current) as current_rows,
+                (select sum({amount}) from demo_raw.{system}_{table}) as sum_in_{system},
+                (select sum({amount}) from afterimage.{table}_current) as current_sum
+            """
+            for table, amount in amounts.items()
+        ),
+    )
+
+
+BESIDE_POSTGRES = _beside(
+    "postgres",
     "PostgreSQL, queried with psql, compared with the marts:",
-    " union all ".join(
-        f"""
-        select
-            '{table}' as table_name,
-            (select count(*) from demo_raw.postgres_{table}) as rows_in_postgres,
-            (select count(*) from afterimage.{table}_current) as current_rows,
-            (select sum({amount}) from demo_raw.postgres_{table}) as sum_in_postgres,
-            (select sum({amount}) from afterimage.{table}_current) as current_sum
-        """
-        for table, amount in (
-            ("pgbench_accounts", "abalance"),
-            ("pgbench_tellers", "tbalance"),
-            ("pgbench_branches", "bbalance"),
-            ("pgbench_history", "delta"),
-            ("documents", "length(body)"),
-        )
-    ),
+    {
+        "pgbench_accounts": "abalance",
+        "pgbench_tellers": "tbalance",
+        "pgbench_branches": "bbalance",
+        "pgbench_history": "delta",
+        "documents": "length(body)",
+    },
+)
+
+BESIDE_MARIADB = _beside(
+    "mariadb",
+    "MariaDB, queried with its own client, compared with the marts:",
+    {"parcels": "price", "wallets": "balance", "payments": "amount"},
+)
+
+SWAPPED_PARCELS = Story(
+    "Two parcels swap their keys in one transaction, by way of a third key:",
+    """
+    select id, price, opened_by, closed_by
+    from afterimage.parcels_history
+    where id in (3, 4, 1000)
+    order by valid_from_seq
+    """,
 )
 
 MOVED_DOCUMENT = Story(

@@ -15,11 +15,19 @@ from afterimage_demo.kafka.generate import generate_shop
 from afterimage_demo.kafka.messages import Message
 from afterimage_demo.kafka.tables import TABLES as SHOP_TABLES
 from afterimage_demo.kafka.transport import THROUGH_KAFKA
-from afterimage_demo.postgres.tables import TABLES as POSTGRES_TABLES
-from afterimage_demo.postgres.transport import THROUGH_DEBEZIUM
+from afterimage_demo.mariadb.transport import MARIADB
+from afterimage_demo.postgres.transport import POSTGRES
 from afterimage_demo.soliddb.generate import generate_bank
 from afterimage_demo.soliddb.tables import TABLES as BANK_TABLES
-from afterimage_demo.stories import BESIDE_POSTGRES, KEY_SWAP, LATE_CHANGE, MOVED_DOCUMENT, Story
+from afterimage_demo.stories import (
+    BESIDE_MARIADB,
+    BESIDE_POSTGRES,
+    KEY_SWAP,
+    LATE_CHANGE,
+    MOVED_DOCUMENT,
+    SWAPPED_PARCELS,
+    Story,
+)
 from afterimage_demo.tables import TABLES
 from afterimage_demo.transport import AS_TABLES, Transport
 
@@ -56,7 +64,7 @@ def _kafka(scale: int, seed: int, batches: int) -> Sequence[tuple[int, Sequence[
     return list(enumerate(shop.deliveries, 1))
 
 
-def _postgres(scale: int, seed: int, batches: int) -> Sequence[tuple[int, int, int]]:
+def _captured(scale: int, seed: int, batches: int) -> Sequence[tuple[int, int, int]]:
     return [(number, scale, seed) for number in range(1, batches + 1)]
 
 
@@ -88,12 +96,20 @@ SYSTEMS: dict[str, DemoSystem] = {
         transport=THROUGH_KAFKA,
     ),
     "postgres": DemoSystem(
-        tables=tuple(POSTGRES_TABLES),
-        deliveries=_postgres,
+        tables=tuple(POSTGRES.tables),
+        deliveries=_captured,
         query="select tid, tbalance, valid_from, valid_to, opened_by from pgbench_tellers_history "
         "where tid = 1 order by valid_from_seq desc limit 5",
-        transport=THROUGH_DEBEZIUM,
+        transport=POSTGRES.transport(),
         stories=(BESIDE_POSTGRES, MOVED_DOCUMENT),
+    ),
+    "mariadb": DemoSystem(
+        tables=tuple(MARIADB.tables),
+        deliveries=_captured,
+        query="select id, balance, valid_from, valid_to, opened_by from wallets_history "
+        "where id = 1 order by valid_from_seq desc limit 5",
+        transport=MARIADB.transport(),
+        stories=(BESIDE_MARIADB, SWAPPED_PARCELS),
     ),
 }
 

@@ -26,6 +26,7 @@ class Destination:
         progress: name of the progress table.
         brokers: Kafka's `bootstrap.servers`; None where there is no Kafka.
         database: URL of the database that a delivery changes; None where it changes none.
+        connector: URL of what captures it, in Kafka Connect's REST interface.
     """
 
     schema: str
@@ -33,6 +34,7 @@ class Destination:
     progress: str
     brokers: str | None = None
     database: str | None = None
+    connector: str | None = None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from tests.functional.runs import Runs
 if TYPE_CHECKING:
     import pytest
 
-MODULE = "tests.functional.postgres_run"
 KILLS = 2
 """Of the landing and of dbt, in each round."""
 
@@ -50,12 +49,8 @@ def test_kills_lose_and_double_nothing(runs: Runs, request: pytest.FixtureReques
                 wait_until_captured(database)
                 if number == 2:
                     lose_the_slot(connector, database)
-                for action, place in (("land", [broker.address]), ("build", [])):
-                    for _ in range(KILLS):
-                        process = runs.start(action, *place, module=MODULE)
-                        runs.kill_after(process, chooser.uniform(0, 20))
-                    runs.finish(runs.start(action, *place, module=MODULE))
-                runs.finish(runs.start("check", database.url, module=MODULE))
+                runs.of_capture_with_kills("postgres", broker.address, KILLS, chooser)
+                runs.of_capture("check", "postgres", database.url)
 
 
 def lose_the_slot(connector: Connector, database: Database) -> None:

@@ -9,6 +9,7 @@
     'openedge': ['operators', 'deliveries'],
     'soliddb': ['clients', 'accounts', 'transfers', 'teller_shifts'],
     'kafka': ['shoppers', 'carts', 'articles', 'cart_lines'],
+    'mariadb': ['parcels', 'wallets', 'payments'],
 } -%}
 {%- set tables = [] -%}
 {%- for demo in env_var('AFTERIMAGE_DEMOS', '').split(',') if demo -%}

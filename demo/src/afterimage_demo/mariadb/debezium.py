@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 from afterimage_demo.broker import Broker
 from afterimage_demo.connect import Connector, ConnectorError, running_worker
-from afterimage_demo.mariadb.server import Database
+from afterimage_demo.mariadb.server import SCHEMA, Database
 from afterimage_demo.servers import is_true_within
 
-TOPICS = "shop"
-"""The topic of a table is `shop.bank.<table>`."""
+TOPICS = "post"
+"""The topic of a table is `post.parcel_service.<table>`."""
 _SECONDS = 180
 _CONNECTOR = """\
-name={topics}
 connector.class=io.debezium.connector.mysql.MySqlConnector
-tasks.max=1
 database.hostname=127.0.0.1
 database.port={port}
 database.user=root
 database.password=
 database.ssl.mode=disabled
 database.server.id=5400
-database.include.list=bank
-topic.prefix={topics}
+database.include.list={schema}
 schema.history.internal=io.debezium.storage.file.history.FileSchemaHistory
 schema.history.internal.file.filename={folder}/schemas
 bigint.unsigned.handling.mode=precise
-skipped.operations=none
-provide.transaction.metadata=true
-signal.data.collection=bank.signals
-table.exclude.list=bank.signals
+signal.data.collection={schema}.signals
+table.exclude.list={schema}.signals
 """
 SIGNALS = "create table signals (id varchar(42) primary key, type varchar(32), data varchar(2048));"
 """Debezium's signaling table: a row in it starts a snapshot."""
+HEARTBEATS = "create table heartbeats (id int auto_increment primary key);"
+"""A row in it has Debezium send something, and so confirm all that it has sent before."""
 
 
 @contextmanager
@@ -44,14 +43,14 @@ def running_connector(folder: Path, database: Database, broker: Broker) -> Itera
 
     Args:
         folder: where it has its files; must exist.
-        database: has the table of signals.
+        database: has the tables of signals and heartbeats.
         broker: where its messages go.
 
     Raises:
         ConnectorError: it does not start.
         JarsError: its jars cannot be fetched.
     """
-    properties = _CONNECTOR.format(topics=TOPICS, port=database.port, folder=folder)
+    properties = _CONNECTOR.format(schema=SCHEMA, port=database.port, folder=folder)
     log = folder / "connect.log"
 
     def wait_until_reading() -> None:
@@ -59,7 +58,9 @@ def running_connector(folder: Path, database: Database, broker: Broker) -> Itera
         if not is_true_within(_SECONDS, lambda: _times_connected(log) > before):
             raise ConnectorError("Debezium does not read MariaDB's log.")
 
-    with running_worker(folder, broker, "mysql", properties, wait_until_reading) as connector:
+    with running_worker(
+        folder, broker, "mysql", TOPICS, properties, wait_until_reading
+    ) as connector:
         yield connector
 
 
@@ -67,9 +68,34 @@ def _times_connected(log: Path) -> int:
     return log.read_text(encoding="utf-8", errors="replace").count("Connected to binlog at")
 
 
+def wait_until_captured(database: Database, connector: str) -> None:
+    """Wait until Kafka has all that MariaDB has committed.
+
+    Args:
+        database: has the table of heartbeats.
+        connector: `Connector.address`.
+
+    Raises:
+        ConnectorError: three minutes have passed.
+    """
+    (status,) = database.run("show master status")
+    file, position, *_ = status.split("\t")
+    database.run("insert into heartbeats values ()")
+    if not is_true_within(_SECONDS, lambda: _sent(connector) >= (file, int(position))):
+        raise ConnectorError(f"Debezium has not sent all changes: {_sent(connector)} is its place.")
+
+
+def _sent(connector: str) -> tuple[str, int]:
+    """Up to where the binlog is in Kafka: its file, and the position in the file."""
+    with urlopen(f"{connector}/offsets") as answer:
+        offsets = json.load(answer)["offsets"]
+    offset = offsets[0]["offset"] if offsets else {"file": "", "pos": 0}
+    return offset["file"], offset["pos"]
+
+
 def start_snapshot(database: Database, table: str) -> None:
     """Have a table read again, piece by piece among the changes; returns before that is done."""
     database.run(
         "insert into signals values (uuid(), 'execute-snapshot', "
-        f"""'{{"data-collections": ["bank.{table}"], "type": "incremental"}}');"""
+        f"""'{{"data-collections": ["{SCHEMA}.{table}"], "type": "incremental"}}');"""
     )

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from afterimage_demo.servers import free_ports, wait_until_started
+from afterimage_demo.servers import free_ports, install_if_missing, wait_until_started
 
+SCHEMA = "parcel_service"
 BINLOGS = "mysql-bin-changelog"
 """The binlogs' name on Amazon RDS."""
 _USER = "mysql"
@@ -30,7 +32,7 @@ _OPTIONS = {
     "innodb-flush-log-at-trx-commit": "0",
     "innodb-buffer-pool-size": "32M",
 }
-_SESSION = "create database if not exists bank; use bank; set time_zone = '+00:00';"
+_SESSION = f"create database if not exists {SCHEMA}; use {SCHEMA}; set time_zone = '+00:00';"
 _MISSING = """\
 MariaDB is not installed: {program} is not in PATH. Fix: install version 10.6 or later, then run the
 same command again.
@@ -44,18 +46,24 @@ class MariaDbError(RuntimeError):
 
 @dataclass(frozen=True)
 class Database:
-    """The database `bank` of a running server.
+    """The database of a running server.
 
     Attributes:
-        port: on loopback; its user `root` has no password.
+        url: with its port on loopback; its user `root` has no password.
     """
 
-    port: int
+    url: str
 
-    def run(self, statements: str) -> list[list[str]]:
-        """Run statements; the rows that they give, as text, with `NULL` for a NULL."""
+    @property
+    def port(self) -> int:
+        """Its port on loopback."""
+        return urlsplit(self.url).port or 3306
+
+    def run(self, statements: str) -> list[str]:
+        """Run statements; the rows that they give as text, their columns joined by tabs."""
         arguments = ["--host=127.0.0.1", f"--port={self.port}", "--user=root"]
-        arguments += ["--batch", "--skip-column-names", "--default-character-set=utf8mb4"]
+        arguments += ["--batch", "--raw", "--skip-column-names"]
+        arguments += ["--default-character-set=utf8mb4"]
         run = subprocess.run(
             [_program("mariadb"), "--no-defaults", *arguments],
             input=f"{_SESSION}\n{statements}",
@@ -65,7 +73,7 @@ class Database:
         )
         if run.returncode:
             raise MariaDbError(f"mariadb failed:\n{run.stderr[-2000:]}")
-        return [line.split("\t") for line in run.stdout.splitlines()]
+        return run.stdout.splitlines()
 
 
 @contextmanager
@@ -78,6 +86,7 @@ def running_server(folder: Path) -> Iterator[Database]:
     Raises:
         MariaDbError: it is not installed or does not start.
     """
+    install_if_missing("mariadb-server", lambda: _program("mariadbd"), MariaDbError, folder)
     data, log_file = folder / "mariadb", folder / "mariadb.log"
     data.mkdir()
     user = _USER if os.getuid() == 0 else None
@@ -108,7 +117,7 @@ def running_server(folder: Path) -> Iterator[Database]:
             cwd="/",
         )
     try:
-        server = Database(port)
+        server = Database(f"mariadb://root@127.0.0.1:{port}/{SCHEMA}")
         wait_until_started(
             "MariaDB", process, lambda: server.run("select 1"), log_file, MariaDbError
         )

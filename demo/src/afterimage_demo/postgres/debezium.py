@@ -20,17 +20,12 @@ SIGNALS = "debezium_signals"
 _SECONDS = 180
 
 _CONNECTOR = """\
-name={topics}
 connector.class=io.debezium.connector.postgresql.PostgresConnector
-tasks.max=1
 database.hostname={host}
 database.port={port}
 database.user={user}
 database.dbname={database}
-topic.prefix={topics}
 plugin.name=pgoutput
-skipped.operations=none
-provide.transaction.metadata=true
 signal.data.collection=public.{signals}
 table.exclude.list=public.{signals}
 """
@@ -55,7 +50,6 @@ def running_connector(folder: Path, database: Database, broker: Broker) -> Itera
         port=at.port,
         user=at.username,
         database=at.path[1:],
-        topics=TOPICS,
         signals=SIGNALS,
     )
 
@@ -63,7 +57,9 @@ def running_connector(folder: Path, database: Database, broker: Broker) -> Itera
         _wait(database, "select count(*) from pg_replication_slots where active", "1")
         wait_until_captured(database)
 
-    with running_worker(folder, broker, "postgres", properties, wait_until_reading) as connector:
+    with running_worker(
+        folder, broker, "postgres", TOPICS, properties, wait_until_reading
+    ) as connector:
         yield connector
 
 

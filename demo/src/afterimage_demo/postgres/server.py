@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from afterimage_demo.servers import free_ports, wait_until_started
+from afterimage_demo.servers import free_ports, install_if_missing, wait_until_started
 
 _INSTALLED = Path("/usr/lib/postgresql")
 """Debian's folder of versions."""
@@ -86,30 +86,6 @@ def program(name: str) -> str:
     return found
 
 
-def install_if_missing(log: Path) -> None:
-    """As root on Debian or Ubuntu, install PostgreSQL where there is none, as Java is installed.
-
-    Args:
-        log: where apt-get writes.
-    """
-    try:
-        program("initdb")
-    except PostgresError:
-        may_install = os.getuid() == 0 and not os.environ.get("AFTERIMAGE_NO_INSTALL")
-        if not may_install or shutil.which("apt-get") is None:
-            return
-        with log.open("wb") as out:
-            for arguments in (["update"], ["install", "--yes", "postgresql"]):
-                subprocess.run(
-                    ["apt-get", *arguments],
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=subprocess.STDOUT,
-                    env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-                    check=False,
-                )
-
-
 @contextmanager
 def running_server(folder: Path) -> Iterator[Database]:
     """Start a server with an empty database `bank`; it is stopped in the end.
@@ -120,7 +96,7 @@ def running_server(folder: Path) -> Iterator[Database]:
     Raises:
         PostgresError: it is not installed or does not start.
     """
-    install_if_missing(folder / "apt.log")
+    install_if_missing("postgresql", lambda: program("initdb"), PostgresError, folder)
     data, log_file = folder / "postgres", folder / "postgres.log"
     data.mkdir()
     # PostgreSQL refuses to run as root

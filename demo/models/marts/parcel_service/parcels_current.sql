@@ -1,0 +1,1 @@
+{{ current(ref('parcels_history')) }}

@@ -1,0 +1,1 @@
+{{ field_changes(ref('parcels_changes')) }}

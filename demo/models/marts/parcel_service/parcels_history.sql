@@ -1,0 +1,1 @@
+{{ history(ref('parcels_changes')) }}

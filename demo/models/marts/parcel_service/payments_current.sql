@@ -1,0 +1,1 @@
+{{ current(ref('payments_history')) }}

@@ -1,0 +1,1 @@
+{{ field_changes(ref('payments_changes')) }}

@@ -1,0 +1,1 @@
+{{ history(ref('payments_changes')) }}

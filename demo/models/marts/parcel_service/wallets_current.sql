@@ -1,0 +1,1 @@
+{{ current(ref('wallets_history')) }}

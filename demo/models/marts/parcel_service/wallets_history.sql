@@ -1,0 +1,1 @@
+{{ history(ref('wallets_changes')) }}

@@ -1,0 +1,1 @@
+{{ stage_change_feed('demo_mariadb', 'parcels') }}
