@@ -12,7 +12,7 @@ DEMOS = tuple(
 )
 LONGEST = (
     *DEMOS,
-    *("test_kills.py", "test_mariadb.py", "test_postgres.py"),
+    *("test_kills.py", "test_mariadb.py", "test_postgres.py", "test_postgres_avro.py"),
     "test_batches.py",
 )
 """What takes minutes is begun first, or one worker would be at it when the others are done."""

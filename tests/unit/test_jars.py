@@ -55,7 +55,7 @@ def test_one_at_a_time_is_at_ivys_cache(tmp_path: Path, java_of: Callable[[Path]
     assert paths == [[Path("/one.jar"), Path("/other.jar")]] * 3
 
 
-def test_a_classifier_chooses_the_file_of_a_module(
+def test_a_classifier_and_a_type_choose_the_file_of_a_module(
     tmp_path: Path, java_of: Callable[[Path], None]
 ) -> None:
     program = tmp_path / "bin" / "java"
@@ -65,13 +65,13 @@ def test_a_classifier_chooses_the_file_of_a_module(
     program.write_text(copying, encoding="utf-8")
     program.chmod(0o755)
     java_of(tmp_path)
-    fetched([("org", "plain", "1"), ("org", "other", "2", "tests")])
+    fetched([("org", "plain", "1"), ("org", "other", "2", "tests", "zip")])
     plain, other = ElementTree.parse(given).getroot().findall("dependencies/dependency")
     assert (plain.attrib["name"], plain.attrib["rev"], list(plain)) == ("plain", "1", [])
     assert (other.attrib["name"], other.attrib["rev"]) == ("other", "2")
     assert [each for artifact in other for each in artifact.attrib.items()] == [
         ("name", "other"),
-        ("type", "jar"),
+        ("type", "zip"),
         ("{http://ant.apache.org/ivy/maven}classifier", "tests"),
     ]
 

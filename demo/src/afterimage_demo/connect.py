@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from afterimage_demo.broker import KAFKA, Broker
 from afterimage_demo.servers import free_ports
-from dbt_afterimage.dbt_spark.jars import fetched
+from dbt_afterimage.dbt_spark.jars import Coordinate, fetched
 from dbt_afterimage.spark.java import java
 
 _DEBEZIUM = "3.3.1.Final"
@@ -97,6 +97,7 @@ def running_worker(
     topics: str,
     properties: str,
     wait_until_reading: Callable[[], None],
+    jars: Sequence[Coordinate] = (),
 ) -> Iterator[Connector]:
     """Start a connector; it is killed in the end.
 
@@ -107,13 +108,14 @@ def running_worker(
         topics: the first part of their names.
         properties: of the connector, besides these.
         wait_until_reading: see `Connector`.
+        jars: those that its properties need.
 
     Raises:
         ConnectorError: it does not start.
         JarsError: its jars cannot be fetched.
     """
-    jars = [*_JARS, ("io.debezium", f"debezium-connector-{database}", _DEBEZIUM)]
-    classpath = os.pathsep.join(map(str, fetched(jars, transitive=True)))
+    wanted = [*_JARS, ("io.debezium", f"debezium-connector-{database}", _DEBEZIUM), *jars]
+    classpath = os.pathsep.join(map(str, fetched(wanted, transitive=True)))
     (port,) = free_ports(1)
     worker = _WORKER.format(brokers=broker.address, port=port, folder=folder)
     connector_properties = _CONNECTOR.format(topics=topics) + properties

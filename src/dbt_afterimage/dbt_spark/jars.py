@@ -26,8 +26,8 @@ JARS = "AFTERIMAGE_JARS"
 """Environment variable: jars for Spark besides those of the profile, joined by commas."""
 
 
-Coordinate = tuple[str, str, str] | tuple[str, str, str, str]
-"""Organisation, name and version of a jar, and its classifier if it has one."""
+Coordinate = tuple[str, str, str] | tuple[str, str, str, str] | tuple[str, str, str, str, str]
+"""Organisation, name and version of a jar; its classifier if it has one; what it is if no jar."""
 
 
 class JarsError(RuntimeError):
@@ -154,9 +154,15 @@ def fetched(coordinates: Sequence[Coordinate], transitive: bool = False) -> list
 
 
 def _dependency(
-    organisation: str, name: str, number: str, classifier: str = "", *, transitive: bool
+    organisation: str,
+    name: str,
+    number: str,
+    classifier: str = "",
+    kind: str = "jar",
+    *,
+    transitive: bool,
 ) -> str:
-    artifact = f'<artifact name="{name}" type="jar" m:classifier="{classifier}"/>'
+    artifact = f'<artifact name="{name}" type="{kind}" m:classifier="{classifier}"/>'
     return (
         f'<dependency org="{organisation}" name="{name}" rev="{number}" conf="*->default" '
         f'transitive="{str(transitive).lower()}">{artifact if classifier else ""}</dependency>'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,6 +11,7 @@ from afterimage_demo.broker import Broker
 from afterimage_demo.connect import Connector, ConnectorError, running_worker
 from afterimage_demo.postgres.server import Database
 from afterimage_demo.servers import is_true_within
+from dbt_afterimage.dbt_spark.jars import Coordinate
 
 TOPICS = "bank"
 """The topic of a table is `bank.public.<table>`."""
@@ -26,39 +27,53 @@ database.port={port}
 database.user={user}
 database.dbname={database}
 plugin.name=pgoutput
+slot.name={topics}
 signal.data.collection=public.{signals}
 table.exclude.list=public.{signals}
 """
 
 
 @contextmanager
-def running_connector(folder: Path, database: Database, broker: Broker) -> Iterator[Connector]:
+def running_connector(
+    folder: Path,
+    database: Database,
+    broker: Broker,
+    topics: str = TOPICS,
+    properties: str = "",
+    jars: Sequence[Coordinate] = (),
+) -> Iterator[Connector]:
     """Start the connector; it is killed in the end.
 
     Args:
         folder: where it has its files; must exist.
         database: has the table of signals.
         broker: where its messages go.
+        topics: the first part of their names, and the name of the connector's slot.
+        properties: of the connector, besides those of the demo.
+        jars: those that these properties need.
 
     Raises:
         ConnectorError: it does not start.
         JarsError: its jars cannot be fetched.
     """
     at = urlsplit(database.url)
-    properties = _CONNECTOR.format(
+    properties += _CONNECTOR.format(
         host=at.hostname,
         port=at.port,
         user=at.username,
         database=at.path[1:],
+        topics=topics,
         signals=SIGNALS,
     )
 
     def wait_until_reading() -> None:
-        _wait(database, "select count(*) from pg_replication_slots where active", "1")
+        _wait(
+            database, f"select active from pg_replication_slots where slot_name = '{topics}'", "t"
+        )
         wait_until_captured(database)
 
     with running_worker(
-        folder, broker, "postgres", TOPICS, properties, wait_until_reading
+        folder, broker, "postgres", topics, properties, wait_until_reading, jars
     ) as connector:
         yield connector
 
@@ -72,7 +87,11 @@ def wait_until_captured(database: Database) -> None:
     (place,) = database.query("select pg_current_wal_insert_lsn()")
     # Debezium confirms the place of a transaction that it sends, and this one it always does
     database.query("select pg_logical_emit_message(true, 'demo', 'all of it')")
-    _wait(database, f"select confirmed_flush_lsn >= '{place}' from pg_replication_slots", "t")
+    _wait(
+        database,
+        f"select bool_and(confirmed_flush_lsn >= '{place}') from pg_replication_slots",
+        "t",
+    )
 
 
 def start_snapshot(database: Database, table: str) -> None:
