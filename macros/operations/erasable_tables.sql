@@ -26,6 +26,7 @@
         'settings': settings,
         'data_columns': afterimage._data_columns(log_relation, settings) | map(attribute='name') | list,
         'beginning_of_time': afterimage._var('beginning_of_time'),
+        'is_published': afterimage._var('published_schema') is not none,
         'marts': [],
         'decoded': [],
         'raw_tables': [],

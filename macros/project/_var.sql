@@ -6,6 +6,7 @@
     {%- set defaults = {
         'beginning_of_time': '1900-01-01 00:00:00',
         'field_changes_of_inserts_and_deletes': false,
+        'published_schema': none,
         'backfill_from': none,
         'rebuild_changes': false,
         'accept_gap': false,

@@ -29,7 +29,9 @@
         {%- endfor -%}
         {%- do afterimage._check_letters(models) -%}
         {%- do afterimage._check_aliases() -%}
+        {%- set published = afterimage._publication() -%}
         {%- do afterimage._create_progress() -%}
+        {%- do adapter.afterimage.begin_publication(published) if published -%}
     {%- endif -%}
 {% endmacro %}
 

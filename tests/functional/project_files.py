@@ -26,7 +26,9 @@ def write_settings(folder: Path, macros: Path = ROOT / "macros") -> None:
     The project has the package's name, by which macros call each other.
     """
     given = yaml.safe_load((ROOT / "dbt_project.yml").read_text(encoding="utf-8"))
-    project = {key: given[key] for key in ("profile", "flags", "vars", "on-run-start")}
+    project = {
+        key: given[key] for key in ("profile", "flags", "vars", "on-run-start", "on-run-end")
+    }
     project |= {
         "name": "afterimage",
         "macro-paths": [str(macros)],

@@ -93,6 +93,7 @@ def plan(table_format: str = "iceberg", **given: Any) -> ErasurePlan:
         settings={"key": ["id", "region"], "source_table": "sales.customers"},
         data_columns=["id", "region", "name"],
         beginning_of_time="1900-01-01 00:00:00",
+        is_published=False,
         marts=[],
         decoded=[],
         raw_tables=["sales.customers__ct"],

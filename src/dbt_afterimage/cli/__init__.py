@@ -13,6 +13,7 @@ from dbt_afterimage.cli.commands import erase as _erase
 from dbt_afterimage.cli.commands import init as _init
 from dbt_afterimage.cli.commands import land as _land
 from dbt_afterimage.cli.commands import package_path as _package_path
+from dbt_afterimage.cli.commands import publish as _publish
 from dbt_afterimage.cli.commands import query as _query
 from dbt_afterimage.cli.commands import rejects as _rejects
 from dbt_afterimage.cli.commands import report as _report
@@ -33,6 +34,7 @@ COMMAND_MODULES = (
     _status,
     _report,
     _rejects,
+    _publish,
     _compact,
     _erase,
     _spark_sql,

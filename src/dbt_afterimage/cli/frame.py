@@ -64,6 +64,7 @@ _IN_ORDER = (
     "status",
     "report",
     "rejects",
+    "publish",
     "compact",
     "erase",
     "spark-sql",

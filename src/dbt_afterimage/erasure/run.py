@@ -32,6 +32,7 @@ from dbt_afterimage.erasure.tables import ErasableTables
 from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.storage.concurrency import is_newer
 from dbt_afterimage.storage.formats import format_named
+from dbt_afterimage.storage.formats.iceberg import TAG, tagged_version
 from dbt_afterimage.storage.progress import greatest, read_progress
 
 Report = Callable[[str], None]
@@ -81,7 +82,7 @@ def plan_erasure(
     present = _present_tables(session, tables)
     for table in present:
         session.sql(f"refresh table {table}")
-    _check_pinned_states(session, present, tables.table_format)
+    _check_pinned_states(session, present, tables)
     _check_up_to_date(session, tables)
     keys = find_keys(session, tables, request)
     up_to = _read_up_to(session, tables)
@@ -148,9 +149,24 @@ def _present_tables(session: SparkSession, tables: ErasableTables) -> list[str]:
     return [name for name in names if session.catalog.tableExists(name)]
 
 
-def _check_pinned_states(session: SparkSession, present: Sequence[str], table_format: str) -> None:
+def _check_pinned_states(
+    session: SparkSession, present: Sequence[str], tables: ErasableTables
+) -> None:
+    """No state stays readable: the tag of ours moves, so it must not be behind the table."""
+    table_kind = format_named(tables.table_format)
     for table in present:
-        pinned = format_named(table_format).pinned_states(session, table)
+        pinned = table_kind.pinned_states(session, table)
+        if tables.is_published and f"tag {TAG}" in pinned:
+            pinned.remove(f"tag {TAG}")
+            tagged, version = tagged_version(session, table), table_kind.version(session, table)
+            if not (
+                tagged and version and table_kind.has_same_rows(session, table, tagged, version)
+            ):
+                raise ErasureError(
+                    f"`erase`: {table} has rows that are not published yet, and an erasure "
+                    "publishes the table as it leaves it. Nothing was erased. Fix: run dbt build, "
+                    "whose tests must pass, or afterimage publish --accept; then repeat."
+                )
         if pinned:
             kind, name = pinned[0].split(" ", 1)
             raise ErasureError(

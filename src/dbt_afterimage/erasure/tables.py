@@ -63,6 +63,7 @@ class ErasableTables:
         settings: validated settings of the source table.
         data_columns: names of the log's data columns.
         beginning_of_time: `valid_from` of a load without a time.
+        is_published: whether readers see the marts at the tag of a publication.
         marts: the marts that were built; each after its inputs.
         decoded: decoded logs upstream.
         raw_tables: raw tables upstream, which are not erased.
@@ -79,6 +80,7 @@ class ErasableTables:
     settings: SourceSettings
     data_columns: Sequence[str]
     beginning_of_time: str
+    is_published: bool
     marts: Sequence[Mart]
     decoded: Sequence[DecodedLog]
     raw_tables: Sequence[str]

@@ -8,6 +8,14 @@ from dbt_afterimage.errors import conflicts_explained
 from dbt_afterimage.storage.formats import format_named
 from dbt_afterimage.storage.mart_batch import MartBatch
 
+_seen: dict[str, str | None] = {}
+"""By table, the last version that `current_version` has found."""
+
+
+def seen_version(table: str) -> str | None:
+    """The last result of `current_version`, for callers who know that nothing was written since."""
+    return _seen.get(table)
+
 
 def current_version(session: SparkSession, table: str, table_format: str) -> str | None:
     """A table's version, and from now on Spark reads the table no older than that.
@@ -16,7 +24,8 @@ def current_version(session: SparkSession, table: str, table_format: str) -> str
         An Iceberg snapshot id or a Delta version number; None for an Iceberg table without rows.
     """
     session.sql(f"refresh table {table}")
-    return format_named(table_format).version(session, table)
+    version = _seen[table] = format_named(table_format).version(session, table)
+    return version
 
 
 def publish(session: SparkSession, table: str, batch: MartBatch, table_format: str) -> None:

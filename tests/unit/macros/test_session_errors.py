@@ -77,3 +77,58 @@ def test_beginning_of_time_is_text_however_yaml_reads_it(given: object, becomes:
 def test_beginning_of_time_that_is_no_time(given: object) -> None:
     with pytest.raises(CompilationError, match=r"`beginning_of_time` is .*Allowed: .*Fix: "):
         MacroRenderer(var=lambda name, default: given)("_var", "beginning_of_time")
+
+
+def published(
+    *models: tuple[str, str, str], file_format: str = "iceberg", table_format: str = "iceberg"
+) -> Any:
+    """What `_publication` says of models, given as schema, alias and materialization."""
+    nodes = {
+        f"model.shop.{schema}_{alias}": SimpleNamespace(
+            resource_type="model",
+            unique_id=f"model.shop.{schema}_{alias}",
+            schema=schema,
+            alias=alias,
+            config=SimpleNamespace(materialized=materialized, file_format=file_format),
+        )
+        for schema, alias, materialized in models
+    }
+    render = MacroRenderer(
+        graph=SimpleNamespace(nodes=nodes),
+        target=SimpleNamespace(schema="shop"),
+        adapter=SimpleNamespace(afterimage=SimpleNamespace(table_format=lambda: table_format)),
+        var=lambda name, default: "readers",
+        generate_schema_name=lambda custom, node: f"shop_{custom}\n",
+        _relation_of=lambda node: f"{node.schema}.{node.alias}",
+        _progress_relation=lambda: "shop.afterimage_progress",
+    )
+    return render("_publication")
+
+
+def test_tables_that_readers_query_are_published() -> None:
+    kinds = ("staging_view", "change_log", "scd2_history", "table", "view")
+    found = published(*(("shop", f"orders_{kind}", kind) for kind in kinds))
+    assert (found["schema"], found["progress"]) == ("shop_readers", "shop.afterimage_progress")
+    assert list(found["tables"].values()) == ["shop.orders_scd2_history", "shop.orders_table"]
+
+
+@pytest.mark.parametrize(
+    ("models", "formats", "said"),
+    [
+        ([("shop", "orders", "scd2_history")], {"table_format": "delta"}, "which have no tags"),
+        ([("shop", "totals", "table")], {"file_format": "parquet"}, "`+file_format: iceberg`"),
+        (
+            [("crm", "orders", "scd2_history"), ("sales", "orders", "current_state")],
+            {},
+            "of model.shop.sales_orders and of model.shop.crm_orders",
+        ),
+        ([("shop_readers", "orders", "scd2_history")], {}, "whose table has that name"),
+    ],
+)
+def test_what_cannot_be_published(
+    models: list[tuple[str, str, str]], formats: dict[str, str], said: str
+) -> None:
+    with pytest.raises(CompilationError) as caught:
+        published(*models, **formats)
+    for part in (said, "Nothing was written. Fix: "):
+        assert part in str(caught.value)

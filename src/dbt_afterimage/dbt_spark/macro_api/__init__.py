@@ -10,6 +10,7 @@ from dbt_afterimage.dbt_spark.macro_api import (
     live,
     maintenance,
     progress,
+    publication,
     settings,
     tables,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "live",
     "maintenance",
     "progress",
+    "publication",
     "settings",
     "tables",
 ]

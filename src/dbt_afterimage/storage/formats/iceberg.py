@@ -35,6 +35,8 @@ from dbt_afterimage.storage.temp_view import temporary_view
 logger = AdapterLogger("afterimage")
 
 BRANCH_PREFIX = "afterimage_"
+TAG = "published"
+"""The tag at the state that a run has published after its tests (`storage.published`)."""
 
 _BROADCAST_LIMIT = 100_000
 """Up to this many identities are broadcast, so the table is not shuffled."""
@@ -240,6 +242,10 @@ class Iceberg(TableFormat):
         _drop_abandoned_branches(session, table, now - _ABANDONED_AFTER)
         _restore_manifest_size(session, table)
         done = _rewrite(session, table, max_files)
+        tagged, version = tagged_version(session, table), self.version(session, table)
+        if tagged and version and self.has_same_rows(session, table, tagged, version):
+            # or the tag would keep the files that were rewritten
+            move_tag(session, table, version)
         before = now - timedelta(days=keep_days)
         expired = session.sql(
             f"call system.expire_snapshots(table => '{table}', retain_last => 1, "
@@ -273,6 +279,10 @@ class Iceberg(TableFormat):
             f"'max-file-size-bytes', '{_ANY_SIZE}', 'remove-dangling-deletes', 'true'))"
         ).collect()[0]
         _remove_deleted_entries(session, table)
+        version = self.version(session, table)
+        if version and tagged_version(session, table):
+            # an erasure has checked that it was at the rows before
+            move_tag(session, table, version)
         expired = session.sql(
             f"call system.expire_snapshots(table => '{table}', retain_last => 1, "
             f"older_than => timestamp '{now + _ABANDONED_AFTER:%Y-%m-%d %H:%M:%S}')"
@@ -289,6 +299,17 @@ class Iceberg(TableFormat):
             f"{rewritten['rewritten_data_files_count']:,} data files were rewritten, "
             f"{removed:,} files were removed"
         )
+
+
+def tagged_version(session: SparkSession, table: str) -> str | None:
+    """The version that `TAG` has; None where the table has no such tag."""
+    rows = session.sql(f"select snapshot_id from {table}.refs where name = '{TAG}'").collect()
+    return str(rows[0][0]) if rows else None
+
+
+def move_tag(session: SparkSession, table: str, version: str) -> None:
+    """Move `TAG` to a version; the table gets the tag if it has none."""
+    session.sql(f"alter table {table} create or replace tag {TAG} as of version {version}")
 
 
 def _total_files(session: SparkSession, tables: Sequence[str], *kinds: str) -> dict[str, int]:
