@@ -73,7 +73,10 @@ def test_demo_lands_and_builds_in_turn_and_says_which_step_failed(
     class Runner:
         def invoke(self, arguments: list[str]) -> Any:
             calls.append(arguments)
-            results = SimpleNamespace(results=[SimpleNamespace(status="success")])
+            # of a hook and of a model
+            nodes = [SimpleNamespace(resource_type=kind) for kind in ("operation", "model")]
+            found = [SimpleNamespace(status="success", node=node) for node in nodes]
+            results = SimpleNamespace(results=found)
             return SimpleNamespace(success=len(calls) < 4, result=results)
 
     monkeypatch.setattr(dbt.cli.main, "dbtRunner", Runner)

@@ -132,8 +132,9 @@ def _dbt(system: str, arguments: list[str], warned: list[str]) -> str:
         )
     if arguments[0] != "build":
         return ""
-    statuses = Counter(str(each.status) for each in result.result.results)
-    warned += [each.node.name for each in result.result.results if str(each.status) == "warn"]
+    nodes = [each for each in result.result.results if each.node.resource_type != "operation"]
+    statuses = Counter(str(each.status) for each in nodes)
+    warned += [each.node.name for each in nodes if str(each.status) == "warn"]
     tests = f", {statuses['pass']} tests passed" if statuses["pass"] else ""
     return f"{statuses['success']} models built{tests}"
 
