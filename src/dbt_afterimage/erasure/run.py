@@ -32,7 +32,7 @@ from dbt_afterimage.erasure.tables import ErasableTables
 from dbt_afterimage.errors import ConcurrentRunError, conflicts_explained
 from dbt_afterimage.storage.concurrency import is_newer
 from dbt_afterimage.storage.formats import format_named
-from dbt_afterimage.storage.formats.iceberg import TAG, tagged_version
+from dbt_afterimage.storage.formats.iceberg import TAG, version_with_tagged_rows
 from dbt_afterimage.storage.progress import greatest, read_progress
 
 Report = Callable[[str], None]
@@ -158,10 +158,7 @@ def _check_pinned_states(
         pinned = table_kind.pinned_states(session, table)
         if tables.is_published and f"tag {TAG}" in pinned:
             pinned.remove(f"tag {TAG}")
-            tagged, version = tagged_version(session, table), table_kind.version(session, table)
-            if not (
-                tagged and version and table_kind.has_same_rows(session, table, tagged, version)
-            ):
+            if version_with_tagged_rows(session, table) is None:
                 raise ErasureError(
                     f"`erase`: {table} has rows that are not published yet, and an erasure "
                     "publishes the table as it leaves it. Nothing was erased. Fix: run dbt build, "

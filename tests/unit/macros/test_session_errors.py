@@ -12,19 +12,23 @@ from dbt_afterimage import __version__
 from tests.macro_renderer import CompilationError, MacroRenderer
 
 
-def check(*models: tuple[str, str, str]) -> None:
-    """Models as schema, alias and materialization."""
+def graph_of(*models: tuple[str, str, str], **config: str) -> Any:
+    """The graph of a project with models, given as schema, alias and materialization."""
     nodes = {
         f"model.shop.{schema}_{alias}": SimpleNamespace(
             resource_type="model",
             unique_id=f"model.shop.{schema}_{alias}",
             schema=schema,
             alias=alias,
-            config=SimpleNamespace(materialized=materialized),
+            config=SimpleNamespace(materialized=materialized, **config),
         )
         for schema, alias, materialized in models
     }
-    graph: Any = SimpleNamespace(nodes=nodes)
+    return SimpleNamespace(nodes=nodes)
+
+
+def check(*models: tuple[str, str, str]) -> None:
+    graph = graph_of(*models)
     MacroRenderer(graph=graph, target=SimpleNamespace(schema="shop"))("_check_aliases")
 
 
@@ -82,19 +86,9 @@ def test_beginning_of_time_that_is_no_time(given: object) -> None:
 def published(
     *models: tuple[str, str, str], file_format: str = "iceberg", table_format: str = "iceberg"
 ) -> Any:
-    """What `_publication` says of models, given as schema, alias and materialization."""
-    nodes = {
-        f"model.shop.{schema}_{alias}": SimpleNamespace(
-            resource_type="model",
-            unique_id=f"model.shop.{schema}_{alias}",
-            schema=schema,
-            alias=alias,
-            config=SimpleNamespace(materialized=materialized, file_format=file_format),
-        )
-        for schema, alias, materialized in models
-    }
+    """What `_publication` says of models."""
     render = MacroRenderer(
-        graph=SimpleNamespace(nodes=nodes),
+        graph=graph_of(*models, file_format=file_format),
         target=SimpleNamespace(schema="shop"),
         adapter=SimpleNamespace(afterimage=SimpleNamespace(table_format=lambda: table_format)),
         var=lambda name, default: "readers",

@@ -242,8 +242,7 @@ class Iceberg(TableFormat):
         _drop_abandoned_branches(session, table, now - _ABANDONED_AFTER)
         _restore_manifest_size(session, table)
         done = _rewrite(session, table, max_files)
-        tagged, version = tagged_version(session, table), self.version(session, table)
-        if tagged and version and self.has_same_rows(session, table, tagged, version):
+        if version := version_with_tagged_rows(session, table):
             # or the tag would keep the files that were rewritten
             move_tag(session, table, version)
         before = now - timedelta(days=keep_days)
@@ -305,6 +304,15 @@ def tagged_version(session: SparkSession, table: str) -> str | None:
     """The version that `TAG` has; None where the table has no such tag."""
     rows = session.sql(f"select snapshot_id from {table}.refs where name = '{TAG}'").collect()
     return str(rows[0][0]) if rows else None
+
+
+def version_with_tagged_rows(session: SparkSession, table: str) -> str | None:
+    """The current version of a table, if `TAG` shows its rows; files may differ."""
+    iceberg = Iceberg()
+    tagged, version = tagged_version(session, table), iceberg.version(session, table)
+    if tagged and version and iceberg.has_same_rows(session, table, tagged, version):
+        return version
+    return None
 
 
 def move_tag(session: SparkSession, table: str, version: str) -> None:
