@@ -157,6 +157,21 @@ def test_what_counts_all_change_logs_runs_after_all_of_them() -> None:
     assert named.depends_on.nodes == []
 
 
+def test_cuts_keep_what_they_read() -> None:
+    history = SimpleNamespace(package_name="afterimage", name="history")
+    cuts, ends = model("afterimage_cuts", "cuts"), model("ends", "view")
+    source, removed = "source.shop.raw.transactions", "model.shop.removed_history"
+    cuts.depends_on.nodes = [ends.unique_id, source, removed]
+    manifest: Any = SimpleNamespace(
+        macros={"macro.afterimage.history": history},
+        docs={},
+        sources={source: SimpleNamespace(source_name="raw", name="transactions")},
+        nodes={each.unique_id: each for each in (cuts, ends)},
+    )
+    document(manifest)
+    assert cuts.depends_on.nodes == [ends.unique_id, source]
+
+
 def test_settings_add_columns() -> None:
     columns = added(STAGE_QLIK, **QLIK, history_metadata=["stream_position"], keep_deleted=True)
     assert columns["history"] & {*OPTIONAL_COLUMNS} == {"stream_position"}

@@ -115,14 +115,15 @@ def _run_after_all_logs(manifest: Manifest) -> None:
 def _run_after_histories(manifest: Manifest, columns: _Columns) -> None:
     """Let `afterimage_cuts` depend on the histories of all tables that belong to a task."""
     models: list[Any] = [node for node in manifest.nodes.values() if _layer(node) is not None]
-    histories = [
-        node.unique_id
-        for node in models
-        if node.config.materialized == "scd2_history" and columns.task_of(node)
-    ]
+    of_kind = [node for node in models if node.config.materialized == "scd2_history"]
+    others = manifest.nodes.keys() - {node.unique_id for node in of_kind}
+    histories = [node.unique_id for node in of_kind if columns.task_of(node)]
     for node in models:
         if node.config.materialized == "cuts":
-            named = [name for name in node.depends_on.nodes if name.startswith("source.")]
+            # a manifest of an earlier command may have histories that existed then
+            named = [
+                name for name in node.depends_on.nodes if name in manifest.sources or name in others
+            ]
             node.depends_on.nodes = sorted([*named, *histories])
 
 
