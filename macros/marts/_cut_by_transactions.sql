@@ -71,14 +71,25 @@ new_ends as (
     {%- endif %}
 ),
 
+-- PostgreSQL's id has the place of the commit behind a colon, which the id in a change lacks
 expected as (
     select
         place,
         transaction_id,
-        lower(element_at(split(named.data_collection, '[.]'), -1)) as table_name,
-        sum(named.event_count) as events
-    from new_ends
-    group by place, transaction_id, lower(element_at(split(named.data_collection, '[.]'), -1))
+        explode(
+            array_distinct(array(transaction_id, substring_index(transaction_id, ':', 1)))
+        ) as id_in_changes,
+        table_name,
+        events
+    from (
+        select
+            place,
+            transaction_id,
+            lower(element_at(split(named.data_collection, '[.]'), -1)) as table_name,
+            sum(named.event_count) as events
+        from new_ends
+        group by place, transaction_id, lower(element_at(split(named.data_collection, '[.]'), -1))
+    ) as counted
 ),
 
 changes as (
@@ -110,24 +121,24 @@ landed as (
     group by log_name, table_name, transaction_id
 ),
 
--- PostgreSQL's id has the place of the commit behind a colon, which the id in a change lacks
 checked as (
     select
         expected.place,
         expected.transaction_id,
         expected.table_name,
-        landed.change_seq,
-        coalesce(landed.events, 0) >= expected.events as is_complete
+        max(landed.change_seq) as change_seq,
+        coalesce(sum(landed.events), 0) >= max(expected.events) as is_complete
     from expected
     left join landed
         on
             expected.table_name = landed.table_name
-            and landed.transaction_id in (expected.transaction_id, substring_index(expected.transaction_id, ':', 1))
+            and expected.id_in_changes = landed.transaction_id
     where expected.table_name in (
         {%- for table in tables -%}
         {{ afterimage._text(afterimage._name_in_database(table.settings)) }}{{ ', ' if not loop.last }}
         {%- endfor -%}
     )
+    group by expected.place, expected.transaction_id, expected.table_name
 ),
 
 unnamed as (
@@ -142,8 +153,8 @@ unnamed as (
             )
         ) as finding
     from landed
-    inner join (select distinct transaction_id from expected) as ends
-        on landed.transaction_id in (ends.transaction_id, substring_index(ends.transaction_id, ':', 1))
+    inner join (select distinct transaction_id, id_in_changes from expected) as ends
+        on landed.transaction_id = ends.id_in_changes
     left anti join expected
         on
             ends.transaction_id = expected.transaction_id

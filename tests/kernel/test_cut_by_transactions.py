@@ -87,13 +87,16 @@ def tables(*names: str) -> list[dict[str, Any]]:
     ]
 
 
-def cut(spark: SparkSession, last: dict[str, Any], *names: str) -> Any:
-    render = MacroRenderer(
+def renderer(spark: SparkSession) -> MacroRenderer:
+    return MacroRenderer(
         model=SimpleNamespace(name="afterimage_cuts"),
         adapter=SimpleNamespace(afterimage=SimpleNamespace(first_position=lambda settings: "0")),
         run_query=lambda sql: SimpleNamespace(rows=spark.sql(sql).collect()),
     )
-    return render("_cut_by_transactions", tables(*names), "transactions", last)
+
+
+def cut(spark: SparkSession, last: dict[str, Any], *names: str) -> Any:
+    return renderer(spark)("_cut_by_transactions", tables(*names), "transactions", last)
 
 
 def complete(events: list[Event], landed: set[int]) -> list[int]:
@@ -135,3 +138,14 @@ def test_a_table_that_no_transaction_names_stops_the_model(spark: SparkSession) 
     assert "accounts_changes has changes of the transaction 0:90" in message
     assert "whose END does not name kontos" in message
     assert "Fix" in message or "leave `transactions` out" in message
+
+
+def test_transactions_are_found_by_their_id(spark: SparkSession) -> None:
+    """Not each compared with each, which is quadratic in their number."""
+    Topic(spark, [(0, "accounts", 1, None)], {0})
+    sql = renderer(spark)("_proven_transactions_sql", tables(*TABLES), "transactions", {})
+    rows: Any = spark.sql(sql)
+    joins = str(rows._jdf.queryExecution().sparkPlan()).splitlines()
+    compared = [line for line in joins if "NestedLoop" in line or "Cartesian" in line]
+    assert compared  # of aggregates, which have one row
+    assert not [line for line in compared if "transaction_id" in line]
