@@ -1,15 +1,19 @@
 """pgbench, captured by Debezium, landed and built, while each of the three is killed.
 
-dbt's tests compare all rows with PostgreSQL's, and the balances at the end of each transaction.
+dbt's tests compare all rows with PostgreSQL's, and the balances at the end of each transaction and
+at each cut. Some cuts lie within what has landed, because runs land while pgbench works.
 `--transactions 100000` for that many of them.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from afterimage_demo.broker import running_broker
@@ -49,8 +53,32 @@ def test_kills_lose_and_double_nothing(runs: Runs, request: pytest.FixtureReques
                 wait_until_captured(database)
                 if number == 2:
                     lose_the_slot(connector, database)
+                with busy_bank(database, seed=number):
+                    runs.of_capture("land", "postgres", broker.address)
+                runs.of_capture("build", "postgres")
+                wait_until_captured(database)
                 runs.of_capture_with_kills("postgres", broker.address, KILLS, chooser)
                 runs.of_capture("check", "postgres", database.url)
+
+
+@contextmanager
+def busy_bank(database: Database, seed: int) -> Iterator[None]:
+    """Transactions one after the other, so that what a run lands ends within some of them."""
+    done = Event()
+
+    def work_on() -> None:
+        for number in count(100 * seed):
+            run_bank(database, 25, number)
+            if done.wait(0.3):
+                return
+
+    bank = Thread(target=work_on)
+    bank.start()
+    try:
+        yield
+    finally:
+        done.set()
+        bank.join()
 
 
 def lose_the_slot(connector: Connector, database: Database) -> None:

@@ -38,7 +38,7 @@ def _save(url: str, table: str, path: Path) -> None:
 
 POSTGRES = Capture(
     system="postgres",
-    topics=rf"{TOPICS}\.public\..*",
+    topics=rf"{TOPICS}\.(public\..*|transaction)",
     tables={name: table.columns for name, table in TABLES.items()},
     running=_running,
     work=_work,

@@ -1,0 +1,1 @@
+{{ cuts(transactions={'bank': ref('stg_postgres__transactions')}) }}
