@@ -1,4 +1,6 @@
 -- The raw table holds the messages of all topics.
-select *
+select
+    offset,
+    value
 from {{ source('demo_postgres', 'messages') }}
 where topic = 'bank.transaction'
