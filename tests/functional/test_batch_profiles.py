@@ -99,7 +99,7 @@ def test_a_column_that_the_source_has_no_longer_is_recorded_as_unknown(begun: Pe
     begun.land(fewer, [(seq(3), "I", 3, "Cid", 0.5, "1.00")])
     begun.dbt("run")
     profile = json.loads(recorded_batches(begun, "people_changes")[-1]["profile"])
-    assert profile["known"] == ["id", "name", "score", "fee"]
+    assert profile["known"] == ["fee", "id", "name", "score"]
     assert recorded_batches(begun, "people_history")[-1]["unknown_columns"] == ["note"]
     begun.append(
         fewer, [(seq(4), "B", 1, "Ann", 0.5, "1.00"), (seq(4), "U", 1, "Abe", 0.5, "1.00")]

@@ -47,7 +47,7 @@ from dbt_afterimage.change_log.deciding.summary import (
     Late,
     Summary,
     columns_in_no_record,
-    summarize,
+    summary_aggregates,
 )
 from dbt_afterimage.change_log.reading.new_rows import NewRows, new_rows
 from dbt_afterimage.change_log.reading.processed_records import count_processed
@@ -59,17 +59,16 @@ from dbt_afterimage.change_log.reading.read import (
     staged_halves,
 )
 from dbt_afterimage.change_log.writing.log_schema import (
-    conformed,
     data_columns_of_log,
     united,
 )
 from dbt_afterimage.erased.erased_records import ErasedKeys
 from dbt_afterimage.internal_columns import UNDECIDED
-from dbt_afterimage.log_rows.profile import profiled
+from dbt_afterimage.log_rows.profile import BatchProfile, profiled
 from dbt_afterimage.run_context import RunContext
 from dbt_afterimage.spark.identifiers import quoted
-from dbt_afterimage.spark.literals import timestamp_as_text
-from dbt_afterimage.storage.checkpoint import checkpoint
+from dbt_afterimage.spark.literals import text, timestamp_as_text
+from dbt_afterimage.storage.checkpoint import checkpoint_observed
 from dbt_afterimage.storage.local_relation import local_rows
 from dbt_afterimage.storage.progress import greatest, least, next_recorded_at
 
@@ -219,11 +218,13 @@ class _Decided:
 
     Attributes:
         rows: the records with their `outcome`, see `pairing.py`; checkpointed.
+        summary: what they are.
         recorded_at: the batch.
     """
 
     records: _Records
     rows: DataFrame
+    summary: Summary
     recorded_at: str
 
     def log_rows(self, rows: DataFrame) -> DataFrame:
@@ -236,8 +237,6 @@ class _Decided:
                 "change_date": F.to_date(F.coalesce("changed_at", beginning)),
             }
         )
-        if "load_rows" not in rows.columns:
-            rows = rows.withColumn("load_rows", F.lit(None).cast("bigint"))
         kinds = LOG_COLUMNS | begun.optional
         return rows.selectExpr(
             *(f"cast({quoted(name)} as {kind}) as {quoted(name)}" for name, kind in kinds.items()),
@@ -265,7 +264,44 @@ def _decide(records: _Records) -> _Decided:
             records.loads.again, records.of_late_loads, begun.log, begun.key, begun.hashed_after
         )
         rows = rows.unionByName(late, allowMissingColumns=True)
-    return _Decided(records, checkpoint(rows), next_recorded_at(begun.log_progress))
+    if "load_rows" not in rows.columns:
+        rows = rows.withColumn("load_rows", F.lit(None).cast("bigint"))
+    recorded_at = next_recorded_at(begun.log_progress)
+    aggregates = summary_aggregates(begun.sequence)
+    columns, given = _profiled_columns(records, rows)
+    if columns:
+        time = timestamp_as_text(recorded_at, "change_oper")
+        beginning = f"timestamp '{begun.context.beginning_of_time}'"
+        aggregates["profile"] = F.expr(
+            profiled(
+                begun.key,
+                columns,
+                given,
+                beginning,
+                recorded_at=time,
+                where=f"outcome = {text(ACCEPTED)}",
+            )
+        )
+    kept, found = checkpoint_observed(rows, aggregates)
+    profile = BatchProfile.of(found["profile"].asDict(), columns, given) if columns else None
+    return _Decided(records, kept, Summary.of(found, profile), recorded_at)
+
+
+def _profiled_columns(records: _Records, rows: DataFrame) -> tuple[list[str], list[str]]:
+    """The data columns of the log, and those that the rows have; none where a profile is of no use.
+
+    History plans from the profile. Where it finds a new log or a load, it reads the log in any
+    case, and so it does where a column has changed its letters.
+    """
+    begun = records.begun
+    if not begun.key or begun.log is None or records.loads.new:
+        return [], []
+    columns = data_columns_of_log(begun.log.columns, begun.settings)
+    given = [name for name in columns if name in rows.columns]
+    renamed = {name.lower() for name in columns if name not in given}
+    if renamed.intersection(name.lower() for name in rows.columns):
+        return [], []
+    return columns, given
 
 
 @dataclass(frozen=True)
@@ -282,7 +318,6 @@ class _Summarized:
     """
 
     decided: _Decided
-    summary: Summary
     late: Late
     counts: BatchCounts
     accepted: DataFrame
@@ -310,7 +345,7 @@ class _Summarized:
 def _summarize(decided: _Decided) -> _Summarized:
     records, begun = decided.records, decided.records.begun
     log_progress, loads = begun.log_progress, records.loads.new
-    summary = summarize(decided.rows, begun.sequence, _profile(decided))
+    summary = decided.summary
     if begun.log is None:
         _warn_of_old_times(begun.context, summary)
         _warn_of_columns_in_no_record(begun.context, decided.rows, begun.data)
@@ -347,7 +382,6 @@ def _summarize(decided: _Decided) -> _Summarized:
         _warn_of_rejects(begun.context, counts, rejects)
     return _Summarized(
         decided,
-        summary,
         late,
         counts,
         accepted,
@@ -363,22 +397,9 @@ def _summarize(decided: _Decided) -> _Summarized:
     )
 
 
-def _profile(decided: _Decided) -> DataFrame | None:
-    """Of the accepted changes, for history, where it plans from that.
-
-    Where it finds a new log or a load, it reads the log in any case.
-    """
-    records, begun = decided.records, decided.records.begun
-    if not begun.key or begun.log is None or records.loads.new:
-        return None
-    rows = decided.log_rows(decided.rows.filter(F.col("outcome") == ACCEPTED))
-    accepted = conformed(rows, begun.log.schema, begun.settings)
-    columns = data_columns_of_log(begun.log.columns, begun.settings)
-    return profiled(accepted, begun.key, columns, f"timestamp '{begun.context.beginning_of_time}'")
-
-
 def _batch(summarized: _Summarized) -> ChangeBatch:
-    decided, summary, late = summarized.decided, summarized.summary, summarized.late
+    decided, late = summarized.decided, summarized.late
+    summary = decided.summary
     begun = decided.records.begun
     log_progress, session = begun.log_progress, begun.session
     rows = summarized.log_rows()
@@ -414,14 +435,14 @@ def _batch(summarized: _Summarized) -> ChangeBatch:
         raw_version=version.to_text(),
         days=summary.days,
         counts=summarized.counts,
-        profile=None if late.updates else summary.profile,
+        profile=summary.profile.to_json() if summary.profile and not late.updates else None,
         kept=decided.rows,
     )
 
 
 def _version_read(summarized: _Summarized) -> RawVersion:
     """The versions of the raw tables that the log has read then, and what later runs read again."""
-    summary, records = summarized.summary, summarized.decided.records
+    summary, records = summarized.decided.summary, summarized.decided.records
     begun, reading = records.begun, records.reading
     version, change_seq = begun.raw_version, summarized.change_seq
     if not reading.finds_all_late and (version.tables is None or reading.floor is not None):

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from dbt_afterimage.history.names import LOADS, own
 from dbt_afterimage.history.sql import columns
 from dbt_afterimage.history.table import HistoryError, HistoryTable
-from dbt_afterimage.log_rows.profile import PROFILE, BatchProfile, profiled
+from dbt_afterimage.log_rows.profile import BatchProfile, profiled
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ def profile_of(changes: DataFrame, table: HistoryTable) -> BatchProfile:
     Raises:
         HistoryError: a truncate has a column in its scope that the table lacks.
     """
-    rows = profiled(changes, table.key, table.columns, table.beginning)
-    profile = BatchProfile.from_json(str(rows.collect()[0][PROFILE]))
-    assert profile is not None
+    names = table.columns
+    found = changes.selectExpr(profiled(table.key, names, names, table.beginning)).collect()[0][0]
+    profile = BatchProfile.of(found.asDict(), names, names)
     _check_scopes(profile, table)
     return profile
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.literals import text, texts
@@ -20,10 +20,14 @@ def is_key_change(key: Sequence[str]) -> str:
     return f"(before is not null and not ({same}) and (before_known_columns is null or ({known})))"
 
 
-def is_incomplete(names: Iterable[str]) -> str:
-    """True where neither image of an update knows all of some columns."""
-    every = texts(names)
+def is_incomplete(names: Sequence[str], given: Sequence[str] | None = None) -> str:
+    """True where neither image of an update knows all of some columns.
+
+    Args:
+        given: what an image knows that lists no columns; None for all of them.
+    """
+    every = texts(names if given is None else given)
     return (
-        f"size(array_except({every}, array_union(coalesce(known_columns, {every}),"
+        f"size(array_except({texts(names)}, array_union(coalesce(known_columns, {every}),"
         f" coalesce(before_known_columns, if(before is null, array(), {every}))))) > 0"
     )

@@ -6,16 +6,12 @@ The profile of a batch is recorded with its progress, and history plans from it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from dbt_afterimage.log_rows.conditions import is_incomplete, is_key_change
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-PROFILE = "profile"
 _COUNTS = ("changes", "inserts", "truncates", "loads", "key_changes", "incomplete_key_changes")
 
 
@@ -61,8 +57,29 @@ class BatchProfile:
     columns: int | None = None
 
     @classmethod
+    def of(
+        cls, found: Mapping[str, Any], columns: Sequence[str], given: Sequence[str]
+    ) -> BatchProfile:
+        """From the fields of `profiled`, with the same ``columns`` and ``given``."""
+        lists = [set(names) for names in found["lists"]]
+        if found["unlisted"] and len(given) < len(columns):
+            lists.append(set(given))
+        values = {field.name: found[field.name] for field in fields(cls) if field.name in found}
+        return cls(
+            **{**values, "scopes": tuple(sorted(found["scopes"]))},
+            known=tuple(sorted(set.intersection(*lists))) if lists else None,
+            columns=len(columns),
+        )
+
+    def to_json(self) -> str:
+        """Its fields, without those that are None."""
+        return json.dumps(
+            {name: value for name, value in asdict(self).items() if value is not None}
+        )
+
+    @classmethod
     def from_json(cls, found: str) -> BatchProfile | None:
-        """From the column PROFILE of `profiled`; None for one of another version's form."""
+        """From `to_json`; None for one of another version's form."""
         given: dict[str, Any] = json.loads(found)
         if not {*_COUNTS} <= {*given} <= {field.name for field in fields(cls)}:
             return None
@@ -80,45 +97,56 @@ class BatchProfile:
 
 
 def profiled(
-    changes: DataFrame, key: Sequence[str], columns: Sequence[str], beginning: str
-) -> DataFrame:
-    """One row with the column PROFILE: the fields of `BatchProfile` as JSON.
+    key: Sequence[str],
+    columns: Sequence[str],
+    given: Sequence[str],
+    beginning: str,
+    *,
+    recorded_at: str = "recorded_at",
+    where: str = "true",
+) -> str:
+    """An aggregate of rows of a log or of decided records: a struct for `BatchProfile.of`, as SQL.
 
     Args:
-        key: its key columns; without them no change is a key change.
+        key: key columns; without them no change is a key change.
+        columns: data columns of the log.
+        given: those of them that the rows have.
         beginning: the beginning of time, as SQL.
+        recorded_at: the batch of a row, as SQL.
+        where: the condition on rows that count, never NULL.
     """
     # a load may precede the changes that have landed; its own time bounds those of its rows
-    counts = "change_oper <> 'L' or load_rows is not null"
-    moved = is_key_change(key) if key else "false"
+    counts = f"{where} and (change_oper <> 'L' or load_rows is not null)"
+    is_load = f"{where} and load_rows is not null"
+    is_row_of_load = f"{where} and change_oper = 'L'"
+    moved = f"{where} and {is_key_change(key)}" if key else "false"
+    time = f"coalesce(changed_at, {beginning})"
+    known, known_before = "known_columns", "before_known_columns"
     found = {
-        "changes": "count(*)",
-        "recorded_at": "cast(max(recorded_at) as string)",
-        "first_seq": "min(change_seq)",
+        "changes": f"count_if({where})",
+        "recorded_at": f"cast(max(if({where}, {recorded_at}, null)) as string)",
+        "first_seq": f"min(if({where}, change_seq, null))",
         "change_seq": f"max(if({counts}, change_seq, null))",
-        "first_changed_at": "cast(min(if(change_oper <> 'L',"
-        f" coalesce(changed_at, {beginning}), null)) as string)",
-        "first_loaded_at": "cast(min(if(change_oper = 'L',"
-        f" coalesce(changed_at, {beginning}), null)) as string)",
-        "changed_at": f"cast(max(if({counts}, if(change_oper = 'L',"
-        f" coalesce(changed_at, {beginning}), changed_at), null)) as string)",
-        "inserts": "count_if(change_oper = 'I')",
-        "truncates": "count_if(change_oper = 'T')",
-        "loads": "count_if(load_rows is not null)",
-        "load_seq": "min(if(load_rows is not null, change_seq, null))",
+        "first_changed_at": "cast("
+        f"min(if({where} and change_oper <> 'L', {time}, null)) as string)",
+        "first_loaded_at": f"cast(min(if({is_row_of_load}, {time}, null)) as string)",
+        "changed_at": "cast("
+        f"max(if({counts}, if(change_oper = 'L', {time}, changed_at), null)) as string)",
+        "inserts": f"count_if({where} and change_oper = 'I')",
+        "truncates": f"count_if({where} and change_oper = 'T')",
+        "loads": f"count_if({is_load})",
+        "load_seq": f"min(if({is_load}, change_seq, null))",
         "key_changes": f"count_if({moved})",
-        "incomplete_key_changes": f"count_if({moved} and {is_incomplete(columns)})",
-        "scopes": "array_distinct(flatten(collect_set(map_keys(truncate_scope))))",
-        "lists": "array_union(collect_set(known_columns), collect_set(before_known_columns))",
-        "columns": str(len(columns)),
+        "incomplete_key_changes": f"count_if({moved} and {is_incomplete(columns, given)})",
+        "scopes": "array_distinct(flatten("
+        f"collect_set(if({where}, map_keys(truncate_scope), null))))",
+        "lists": f"array_union(collect_set(if({where}, {known}, null)),"
+        f" collect_set(if({where}, {known_before}, null)))",
+        # images without a list, as `conformed` tells them
+        "unlisted": f"count_if({where} and ((before is not null and {known_before} is null) or"
+        f" ({known} is null and load_rows is null and change_oper in ('I', 'U', 'L'))))",
     }
-    rows = changes.selectExpr(*(f"{expression} as {name}" for name, expression in found.items()))
-    known = (
-        "if(size(lists) = 0, null, aggregate(lists, lists[0],"
-        " (common, list) -> array_intersect(common, list))) as known"
-    )
-    row = ", ".join([*(name for name in found if name != "lists"), known])
-    return rows.selectExpr(f"to_json(struct({row})) as {PROFILE}")
+    return f"struct({', '.join(f'{sql} as {name}' for name, sql in found.items())})"
 
 
 def merged(profiles: Sequence[BatchProfile]) -> BatchProfile:

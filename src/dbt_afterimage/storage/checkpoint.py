@@ -7,15 +7,24 @@ computed from it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.spark.session import current, unpersist
+from dbt_afterimage.spark.session import current, is_remote, unpersist
 from dbt_afterimage.storage.temp_view import named_view
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-__all__ = ["checkpoint", "checkpoint_by_name", "unpersist", "unpersist_by_name", "view_by_name"]
+__all__ = [
+    "aggregated",
+    "checkpoint",
+    "checkpoint_by_name",
+    "checkpoint_observed",
+    "unpersist",
+    "unpersist_by_name",
+    "view_by_name",
+]
 
 _NAMED: dict[str, list[DataFrame]] = {}
 """The rows that each view keeps in memory."""
@@ -27,6 +36,34 @@ def checkpoint(rows: DataFrame) -> DataFrame:
 
     # as bytes: as objects, as many as rows, they would be in the way of Java's collector
     return rows.localCheckpoint(storageLevel=StorageLevel.MEMORY_AND_DISK)
+
+
+def checkpoint_observed(
+    rows: DataFrame, aggregates: Mapping[str, Column]
+) -> tuple[DataFrame, dict[str, Any]]:
+    """The rows of `checkpoint`, and aggregates of them, which the same job computes.
+
+    Args:
+        aggregates: by name, without `filter` and `distinct`.
+    """
+    from pyspark.sql import Observation
+
+    if is_remote(rows.sparkSession):
+        # Connect's checkpoint gives no observations back
+        kept = checkpoint(rows)
+        return kept, aggregated(kept, aggregates)
+    observation = Observation()
+    kept = checkpoint(rows.observe(observation, *_named(aggregates)))
+    return kept, observation.get
+
+
+def aggregated(rows: DataFrame, aggregates: Mapping[str, Column]) -> dict[str, Any]:
+    """Aggregates of rows, by name."""
+    return rows.agg(*_named(aggregates)).collect()[0].asDict()
+
+
+def _named(aggregates: Mapping[str, Column]) -> list[Column]:
+    return [aggregate.alias(name) for name, aggregate in aggregates.items()]
 
 
 def checkpoint_by_name(rows: DataFrame) -> str:

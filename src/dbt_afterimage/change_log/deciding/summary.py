@@ -1,11 +1,12 @@
-"""The content of a decided batch, found in one pass over it."""
+"""The content of a decided batch, found by the job that decides it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.batch import BatchCounts
@@ -17,7 +18,7 @@ from dbt_afterimage.change_log.deciding.pairing import (
     is_pending_too_long,
 )
 from dbt_afterimage.log_rows.columns import column_named, is_position
-from dbt_afterimage.log_rows.profile import PROFILE
+from dbt_afterimage.log_rows.profile import BatchProfile
 from dbt_afterimage.sequence import ChangeSequence
 from dbt_afterimage.storage.progress import ISO_TIMESTAMP
 
@@ -58,7 +59,7 @@ class Summary:
         open_arrival: least mark of arrival of the records that a later run may decide otherwise.
         open_unmarked: how many of these have no mark.
         days: from the first time to the last one, of loads too.
-        profile: what the accepted changes hold, as `log_rows.profile` says; None if not requested.
+        profile: of the accepted changes; None if not requested.
     """
 
     records: Mapping[str, int]
@@ -73,7 +74,14 @@ class Summary:
     open_arrival: str | None
     open_unmarked: int
     days: int
-    profile: str | None = None
+    profile: BatchProfile | None = None
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any], profile: BatchProfile | None) -> Summary:
+        """From the values of `summary_aggregates`."""
+        records = {name: found[name] for name in _OUTCOMES}
+        others = {field.name: found[field.name] for field in fields(cls) if field.name in found}
+        return cls(**{**others, "records": records, "profile": profile})
 
     def late(self, decided: DataFrame, horizon: str) -> Late:
         """The records of a batch that no longer wait.
@@ -136,14 +144,8 @@ def columns_in_no_record(
     return [name for name, is_in_some in zip(columns, found, strict=True) if is_in_some is False]
 
 
-def summarize(
-    decided: DataFrame, sequence: ChangeSequence, accepted_profile: DataFrame | None = None
-) -> Summary:
-    """Summarize a batch in one job.
-
-    Args:
-        accepted_profile: of `log_rows.profile`, computed in the same job.
-    """
+def summary_aggregates(sequence: ChangeSequence) -> dict[str, Column]:
+    """Aggregates of decided records, for `Summary.of`."""
     # not by group: Spark sorts all rows for the greatest text of each group
     outcome, is_change = F.col("outcome"), F.col("change_oper") != "L"
     is_accepted = (outcome == ACCEPTED) & is_change
@@ -153,43 +155,21 @@ def summarize(
     is_update = is_accepted & (F.col("change_oper") == "U")
     is_in_future = F.col("reject_reason").eqNullSafe("future_change_seq")
     is_open = (outcome == PENDING) | is_in_future
-    rows = decided.agg(
-        *[F.count_if(outcome == name).alias(name) for name in _OUTCOMES],
-        F.count_if(is_update).alias("updates"),
-        F.count_if(is_update & F.col("before_record_hash").isNotNull()).alias("with_before_image"),
-        F.min(F.when(is_position(sequence) & is_change, F.col("change_seq"))).alias("first_seq"),
-        F.max(F.when(is_seen, F.col("change_seq"))).alias("seen_seq"),
-        F.max(F.when(is_accepted, F.col("change_seq"))).alias("accepted_seq"),
-        F.date_format(F.max(F.when(is_accepted, F.col("changed_at"))), ISO_TIMESTAMP).alias(
-            "accepted_at"
-        ),
-        F.date_format(F.max(F.when(outcome == ACCEPTED, F.col("changed_at"))), ISO_TIMESTAMP).alias(
-            "newest"
-        ),
+    accepted_at = F.max(F.when(is_accepted, F.col("changed_at")))
+    newest = F.max(F.when(outcome == ACCEPTED, F.col("changed_at")))
+    days = F.date_diff(F.max("changed_at"), F.min("changed_at"))
+    return {
+        **{name: F.count_if(outcome == name) for name in _OUTCOMES},
+        "updates": F.count_if(is_update),
+        "with_before_image": F.count_if(is_update & F.col("before_record_hash").isNotNull()),
+        "first_seq": F.min(F.when(is_position(sequence) & is_change, F.col("change_seq"))),
+        "seen_seq": F.max(F.when(is_seen, F.col("change_seq"))),
+        "accepted_seq": F.max(F.when(is_accepted, F.col("change_seq"))),
+        "accepted_at": F.date_format(accepted_at, ISO_TIMESTAMP),
+        "newest": F.date_format(newest, ISO_TIMESTAMP),
         # the mark may be that very time, and would hide all that lands before it
-        F.max(F.when(~is_in_future, F.col("arrival"))).alias("arrival"),
-        F.min(F.when(is_open, F.col("arrival"))).alias("open_arrival"),
-        F.count_if(is_open & F.col("arrival").isNull()).alias("open_unmarked"),
-        F.coalesce(
-            F.date_diff(F.max("changed_at"), F.min("changed_at")),
-            F.lit(0),
-        ).alias("days"),
-    )
-    if accepted_profile is not None:
-        rows = rows.crossJoin(accepted_profile)
-    found = rows.collect()[0]
-    return Summary(
-        records={name: found[name] for name in _OUTCOMES},
-        updates=found["updates"],
-        with_before_image=found["with_before_image"],
-        first_seq=found["first_seq"],
-        seen_seq=found["seen_seq"],
-        accepted_seq=found["accepted_seq"],
-        accepted_at=found["accepted_at"],
-        newest=found["newest"],
-        arrival=found["arrival"],
-        open_arrival=found["open_arrival"],
-        open_unmarked=found["open_unmarked"],
-        days=found["days"],
-        profile=found[PROFILE] if accepted_profile is not None else None,
-    )
+        "arrival": F.max(F.when(~is_in_future, F.col("arrival"))),
+        "open_arrival": F.min(F.when(is_open, F.col("arrival"))),
+        "open_unmarked": F.count_if(is_open & F.col("arrival").isNull()),
+        "days": F.coalesce(days, F.lit(0)),
+    }

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import ConcurrentRunError, without_plan
 from dbt_afterimage.spark.identifiers import quoted
-from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
+from dbt_afterimage.storage.checkpoint import aggregated, checkpoint_observed, unpersist
 from dbt_afterimage.storage.concurrency import check_unchanged, is_newer
 from dbt_afterimage.storage.formats.base import (
     MANY_SMALL_FILES,
@@ -193,16 +193,19 @@ class Iceberg(TableFormat):
                 raise ConcurrentRunError.of(table)
             merge_batch(session, table, batch)
             return
-        rows = batch.rows if batch.is_computed else checkpoint(batch.rows)
         is_deleted, is_inserted = F.col(ACTION) != "insert", F.col(ACTION) != "delete"
+        aggregates = {"deleted": F.count_if(is_deleted), "inserted": F.count_if(is_inserted)}
+        if batch.is_computed:
+            rows, counts = batch.rows, aggregated(batch.rows, aggregates)
+        else:
+            rows, counts = checkpoint_observed(batch.rows, aggregates)
         try:
-            counts = rows.agg(F.count_if(is_deleted), F.count_if(is_inserted)).collect()[0]
             deleted = rows.filter(is_deleted).selectExpr(*map(quoted, batch.identity))
-            if counts[0] <= _BROADCAST_LIMIT:
+            if counts["deleted"] <= _BROADCAST_LIMIT:
                 deleted = F.broadcast(deleted)
             named = map(quoted, session.table(table).columns)
             inserted = rows.filter(is_inserted).selectExpr(*named)
-            if not any(counts):
+            if not any(counts.values()):
                 return
             branch = _new_branch(session, table, batch)
             if branch is None:
@@ -213,8 +216,8 @@ class Iceberg(TableFormat):
                 table,
                 branch,
                 batch,
-                deleted if counts[0] else None,
-                inserted if counts[1] else None,
+                deleted if counts["deleted"] else None,
+                inserted if counts["inserted"] else None,
             )
         finally:
             if not batch.is_computed:
@@ -328,8 +331,10 @@ def _total_files(session: SparkSession, tables: Sequence[str], *kinds: str) -> d
         f"from {table}.snapshots"
         for table in tables
     )
+    # the driver makes these rows: in one partition they need no shuffle, which is a job
     newest = session.sql(
-        f"select name, max_by(total, committed_at) from ({snapshots}) group by name"
+        "select name, max_by(total, committed_at) "
+        f"from (select /*+ coalesce(1) */ * from ({snapshots})) group by name"
     )
     return {**dict.fromkeys(tables, 0), **{name: total or 0 for name, total in newest.collect()}}
 
