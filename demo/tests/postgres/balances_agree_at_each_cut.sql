@@ -15,7 +15,10 @@ balances as (
     left join {{ ref('pgbench_accounts_history') }} as versions
         on
             cuts.change_seq >= versions.valid_from_seq
-            and (cuts.change_seq < versions.valid_to_seq or versions.valid_to_seq is null)
+            and (
+                cuts.change_seq < versions.valid_to_seq
+                or versions.valid_to_seq is null
+            )
     group by cuts.change_seq
     union all
     select
@@ -26,7 +29,10 @@ balances as (
     left join {{ ref('pgbench_tellers_history') }} as versions
         on
             cuts.change_seq >= versions.valid_from_seq
-            and (cuts.change_seq < versions.valid_to_seq or versions.valid_to_seq is null)
+            and (
+                cuts.change_seq < versions.valid_to_seq
+                or versions.valid_to_seq is null
+            )
     group by cuts.change_seq
     union all
     select
@@ -37,7 +43,10 @@ balances as (
     left join {{ ref('pgbench_branches_history') }} as versions
         on
             cuts.change_seq >= versions.valid_from_seq
-            and (cuts.change_seq < versions.valid_to_seq or versions.valid_to_seq is null)
+            and (
+                cuts.change_seq < versions.valid_to_seq
+                or versions.valid_to_seq is null
+            )
     group by cuts.change_seq
     union all
     select
@@ -48,7 +57,10 @@ balances as (
     left join {{ ref('pgbench_history_history') }} as versions
         on
             cuts.change_seq >= versions.valid_from_seq
-            and (cuts.change_seq < versions.valid_to_seq or versions.valid_to_seq is null)
+            and (
+                cuts.change_seq < versions.valid_to_seq
+                or versions.valid_to_seq is null
+            )
     group by cuts.change_seq
 )
 
