@@ -6,67 +6,65 @@ cuts as (
     from {{ ref('afterimage_cuts') }}
 ),
 
-balances as (
+versions as (
     select
-        cuts.change_seq,
         'accounts' as balance_of,
-        coalesce(sum(versions.abalance), 0) as balance
-    from cuts
-    left join {{ ref('pgbench_accounts_history') }} as versions
-        on
-            cuts.change_seq >= versions.valid_from_seq
-            and (
-                cuts.change_seq < versions.valid_to_seq
-                or versions.valid_to_seq is null
-            )
-    group by cuts.change_seq
+        abalance as balance,
+        valid_from_seq,
+        valid_to_seq
+    from {{ ref('pgbench_accounts_history') }}
     union all
     select
-        cuts.change_seq,
         'tellers' as balance_of,
-        coalesce(sum(versions.tbalance), 0) as balance
-    from cuts
-    left join {{ ref('pgbench_tellers_history') }} as versions
-        on
-            cuts.change_seq >= versions.valid_from_seq
-            and (
-                cuts.change_seq < versions.valid_to_seq
-                or versions.valid_to_seq is null
-            )
-    group by cuts.change_seq
+        tbalance as balance,
+        valid_from_seq,
+        valid_to_seq
+    from {{ ref('pgbench_tellers_history') }}
     union all
     select
-        cuts.change_seq,
         'branches' as balance_of,
-        coalesce(sum(versions.bbalance), 0) as balance
-    from cuts
-    left join {{ ref('pgbench_branches_history') }} as versions
-        on
-            cuts.change_seq >= versions.valid_from_seq
-            and (
-                cuts.change_seq < versions.valid_to_seq
-                or versions.valid_to_seq is null
-            )
-    group by cuts.change_seq
+        bbalance as balance,
+        valid_from_seq,
+        valid_to_seq
+    from {{ ref('pgbench_branches_history') }}
     union all
     select
-        cuts.change_seq,
         'payments' as balance_of,
-        coalesce(sum(versions.delta), 0) as balance
+        delta as balance,
+        valid_from_seq,
+        valid_to_seq
+    from {{ ref('pgbench_history_history') }}
+),
+
+valid_at_cut as (
+    select
+        cuts.change_seq,
+        versions.balance_of,
+        versions.balance
     from cuts
-    left join {{ ref('pgbench_history_history') }} as versions
+    inner join versions
         on
             cuts.change_seq >= versions.valid_from_seq
             and (
                 cuts.change_seq < versions.valid_to_seq
                 or versions.valid_to_seq is null
             )
-    group by cuts.change_seq
+),
+
+per_cut as (
+    select
+        change_seq,
+        sum(if(balance_of = 'accounts', balance, 0)) as of_accounts,
+        sum(if(balance_of = 'tellers', balance, 0)) as of_tellers,
+        sum(if(balance_of = 'branches', balance, 0)) as of_branches,
+        sum(if(balance_of = 'payments', balance, 0)) as of_payments
+    from valid_at_cut
+    group by change_seq
 )
 
-select
-    change_seq,
-    map_from_entries(collect_list(struct(balance_of, balance))) as balances
-from balances
-group by change_seq
-having count(distinct balance) > 1
+select *
+from per_cut
+where
+    of_accounts <> of_payments
+    or of_tellers <> of_payments
+    or of_branches <> of_payments
