@@ -93,6 +93,13 @@ class Lake:
 
     folder: Path
     table_format: str = "iceberg"
+    has_views: bool = True
+
+    def published(self, versions: list[list[Any]]) -> dict[str, Any]:
+        """What lake_run says of readers who see these versions."""
+        if self.table_format != "iceberg":
+            return {}
+        return {"tag": versions, "view": versions if self.has_views else None}
 
     def write_profile(
         self, profiles: Path, parameters: Mapping[str, str], jars: Sequence[str] = ()
@@ -147,9 +154,11 @@ class Lake:
 
 def check_lake(lake: Lake, **environment: str) -> None:
     """Two batches are built, and the commands work on their tables."""
-    assert lake.build(1, [], environment)["built"] == FIRST
+    first = lake.build(1, [], environment)
+    assert (first["built"], first["published"]) == (FIRST, lake.published(FIRST))
     found = lake.build(2, list(COMMANDS.values()), environment)
-    assert found["built"] == SECOND
+    assert found["held_back"] == lake.published(FIRST)
+    assert (found["built"], found["published"]) == (SECOND, lake.published(SECOND))
     assert found["documented"] == DOCUMENTED
     assert found["paths"] == ["rebuild", "incremental"]
     said = dict(zip(COMMANDS, found["commands"], strict=True))
@@ -160,3 +169,4 @@ def check_lake(lake: Lake, **environment: str) -> None:
     staged = json.loads(said["staging"]["stdout"])
     assert ", ".join(" ".join(row.values()) for row in staged) == STAGED
     assert found["history"] == [row for row in SECOND if row[0] != 2]
+    assert found["published_later"] == lake.published(found["history"])

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
 from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
@@ -23,9 +24,9 @@ from dbt_afterimage.spark.session import current
 from tests.functional.dbt_project import DbtProject
 from tests.functional.one_by_one import commands_one_by_one
 from tests.functional.people import MODELS, PEOPLE, People, seq, start
-from tests.functional.project_files import changes_model, write_settings
+from tests.functional.project_files import changes_model, write_files, write_settings
 
-SCHEMA = "stored"
+SCHEMA, READERS = "stored", "readers"
 BATCHES: list[list[tuple[Any, ...]]] = [
     [
         (seq(1), "I", 1, "Ann", "first", 0.5, "1.25"),
@@ -56,12 +57,31 @@ MODELS_OF_LAKE = {
         "models": [{"name": name, "data_tests": tests} for name, tests in TESTED.items()],
     },
 }
+VERSIONS = "select id, name, opened_by, closed_by, is_current from {} order by id, valid_from_seq"
+HELD_BACK = "select * from {{ ref('people_history') }} where {{ var('fails', false) }}\n"
 
 
 def history(people: People) -> list[tuple[Any, ...]]:
-    return people.rows(
-        "history", "id, name, opened_by, closed_by, is_current", "id, valid_from_seq"
-    )
+    return [
+        tuple(row) for row in people.spark.sql(VERSIONS.format(people.name("history"))).collect()
+    ]
+
+
+def published(people: People) -> dict[str, Any]:
+    """The history as readers see it: at the tag, and in the view, None where there is no view."""
+    if people.table_format != "iceberg":
+        return {}
+    session, table = people.spark, people.name("history")
+    session.sql(f"refresh table {table}")
+    view = f"{SCHEMA}_{READERS}.people_history"
+    relations = {
+        "tag": f"{table} version as of 'published'",
+        "view": view if session.catalog.tableExists(view) else None,
+    }
+    return {
+        kind: relation and session.sql(VERSIONS.format(relation)).collect()
+        for kind, relation in relations.items()
+    }
 
 
 def run(project: DbtProject, arguments: list[str]) -> dict[str, Any]:
@@ -89,6 +109,14 @@ def build_one_by_one(project: DbtProject) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+def publish_together(project: DbtProject) -> None:
+    """Tables are published together, and a test fails if it is told to."""
+    file = project.path / "dbt_project.yml"
+    settings = yaml.safe_load(file.read_text(encoding="utf-8"))
+    settings["vars"]["published_schema"] = READERS
+    write_files(project.path, {"dbt_project.yml": settings, "tests/fails.sql": HELD_BACK})
+
+
 def main(
     folder: str, table_format: str, batch: str, processes: str, commands: str, result: str
 ) -> None:
@@ -99,23 +127,32 @@ def main(
     project("show", "--inline", "select 1")
     session = current()
     people = start(project, session, table_format, MODELS_OF_LAKE)
+    if table_format == "iceberg":
+        publish_together(project)
     if batch == "1":
         people.land(PEOPLE, BATCHES[0])
     else:
         people.append(PEOPLE, BATCHES[1])
+    held_back = {}
     if processes == "each":
         build_one_by_one(project)
     else:
+        if batch != "1":
+            project.error_of("build", fails=True)
+            held_back = published(people)
         project("build")
-    built = history(people)
+    built, seen = history(people), published(people)
     catalog = project("docs", "generate")
     progress = session.table(f"{SCHEMA}.afterimage_progress").filter("model = 'people_history'")
     found = {
         "built": built,
+        "held_back": held_back,
+        "published": seen,
         "documented": documented(catalog),
         "paths": [row["path"] for row in progress.orderBy("recorded_at").collect()],
         "commands": [run(project, arguments) for arguments in json.loads(commands)],
         "history": history(people),
+        "published_later": published(people),
     }
     Path(result).write_text(json.dumps(found), encoding="utf-8")
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.iceberg_only
 
 @pytest.fixture
 def lake(profiles: Path, tmp_path: Path) -> Lake:
-    lake = Lake(tmp_path)
+    lake = Lake(tmp_path, has_views=False)
     settings = {"type": "hadoop", "uri": "", "warehouse": str(tmp_path / "tables")}
     lake.write_profile(profiles, catalog_parameters(settings))
     return lake
@@ -32,7 +32,8 @@ def test_a_project_on_a_catalog_without_views(lake: Lake) -> None:
     """The second process reads what the first one has stored of the staging models."""
     assert lake.build(1, [], {})["built"] == FIRST
     found = lake.build(2, [COMMANDS["staging"]], {})
-    assert found["built"] == SECOND
+    assert found["held_back"] == lake.published(FIRST)
+    assert (found["built"], found["published"]) == (SECOND, lake.published(SECOND))
     staged = json.loads(found["commands"][0]["stdout"])
     assert ", ".join(" ".join(row.values()) for row in staged) == STAGED
 
