@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pyspark.errors import AnalysisException
 from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
@@ -71,17 +72,14 @@ def published(people: People) -> dict[str, Any]:
     """The history as readers see it: at the tag, and in the view, None where there is no view."""
     if people.table_format != "iceberg":
         return {}
-    session, table = people.spark, people.name("history")
-    session.sql(f"refresh table {table}")
-    view = f"{SCHEMA}_{READERS}.people_history"
-    relations = {
-        "tag": f"{table} version as of 'published'",
-        "view": view if session.catalog.tableExists(view) else None,
-    }
-    return {
-        kind: relation and session.sql(VERSIONS.format(relation)).collect()
-        for kind, relation in relations.items()
-    }
+    table = people.name("history")
+    people.spark.sql(f"refresh table {table}")
+    found = people.spark.sql(VERSIONS.format(f"{table} version as of 'published'")).collect()
+    try:
+        view = people.spark.sql(VERSIONS.format(f"{SCHEMA}_{READERS}.people_history")).collect()
+    except AnalysisException:
+        view = None
+    return {"tag": found, "view": view}
 
 
 def run(project: DbtProject, arguments: list[str]) -> dict[str, Any]:

@@ -42,6 +42,10 @@ from dbt_afterimage.spark.launch import launch_arguments, private_settings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_DEFAULTS = {
+    # otherwise PySpark asks Java ten times for each expression, so that an error can name its line
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
 REMOTE = "spark.remote"
 REMOTE_VARIABLE = "SPARK_REMOTE"
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
@@ -295,8 +299,9 @@ def _new_classic(parameters: Mapping[str, Any]) -> SparkSession:
         for name, value in parameters.items()
         if name != "spark.jars" and name not in fixed
     }
+    own = {name: value for name, value in _DEFAULTS.items() if name not in launched}
     builder = SparkSession.builder.enableHiveSupport()
-    for name, value in {**private_settings({**launched, **given}), **given}.items():
+    for name, value in {**own, **private_settings({**launched, **given}), **given}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

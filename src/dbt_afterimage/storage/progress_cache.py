@@ -326,7 +326,9 @@ def _read_last(
         rows = rows.filter(F.col("model").isin(*models))
     last = F.max(F.struct(*LAST, "arrival"))
     found = (
-        rows.groupBy("model")
+        # of a few days: in one partition they need no shuffle, which is a job
+        rows.coalesce(1)
+        .groupBy("model")
         .agg(last.alias("last"))
         .selectExpr(
             "model",

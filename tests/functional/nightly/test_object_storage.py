@@ -21,7 +21,7 @@ def test_a_project_on_tables_in_an_object_store(profiles: Path, tmp_path: Path) 
 
 
 def test_a_project_on_tables_of_glue(profiles: Path, tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = Lake(tmp_path, has_views=False)
     with object_store(tmp_path) as store:
         settings = {"type": "glue", "uri": "", "glue.endpoint": store}
         settings |= {"warehouse": f"s3://{BUCKET}/tables", **s3_settings(store)}
