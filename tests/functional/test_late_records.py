@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
@@ -13,11 +14,12 @@ import pytest
 from dbt_afterimage.change_log.reading import new_rows
 from dbt_afterimage.change_log.reading.new_rows import NewRows
 from dbt_afterimage.change_log.reading.raw_version import Version, raw_tables
+from dbt_afterimage.change_log.writing import write
 from dbt_afterimage.storage.append import append_once
 from dbt_afterimage.storage.formats import format_named
 from tests.functional.dbt_project import DbtProject
 from tests.functional.feed_project import write_project
-from tests.functional.people import start
+from tests.functional.people import HEADERS, PEOPLE, seq, start
 from tests.functional.project_files import changes_model
 from tests.run_contexts import run_context
 
@@ -340,6 +342,52 @@ def test_late_records_of_feeds_with_a_filter(
     for name in filters:
         found = spark.table(f"{project.schema}.{name}_changes").orderBy("id").collect()
         assert [row["id"] for row in found] == [50, 100, 200, 300], name
+
+
+def test_the_look_back_is_read_from_the_first_record_that_waits(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    table_format: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was read before counts as duplicates: the last position, and what came since."""
+    lines: list[str] = []
+    monkeypatch.setattr(write, "logger", SimpleNamespace(info=lines.append))
+    project = make_dbt_project(tmp_path, schema="look_back")
+    models = {
+        "staging/stg_people.sql": "{{ stage_qlik_change_table('raw', 'people__ct') }}\n",
+        **changes_model("people", "stg_people"),
+    }
+    people = start(project, spark, table_format, models)
+    columns = {name: PEOPLE[name] for name in (*HEADERS, "id", "name")}
+    people.land(columns, [(seq(number), "I", number, "Ann") for number in range(1, 6)])
+    project("run")
+
+    def run(*records: tuple[int, str, int | None, str]) -> str:
+        people.append(columns, [(seq(number), *record) for number, *record in records])
+        lines.clear()
+        project("run")
+        return "".join(lines).removeprefix("people_changes: ")
+
+    assert lines == ["people_changes: 5 changes recorded"]
+    assert run((6, "I", 6, "Bob")) == "1 changes recorded, 1 duplicates"
+    # an update waits for its before image
+    waiting = (7, "U", 1, "Cid"), (8, "I", 8, "Dan")
+    assert run(*waiting) == "1 changes recorded, 1 pending, 1 duplicates"
+    assert run((9, "I", 9, "Eve")) == "1 changes recorded, 1 pending, 1 duplicates"
+    assert run((7, "B", 1, "Ann")) == "1 changes recorded, 2 duplicates"
+    # a copy, and a change between others
+    assert run((2, "I", 2, "Ann")) == ""
+    assert run((2, "I", 22, "Fay"), (10, "I", 10, "Gus")) == "2 changes recorded, 3 duplicates"
+    # other settings may accept what is rejected
+    assert run((11, "I", None, "Hal")) == "0 changes recorded, 1 rejected, 1 duplicates"
+    assert run((12, "I", 12, "Ivy")) == "1 changes recorded, 1 duplicates"
+    assert run((13, "I", 13, "Jon")) == "1 changes recorded, 1 duplicates"
+    project("test")
+    names = people.rows("changes", "name, before.name", "change_seq, id")
+    assert [row for row in names if row[1]] == [("Cid", "Ann")]
+    assert len(names) == 13
 
 
 @pytest.mark.nightly

@@ -80,7 +80,7 @@ def test_soliddb_scans_new_records_only(spark: SparkSession, raw: DataFrame) -> 
     spark.sparkContext.setJobGroup("soliddb reading", "queries before the records are read")
     # staging has no marks of arrival
     staged = raw.withColumn("arrival", F.lit(None).cast("string"))
-    read(context, positions(settings), staged, raw, done, None, lambda floor: None)
+    read(context, positions(settings), staged, raw, done, None, None, lambda floor: None)
     assert not spark.sparkContext.statusTracker().getJobIdsForGroup("soliddb reading")
 
 
@@ -113,7 +113,9 @@ def check_that_the_last_day_is_read(spark: SparkSession, raw: DataFrame, system:
     log = spark.sql("select change_seq, change_oper from " + RAW)
     context = run_context(settings=settings)
     done = Progress(change_seq=f"{DAYS[1]}2359".ljust(35, "0"))
-    changes = read(context, positions(settings), raw, log, done, None, lambda floor: None).changes
+    changes = read(
+        context, positions(settings), raw, log, done, None, None, lambda floor: None
+    ).changes
     assert rows_read(changes) == RECORDS_A_DAY
     assert changes.count() == RECORDS_A_DAY
 

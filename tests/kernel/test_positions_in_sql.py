@@ -89,6 +89,7 @@ def test_a_feed_that_begins_at_0_is_not_read_again(spark: SparkSession, width: i
         log,
         done,
         None,
+        None,
         lambda floor: None,
     )
     assert [row[0] for row in reading.changes.collect()] == [*places[2:], None]

@@ -51,7 +51,7 @@ from dbt_afterimage.change_log.deciding.summary import (
 )
 from dbt_afterimage.change_log.reading.new_rows import NewRows, new_rows
 from dbt_afterimage.change_log.reading.processed_records import count_processed
-from dbt_afterimage.change_log.reading.raw_version import RawVersion
+from dbt_afterimage.change_log.reading.raw_version import RawVersion, is_same_staging
 from dbt_afterimage.change_log.reading.read import (
     Reading,
     pending_halves,
@@ -191,6 +191,7 @@ def _read(begun: Begun) -> _Records:
         log,
         log_progress,
         begun.last_raw_version.next_arrival,
+        _next_seq(begun),
         find_new,
     )
     loads = find_loads(
@@ -210,6 +211,14 @@ def _read(begun: Begun) -> _Records:
         of_late_loads = erased.removed_from_loads(landed)
     changes = erased.removed_from_changes(reading.changes, begun.sequence)
     return _Records(begun, reading, changes, loads, of_loads, of_late_loads)
+
+
+def _next_seq(begun: Begun) -> str | None:
+    """From where to read besides added rows; None if the raw tables do not show these."""
+    read, now = begun.last_raw_version, begun.raw_version.tables
+    if read.tables is None or now is None or not is_same_staging(read.tables, now):
+        return None
+    return read.next_seq
 
 
 @dataclass(frozen=True)
@@ -470,6 +479,8 @@ def _version_read(summarized: _Summarized) -> RawVersion:
         pending_from = records.loads.pending_from
         first_open = least(summary.open_arrival, first_pending, pending_from, summarized.arrival)
         version = replace(version, next_arrival=first_open)
+    if not begun.settings["has_halves"] and version.tables is not None:
+        version = replace(version, next_seq=least(summary.open_seq, change_seq))
     # each run is to warn of a pending load, also where nothing has landed
     return replace(version, digest=None) if records.loads.is_pending else version
 

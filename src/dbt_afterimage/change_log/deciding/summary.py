@@ -58,6 +58,7 @@ class Summary:
         arrival: greatest mark of arrival, except of records whose time lies in the future.
         open_arrival: least mark of arrival of the records that a later run may decide otherwise.
         open_unmarked: how many of these have no mark.
+        open_seq: least position of these, and of rejected records, which other settings may accept.
         days: from the first time to the last one, of loads too.
         profile: of the accepted changes; None if not requested.
     """
@@ -73,6 +74,7 @@ class Summary:
     arrival: str | None
     open_arrival: str | None
     open_unmarked: int
+    open_seq: str | None
     days: int
     profile: BatchProfile | None = None
 
@@ -155,6 +157,8 @@ def summary_aggregates(sequence: ChangeSequence) -> dict[str, Column]:
     is_update = is_accepted & (F.col("change_oper") == "U")
     is_in_future = F.col("reject_reason").eqNullSafe("future_change_seq")
     is_open = (outcome == PENDING) | is_in_future
+    has_place = is_position(sequence) & is_change
+    is_read_again = has_place & outcome.isin(PENDING, REJECTED)
     accepted_at = F.max(F.when(is_accepted, F.col("changed_at")))
     newest = F.max(F.when(outcome == ACCEPTED, F.col("changed_at")))
     days = F.date_diff(F.max("changed_at"), F.min("changed_at"))
@@ -162,7 +166,7 @@ def summary_aggregates(sequence: ChangeSequence) -> dict[str, Column]:
         **{name: F.count_if(outcome == name) for name in _OUTCOMES},
         "updates": F.count_if(is_update),
         "with_before_image": F.count_if(is_update & F.col("before_record_hash").isNotNull()),
-        "first_seq": F.min(F.when(is_position(sequence) & is_change, F.col("change_seq"))),
+        "first_seq": F.min(F.when(has_place, F.col("change_seq"))),
         "seen_seq": F.max(F.when(is_seen, F.col("change_seq"))),
         "accepted_seq": F.max(F.when(is_accepted, F.col("change_seq"))),
         "accepted_at": F.date_format(accepted_at, ISO_TIMESTAMP),
@@ -171,5 +175,6 @@ def summary_aggregates(sequence: ChangeSequence) -> dict[str, Column]:
         "arrival": F.max(F.when(~is_in_future, F.col("arrival"))),
         "open_arrival": F.min(F.when(is_open, F.col("arrival"))),
         "open_unmarked": F.count_if(is_open & F.col("arrival").isNull()),
+        "open_seq": F.min(F.when(is_read_again, F.col("change_seq"))),
         "days": F.coalesce(days, F.lit(0)),
     }

@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dbt_afterimage.change_log.reading.raw_version import Version
+from dbt_afterimage.change_log.reading.raw_version import Version, is_same_staging
 from dbt_afterimage.storage.formats import format_named
 from dbt_afterimage.storage.stored_view import readable_name, statement_of, temporary_name
 from dbt_afterimage.storage.temp_view import temporary_view
@@ -66,9 +66,9 @@ def new_rows(
     """
     tables = [name for name, version in now.items() if version[0] not in ("view", "absent")]
     views = [name for name, version in now.items() if version[0] == "view"]
-    is_same_staging = read is not None and all(read.get(name) == now[name] for name in views)
+    is_same = read is not None and is_same_staging(read, now)
     if read is not None and all(read.get(name) == now[name] for name in tables):
-        return NewRows(F.lit(False), is_marked=is_same_staging)
+        return NewRows(F.lit(False), is_marked=is_same)
     added = {
         name: added_rows(session, name, None if read is None else read.get(name), now[name])
         for name in tables
@@ -85,7 +85,7 @@ def new_rows(
                     staged = session.sql(_with_names(statement_of(session, name), names))
                     found = temporary.enter_context(temporary_view(staged))
                     names |= {name: found, temporary_name(name): found}
-                return _found_in(staged, floor, is_same_staging)
+                return _found_in(staged, floor, is_same)
         except AnalysisException as error:
             logger.debug(f"{views[0]} cannot be read over new rows alone: {error}")
     is_passed = F.col("change_seq") <= floor
@@ -99,14 +99,14 @@ def _changes(staged: DataFrame) -> DataFrame:
     return staged.filter(~F.col("change_oper").eqNullSafe("L"))
 
 
-def _found_in(staged: DataFrame, floor: str, is_same_staging: bool) -> NewRows:
+def _found_in(staged: DataFrame, floor: str, is_same: bool) -> NewRows:
     seq, arrival = F.col("change_seq"), F.col("arrival")
     changes = _changes(staged)
     late, unmarked, first = changes.agg(
         F.count_if(seq <= floor), F.count_if(arrival.isNull()), F.min(arrival)
     ).collect()[0]
     is_late = _positions(changes.filter(seq <= floor), None) if late else F.lit(False)
-    return NewRows(is_late, first, is_same_staging and not unmarked)
+    return NewRows(is_late, first, is_same and not unmarked)
 
 
 def _positions(late: DataFrame, log: DataFrame | None) -> Column:

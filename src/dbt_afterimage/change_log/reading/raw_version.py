@@ -50,6 +50,7 @@ class RawVersion:
         processed: counted instead, where there are no versions.
         next_arrival: the mark of arrival from which the next run reads, besides what is added; None
             where marks cannot be used.
+        next_seq: the position, likewise; None where it is not known.
         read_at: what had landed until then was read, ISO text in UTC; None where records wait, or
             a run of an earlier version of this package read it.
     """
@@ -58,6 +59,7 @@ class RawVersion:
     digest: str | None = None
     processed: ProcessedCount | None = None
     next_arrival: str | None = None
+    next_seq: str | None = None
     read_at: str | None = None
 
     def to_text(self) -> str:
@@ -69,6 +71,7 @@ class RawVersion:
                 "tables": self.tables,
                 "settled": vars(self.processed) if self.processed else None,
                 "next_arrival": self.next_arrival,
+                "next_seq": self.next_seq,
                 "read_at": self.read_at,
             }
         )
@@ -86,8 +89,14 @@ class RawVersion:
             given.get("digest"),
             ProcessedCount(**processed) if processed else None,
             given.get("next_arrival"),
+            given.get("next_seq"),
             given.get("read_at"),
         )
+
+
+def is_same_staging(read: Mapping[str, Version], now: Mapping[str, Version]) -> bool:
+    """Whether staging is what it was, at two versions of what it reads."""
+    return all(read.get(name) == version for name, version in now.items() if version[0] == "view")
 
 
 def raw_tables(session: SparkSession, context: RunContext) -> dict[str, Version] | None:

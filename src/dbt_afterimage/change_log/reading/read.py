@@ -2,7 +2,8 @@
 
 By position: records behind the look-back of the log's greatest change_seq. Besides these, late
 records: if the raw tables show which rows were added, those at any position; else, if staging
-yields marks of arrival, all records of the last marks.
+yields marks of arrival, all records of the last marks. Where added rows are shown, the look-back is
+read again only from the first record on that is pending or rejected.
 
 Where staging computes positions, no format can skip files by them. If the raw tables show which
 rows were added, and these have marks of arrival, files are skipped by the marks.
@@ -73,6 +74,7 @@ def read(
     log: DataFrame | None,
     log_progress: Progress,
     next_arrival: str | None,
+    next_seq: str | None,
     find_new: Callable[[str], NewRows | None],
 ) -> Reading:
     """Choose the records that earlier runs have not processed, and what to compare them with.
@@ -81,6 +83,7 @@ def read(
         log: the change log, None before its first run.
         next_arrival: the mark of arrival from which earlier runs have left records to read; None
             where it is not known.
+        next_seq: the position, likewise; only where `find_new` finds what was added.
         find_new: what was added since, and what of it lies at a position or before it; None where
             the raw tables do not show it.
     """
@@ -92,7 +95,7 @@ def read(
     if log is None:
         return Reading(changes, None)
     recorded = log.filter(F.col("change_oper") != "L")
-    floor = _floor(context, sequence, changes, log_progress)
+    floor = _floor(context, sequence, changes, log_progress, next_seq)
     if floor is None or _is_first_by_partition(changes, log_progress):
         return Reading(changes, recorded)
     seq = F.col("change_seq")
@@ -197,7 +200,11 @@ def _is_behind(floor: str, sequence: ChangeSequence, changes: DataFrame) -> Colu
 
 
 def _floor(
-    context: RunContext, sequence: ChangeSequence, changes: DataFrame, log_progress: Progress
+    context: RunContext,
+    sequence: ChangeSequence,
+    changes: DataFrame,
+    log_progress: Progress,
+    next_seq: str | None,
 ) -> str | None:
     """Records up to this position were processed by earlier runs; None = read everything."""
     if log_progress.change_seq is None:
@@ -207,6 +214,9 @@ def _floor(
         # What the log has not reached yet must not be skipped.
         wanted = _before_backfill(context, sequence, changes)
         floor = floor if wanted is None else min(floor, wanted)
+    elif next_seq is not None:
+        newest = sequence.up_to_now(log_progress.change_seq)
+        floor = max(floor, sequence.before(min(next_seq, newest)))
     return floor or None
 
 
