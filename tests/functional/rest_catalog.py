@@ -15,21 +15,21 @@ from dbt_afterimage.spark.java import java
 from tests.functional.standalone import HOST, process_of
 
 _ICEBERG = "org.apache.iceberg"
+_VERSION = "1.11.0"  # of the server: Maven Central has no jars of the tests of Iceberg 1.12.0
 _JETTY = "12.1.8"
 
 
 @contextmanager
-def rest_catalog(folder: Path, iceberg: str, properties: Mapping[str, str]) -> Iterator[str]:
+def rest_catalog(folder: Path, properties: Mapping[str, str]) -> Iterator[str]:
     """The address of a server.
 
     Args:
         folder: where it has its log and the SQLite file of its catalog.
-        iceberg: version of Iceberg.
         properties: of the catalog behind it, such as `warehouse`.
     """
     given = {"rest.port": "0", "uri": f"jdbc:sqlite:{folder / 'catalog.db'}", **properties}
     program = f"{_ICEBERG}.rest.RESTCatalogServer"
-    command = [java(), "-Xmx512m", "-cp", _classpath(iceberg), program]
+    command = [java(), "-Xmx512m", "-cp", _classpath(), program]
     with process_of(
         command,
         folder / "rest_catalog.log",
@@ -44,10 +44,10 @@ def _variable(name: str) -> str:
     return "CATALOG_" + name.replace("-", "__").replace(".", "_").upper()
 
 
-def _classpath(iceberg: str) -> str:
+def _classpath() -> str:
     """The server is in two jars of Iceberg's tests; Spark brings Hadoop."""
     jars = [
-        *fetched([(_ICEBERG, "iceberg-aws", iceberg)], transitive=True),
+        *fetched([(_ICEBERG, "iceberg-aws", _VERSION)], transitive=True),
         *fetched(
             [
                 ("org.eclipse.jetty.ee10", "jetty-ee10-servlet", _JETTY),
@@ -58,9 +58,9 @@ def _classpath(iceberg: str) -> str:
         ),
         *fetched(
             [
-                (_ICEBERG, "iceberg-open-api", iceberg, "test-fixtures"),
-                (_ICEBERG, "iceberg-core", iceberg, "tests"),
-                (_ICEBERG, "iceberg-aws-bundle", iceberg),
+                (_ICEBERG, "iceberg-open-api", _VERSION, "test-fixtures"),
+                (_ICEBERG, "iceberg-core", _VERSION, "tests"),
+                (_ICEBERG, "iceberg-aws-bundle", _VERSION),
                 ("org.xerial", "sqlite-jdbc", "3.50.3.0"),
                 ("org.slf4j", "slf4j-simple", "2.0.17"),
             ]
