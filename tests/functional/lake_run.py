@@ -16,7 +16,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pyspark.errors import AnalysisException
 from typer.testing import CliRunner
 
@@ -25,7 +24,12 @@ from dbt_afterimage.spark.session import current
 from tests.functional.dbt_project import DbtProject
 from tests.functional.one_by_one import commands_one_by_one
 from tests.functional.people import MODELS, PEOPLE, People, seq, start
-from tests.functional.project_files import changes_model, write_files, write_settings
+from tests.functional.project_files import (
+    add_variables,
+    changes_model,
+    write_files,
+    write_settings,
+)
 
 SCHEMA, READERS = "stored", "readers"
 BATCHES: list[list[tuple[Any, ...]]] = [
@@ -59,7 +63,7 @@ MODELS_OF_LAKE = {
     },
 }
 VERSIONS = "select id, name, opened_by, closed_by, is_current from {} order by id, valid_from_seq"
-HELD_BACK = "select * from {{ ref('people_history') }} where {{ var('fails', false) }}\n"
+FAILS = "select * from {{ ref('people_history') }} where {{ var('fails', false) }}\n"
 
 
 def history(people: People) -> list[tuple[Any, ...]]:
@@ -109,10 +113,8 @@ def build_one_by_one(project: DbtProject) -> None:
 
 def publish_together(project: DbtProject) -> None:
     """Tables are published together, and a test fails if it is told to."""
-    file = project.path / "dbt_project.yml"
-    settings = yaml.safe_load(file.read_text(encoding="utf-8"))
-    settings["vars"]["published_schema"] = READERS
-    write_files(project.path, {"dbt_project.yml": settings, "tests/fails.sql": HELD_BACK})
+    add_variables(project.path, {"published_schema": READERS})
+    write_files(project.path, {"tests/fails.sql": FAILS})
 
 
 def main(

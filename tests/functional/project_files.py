@@ -40,6 +40,14 @@ def write_settings(folder: Path, macros: Path = ROOT / "macros") -> None:
     write_files(folder, {"dbt_project.yml": project})
 
 
+def add_variables(folder: Path, variables: Mapping[str, Any]) -> None:
+    """Add vars to `dbt_project.yml`, for commands of afterimage, which take none."""
+    file = folder / "dbt_project.yml"
+    settings = yaml.safe_load(file.read_text(encoding="utf-8"))
+    settings["vars"] |= variables
+    write_files(folder, {"dbt_project.yml": settings})
+
+
 def write_files(folder: Path, files: Mapping[str, Any]) -> None:
     """Write files, by their path in the folder: texts as they are, anything else as YAML."""
     for path, content in files.items():

@@ -384,10 +384,11 @@ def test_the_look_back_is_read_from_the_first_record_that_waits(
     assert run((11, "I", None, "Hal")) == "0 changes recorded, 1 rejected, 1 duplicates"
     assert run((12, "I", 12, "Ivy")) == "1 changes recorded, 1 duplicates"
     assert run((13, "I", 13, "Jon")) == "1 changes recorded, 1 duplicates"
+    assert run((14, "I", 14, "Kim")) == "1 changes recorded, 2 duplicates"
     project("test")
     names = people.rows("changes", "name, before.name", "change_seq, id")
     assert [row for row in names if row[1]] == [("Cid", "Ann")]
-    assert len(names) == 13
+    assert len(names) == 14
 
 
 @pytest.mark.nightly

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
@@ -16,6 +15,7 @@ from dbt_afterimage.storage.formats.iceberg import Iceberg, move_tag, tagged_ver
 from dbt_afterimage.storage.schema_evolution import table_properties
 from tests.functional.dbt_project import DbtProject
 from tests.functional.people import seq
+from tests.functional.project_files import add_variables
 from tests.functional.published_shop import PUBLISHED, PublishedShop
 
 if TYPE_CHECKING:
@@ -189,10 +189,7 @@ def erase(shop: PublishedShop, exit_code: int = 0) -> str:
 
 def call(shop: PublishedShop, *arguments: str, exit_code: int) -> str:
     """What a command of afterimage prints."""
-    project = shop.dbt.path / "dbt_project.yml"
-    settings = yaml.safe_load(project.read_text(encoding="utf-8"))
-    settings["vars"] = {**settings["vars"], **shop.dbt.variables}
-    project.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    add_variables(shop.dbt.path, shop.dbt.variables)
     with shop.dbt.environment():
         result = CliRunner().invoke(app, arguments)
     assert result.exit_code == exit_code, result.output

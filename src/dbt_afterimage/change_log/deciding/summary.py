@@ -58,7 +58,7 @@ class Summary:
         arrival: greatest mark of arrival, except of records whose time lies in the future.
         open_arrival: least mark of arrival of the records that a later run may decide otherwise.
         open_unmarked: how many of these have no mark.
-        open_seq: least position of these, and of rejected records, which other settings may accept.
+        open_seq: least position of pending and rejected records; other settings may accept these.
         days: from the first time to the last one, of loads too.
         profile: of the accepted changes; None if not requested.
     """
