@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from afterimage_demo.postgres import server
-from afterimage_demo.postgres.server import PostgresError, program
+from afterimage_demo.postgres.server import PostgresError, program, running_server
 from afterimage_demo.postgres.tables import TABLES
 from afterimage_demo.servers import install_if_missing
 from afterimage_demo.systems import SYSTEMS
@@ -31,8 +31,8 @@ def test_a_missing_server_is_said_with_what_to_install(
 ) -> None:
     monkeypatch.setattr(server, "_INSTALLED", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(PostgresError) as caught:
-        program("initdb")
+    with pytest.raises(PostgresError) as caught, running_server(tmp_path):
+        pass
     for part in ("initdb", "Fix:", "apt-get install postgresql", "brew install"):
         assert part in str(caught.value)
 

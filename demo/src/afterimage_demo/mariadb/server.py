@@ -87,6 +87,8 @@ def running_server(folder: Path) -> Iterator[Database]:
         MariaDbError: it is not installed or does not start.
     """
     install_if_missing("mariadb-server", lambda: _program("mariadbd"), MariaDbError, folder)
+    # before the user is looked up, who comes with the package
+    install_db, mariadbd = _program("mariadb-install-db"), _program("mariadbd")
     data, log_file = folder / "mariadb", folder / "mariadb.log"
     data.mkdir()
     user = _USER if os.getuid() == 0 else None
@@ -96,7 +98,7 @@ def running_server(folder: Path) -> Iterator[Database]:
     where = ["--no-defaults", f"--datadir={data}"]
     install = ["--auth-root-authentication-method=normal", "--skip-test-db"]
     done = subprocess.run(
-        [_program("mariadb-install-db"), *where, *install],
+        [install_db, *where, *install],
         capture_output=True,
         text=True,
         check=False,
@@ -110,7 +112,7 @@ def running_server(folder: Path) -> Iterator[Database]:
     options += [f"--port={port}", f"--socket={data / 'socket'}"]
     with log_file.open("wb") as log:
         process = subprocess.Popen(
-            [_program("mariadbd"), *where, *options],
+            [mariadbd, *where, *options],
             stdout=log,
             stderr=subprocess.STDOUT,
             user=user,

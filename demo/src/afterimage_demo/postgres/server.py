@@ -97,6 +97,8 @@ def running_server(folder: Path) -> Iterator[Database]:
         PostgresError: it is not installed or does not start.
     """
     install_if_missing("postgresql", lambda: program("initdb"), PostgresError, folder)
+    # before the user is looked up, who comes with the package
+    initdb = program("initdb")
     data, log_file = folder / "postgres", folder / "postgres.log"
     data.mkdir()
     # PostgreSQL refuses to run as root
@@ -105,7 +107,7 @@ def running_server(folder: Path) -> Iterator[Database]:
         for path in (folder, data):
             shutil.chown(path, user)
     where = ["-D", str(data), "-U", _USER, "-A", "trust"]
-    _run([program("initdb"), *where, "-E", "UTF8", "--locale", "C", "--no-sync"], user=user)
+    _run([initdb, *where, "-E", "UTF8", "--locale", "C", "--no-sync"], user=user)
     (port,) = free_ports(1)
     options = [text for name, value in _OPTIONS.items() for text in ("-c", f"{name}={value}")]
     with log_file.open("wb") as log:
