@@ -37,6 +37,7 @@ WORDS = {
     "rivals?": "baseline",
     "upkeep": "compaction",
     "lakehouse": "warehouse",
+    r"(?<!there )(?:is|are|was|were) no (?!longer|more|less)[a-z]+": "is not a",
 }
 IDENTIFIERS = {
     "touches|touched|touch_(?:kind|number|rank|seq)": "key event",

@@ -4,7 +4,7 @@
     malformed_mask   text that is not hex
     mask_too_wide    more than `bytes_at_most` bytes (the vendor's varbinary(128)), or a bit beyond the last column
 
-    Bits of header columns are no error, since vendors contradict themselves there: the test change_mask_fits checks them.
+    Bits of header columns are not an error, since vendors contradict themselves there: the test change_mask_fits checks them.
 #}
 {% macro change_mask_error(
     mask, data_columns, byte_order='auto', first_data_bit=0, mask_type='string', has_parts=false,

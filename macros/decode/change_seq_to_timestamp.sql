@@ -1,5 +1,5 @@
 {#
-    Commit time of a change_seq of Qlik Replicate, UTC, to the hundredth of a second; NULL when it is no valid time.
+    Commit time of a change_seq of Qlik Replicate, UTC, to the hundredth of a second; NULL when it is not a valid time.
 
     Its first 16 digits are YYYYMMDDhhmmss and hundredths (vendor's page "Change Tables"). Written out and cast, because
     Spark's parser of custom formats takes 2.5 times as long, and make_timestamp turns second 60 into the next minute.

@@ -1,6 +1,6 @@
 {#
     The columns in DETAILS of Qlik's control table `attrep_ddl_history`: what a DDL statement made of a source table, with
-    the ordinals that masks count from then on. In the order of the ordinals; NULL for text that is no such JSON.
+    the ordinals that masks count from then on. In the order of the ordinals; NULL for text that is not such JSON.
 #}
 {% macro qlik_ddl_columns(details) -%}
 array_sort(

@@ -1,7 +1,7 @@
 {#
     Generic test of a staging model of Qlik Replicate: its change masks mean what the settings say.
 
-    Vendors contradict themselves on byte order and first bit, and a wrong reading is no error anywhere else: it only names
+    Vendors contradict themselves on byte order and first bit, and a wrong reading causes no error anywhere else: it only names
     the wrong columns. What must hold: an insert sets no bit before the first data column; a delete sets the bits of the
     key; an update sets the bits of the columns that differ from its before image, except `lob_columns`.
     Masks that are rejected anyway count only where other settings fit them; updates that have several copies do not count.

@@ -5,7 +5,7 @@
     `<log>_rejected`; or pending: an update or before image without its partner, which may still follow and which the
     look-back still covers.
     Records are compared by change_seq and content (record_hash), not counted: two errors cannot cancel out. Records
-    that are no row changes (`N`) are left out. A full load is compared by its row count, because a base table keeps
+    that are not row changes (`N`) are left out. A full load is compared by its row count, because a base table keeps
     changing.
 
     A record that was recorded with a value in a column that the source no longer has now has other content: only its

@@ -57,7 +57,7 @@
 {% endmacro %}
 
 
-{# Condition on a log: not counted yet. Rows of a full load are no changes; `in` skips files that hold nothing else. #}
+{# Condition on a log: not counted yet. Rows of a full load are not changes; `in` skips files that hold nothing else. #}
 {% macro _is_uncounted_change(log) %}
     {{- return("change_oper in ('I', 'U', 'D', 'T') and " ~ afterimage._recorded_after(log.counted.recorded_at)) -}}
 {% endmacro %}

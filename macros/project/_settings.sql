@@ -57,6 +57,6 @@
         {{ return(found[0]) }}
     {%- endif -%}
     {{ exceptions.raise_compiler_error(
-        "`_node_of_relation`: " ~ relation ~ " is no model of this project. Use ref('<name of the model>')."
+        "`_node_of_relation`: " ~ relation ~ " is not a model of this project. Use ref('<name of the model>')."
     ) }}
 {% endmacro %}

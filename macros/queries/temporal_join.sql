@@ -130,7 +130,7 @@
     {%- for name in join.on if afterimage._same_name(name, taken) is none -%}
         {%- if base_columns.all and afterimage._same_name(name, base_columns.all) is none -%}
             {%- do afterimage._wrong_argument(
-                macro_name, relation, "`on` has '" ~ name ~ "', which is no column of " ~ base ~ " and none that a side before"
+                macro_name, relation, "`on` has '" ~ name ~ "', which is not a column of " ~ base ~ " and none that a side before"
                 ~ " adds. Fix: correct the name; the column of " ~ relation ~ " comes second."
             ) -%}
         {%- endif -%}

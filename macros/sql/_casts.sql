@@ -71,7 +71,7 @@ if(
     {%- elif column.data_type == 'date' and column.raw_type.startswith('timestamp') -%}
         {{ return(failed ~ " or " ~ value ~ " <> " ~ raw) }}
     {%- elif column.data_type == 'date' and column.is_text -%}
-        {#- midnight is no time of day that would be lost #}
+        {#- no time of day is lost at midnight #}
         {{ return(failed ~ " or not " ~ raw ~ " rlike '" ~ whole_date ~ "([ T]00:00(:00([.]0*)?)?)? *$'") }}
     {%- elif column.data_type.startswith('timestamp') and column.is_text -%}
         {#- a timestamp has six digits of a second -#}

@@ -55,7 +55,7 @@ PROGRESS = (
 
 
 def seq(time: str) -> str:
-    """`0930`: half past nine on 2 March 2026; what is no time of the day stays as it is."""
+    """`0930`: half past nine on 2 March 2026; what is not a time of the day stays as it is."""
     return f"20260302{time}".ljust(35, "0") if len(time) == 4 else time
 
 
@@ -367,7 +367,7 @@ def test_a_record_that_nothing_will_read_is_counted(
     assert "`conserved`" in warning
     assert "backfill_from" in warning
     assert table.lost() == ["0800 I"]
-    # it is said once; a purge is no news
+    # it is said once; a purge is not news
     table.purge("- 0900")
     table.run()
     table.run(backfill_from=seq("0800"))
@@ -436,7 +436,7 @@ def test_a_raw_table_that_was_purged_before_it_was_read(
     table.run()
     before, commits = table.changes(), table.commits()
     table.purge(*landed)
-    # an empty table is no gap, nor are records without a position
+    # an empty table is not a gap, nor are records without a position
     table.land(
         "- - I 7 Zoe: null_change_seq", f"- {seq('0930')[:-1]}x I 7 Zoe: malformed_change_seq"
     )
@@ -454,7 +454,7 @@ def test_a_raw_table_that_was_purged_before_it_was_read(
     assert len(table.changes()) == len(before) + 1
     (warning,) = warnings
     assert "`on_gap` is 'warn'" in warning and "Nothing was written" not in warning
-    # what was read is no gap any more
+    # what was read is not a gap any more
     table.run({"on_gap": "fail"})
 
 
@@ -462,7 +462,7 @@ def test_a_full_load_closes_a_gap(make_table: MakeTable) -> None:
     table = make_table("reload")
     fails = {"on_gap": "fail"}
     first = {**fails, "base": {"kind": "frozen", "load_id": "first"}}
-    # the first change after a load is no gap: nothing was read before it
+    # the first change after a load is not a gap: nothing was read before it
     table.land("- first L 1 Ann")
     table.run(first)
     table.land("- 0900 D 1")
@@ -781,7 +781,7 @@ def test_a_record_with_a_clock_that_is_ahead_ends_no_waiting(make_table: MakeTab
 
 
 def test_a_copy_of_a_rejected_record_ends_no_waiting(make_table: MakeTable) -> None:
-    """Its position is no measure of how far the source has come, however often it is delivered."""
+    """Its position does not measure how far the source has come, however often it is delivered."""
     table = make_table("copies")
     future = "- 2359 I 9 Zed: future_change_seq"
     table.land("- 0900 U 1 Bob", "- 0901 I 3 Cid", future, future)

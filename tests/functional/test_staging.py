@@ -85,7 +85,7 @@ MASKS: dict[str | None, tuple[list[str] | None, list[str] | None]] = {
     "00": ([], []),
     "": ([], []),
     None: (None, None),
-    # bits of header columns are no data columns
+    # bits of header columns are not data columns
     "0181": (["order_id", "status"], None),
     "1100": (["status"], None),
     # byte 0 is 0x24, bits 2 and 5, or 0x04, bit 2
@@ -873,7 +873,7 @@ def test_copies_in_two_partitions_have_one_hash(staged: Project) -> None:
 
 
 def test_other_records_have_other_hashes(staged: Project) -> None:
-    """(NULL, 1) is not (1, NULL), and a mask of NULL is no empty one."""
+    """(NULL, 1) is not (1, NULL), and a mask of NULL is not an empty one."""
     for view in ("orders", "items", "lean", "texts", "fits"):
         rows = [row for row in staged.rows(view) if row["transaction_id"] != "copy"]
         contents = {

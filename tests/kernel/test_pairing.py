@@ -301,7 +301,7 @@ STREAMS = {
         ],
         recorded=["5 U 1 Bob*2 <- 1 Ann"],
     ),
-    "an insert in the log is no copy of a delete": Stream(
+    "an insert in the log is not a copy of a delete": Stream(
         ["5 D 1 Ann"], ["5 D 1 Ann: accepted"], recorded=["5 I 1 Ann", "4 D 1 Ann", "5 D 2 Ann"]
     ),
     # --- records that are rejected

@@ -601,7 +601,7 @@ def test_the_fields_of_an_activity_are_those_of_the_field_map(
     settings = {"key": ["id"], "partition_column": "p", "mask_columns": order}
     rows = activity(spark, tracking, settings, declared)
     assert only(rows, "changed_columns") == [(["note", "name"],), (["home-city"],)]
-    # what the tracking table adds is no field; the fifth one is not declared
+    # what the tracking table adds is not a field; the fifth one is not declared
     rows = activity(spark, tracking, {**settings, "mask_columns": []}, declared)
     assert only(rows, "changed_columns") == [(["id", "note"],), ([],)]
 

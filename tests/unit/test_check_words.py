@@ -21,6 +21,7 @@ from scripts.check_words import findings, findings_in_code, is_checked, main
         ("history takes the wide path", "'wide path', use: incremental or replay path"),
         ("a record that is set aside", "'set aside', use: rejected"),
         ("the keys are worked out first", "'are worked out', use: is computed"),
+        ("a purge is no news", "'is no news', use: is not a"),
     ],
 )
 def test_a_retired_word_is_found_anywhere(line: str, finding: str) -> None:
@@ -52,6 +53,7 @@ def test_an_ordinary_word_is_found_in_an_identifier(line: str, identifier: str, 
     [
         "A transaction touches two tables while its partner is waiting.",
         "look_back: 15 minutes",
+        "There is no news, and the old one is no longer read.",
         "arrival_look_back: 1",
         "keep_deleted: true",
         "def test_updates_touched_the_column_only() -> None:",

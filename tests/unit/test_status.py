@@ -172,7 +172,7 @@ def test_a_new_table_whose_first_run_failed(tmp_path: Path) -> None:
         for name, kind in models.items()
     }
     (tmp_path / "manifest.json").write_text(json.dumps({"nodes": nodes}), encoding="utf-8")
-    # new_changes was not in the last run, and price_changes is no change log
+    # new_changes was not in the last run, and price_changes is not a change log
     results = {
         "items_changes": "error",
         "items_history": "skipped",
@@ -197,7 +197,7 @@ def test_a_new_table_whose_first_run_failed(tmp_path: Path) -> None:
         ("late_share >= 10%", True),
         ("age > 1h or unresolved > 1", True),
         ("compaction_due > 0", False),
-        # not known, so it is no reason to fail
+        # not known, so it is not a reason to fail
         ("failed >= 0", False),
     ],
 )

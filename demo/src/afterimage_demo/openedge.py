@@ -221,7 +221,7 @@ class _Capture:
     def spoil(self) -> None:
         """Add a tracking row with an operation that does not exist, and one whose change is gone.
 
-        And one that is no change of a row: a field was added.
+        And one that is not a change of a row: a field was added.
 
         They come before all others, so that the look-back has passed them.
         """

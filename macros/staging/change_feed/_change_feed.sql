@@ -165,7 +165,7 @@ end
 {%- endmacro %}
 
 
-{# The time of a change; NULL where the feed has none, or one that is no time. #}
+{# The time of a change; NULL where the feed has none, or one that is not a time. #}
 {% macro _feed_changed_at(settings) %}
     {%- if not settings.changed_at -%}
         {{ return('cast(null as timestamp)') }}

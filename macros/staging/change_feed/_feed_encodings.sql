@@ -130,7 +130,7 @@ map_from_entries(transform(
     {%- elif encoding in times -%}
         {{ return("coalesce(cast(" ~ times[encoding] ~ " as string), " ~ value ~ ")") }}
     {%- elif encoding == 'by_schema' -%}
-        {#- a number, of which nothing says what it counts, is no time #}
+        {#- a number is not a time unless something says what it counts #}
         {{ return("if(" ~ value ~ " rlike '^-?[0-9]+$', '?', " ~ value ~ ")") }}
     {%- elif encoding == 'extended_json' -%}
         {{ return(afterimage._of_extended_json(value, column.data_type.split('(')[0])) }}

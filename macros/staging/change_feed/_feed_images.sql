@@ -149,7 +149,7 @@ images as (
 
 {#
     The columns that a JSON document gives, as a generator: `record`, the document or the one in its field `json_payload`, as a
-    struct in which `_malformed` is the text of what is no document; with `after: whole document`, `_document`, the same as a map;
+    struct in which `_malformed` is the text of what is not a document; with `after: whole document`, `_document`, the same as a map;
     and where documents may come with a schema, `_schema_encodings`, the encoding that it gives each data column, by the name in
     lower case.
 #}

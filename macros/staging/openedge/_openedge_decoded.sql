@@ -35,7 +35,7 @@ end
 {%- endmacro %}
 
 
-{# Why a record is not accepted, as far as it shows by itself. A half that waits is no record yet. #}
+{# Why a record is not accepted, as far as it shows by itself. A pending half is not a record yet. #}
 {% macro _openedge_reject_reason(found, tracked, settings, mask, has_halves) -%}
 {%- set reasons -%}
 case

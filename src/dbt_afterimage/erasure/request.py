@@ -51,7 +51,7 @@ def parse_key(text: str, key: Sequence[str], source_table: str) -> tuple[str, ..
     if sorted(values) != sorted(key) or len(places) != len(key) or places[0].start() != 0:
         example = ",".join(f"{name}=..." for name in key)
         raise ErasureError(
-            f"`erase`: --key {text!r} is no key of source table {source_table}, whose `key` is "
+            f"`erase`: --key {text!r} is not a key of source table {source_table}, whose `key` is "
             f"[{', '.join(key)}]. Allowed: each key column once. Nothing was erased. "
             f"Fix: --key '{example}'."
         )

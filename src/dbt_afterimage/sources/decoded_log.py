@@ -88,7 +88,7 @@ class LogBatch:
         rows: the rows, with all columns of the table; maybe none.
         is_empty: the raw table has no new records since the last run.
         change_seq: up to which position the raw table is read then, None before the first one, and
-            where positions are no measure of it.
+            where positions do not measure it.
         arrival: the same as a mark of arrival, where that is the measure.
         partition_by: columns that the table is partitioned by.
         is_read: nothing of what was added to the raw table is left to a later run, except behind

@@ -80,7 +80,7 @@ def _is_address(registry: str) -> bool:
 def _folder(registry: str) -> Path:
     if not Path(registry).is_dir():
         raise RegistryError(
-            f"`schema_registry` is {registry!r}, which is no folder. Allowed: the registry's "
+            f"`schema_registry` is {registry!r}, which is not a folder. Allowed: the registry's "
             "address, http://... or https://..., or a folder of <id>.avsc files. Fix: correct "
             "the setting."
         )

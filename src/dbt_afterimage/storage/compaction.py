@@ -43,7 +43,7 @@ class Limits:
         keep_days: snapshots younger than this stay readable (Iceberg).
 
     Raises:
-        CompactError: one of them is no whole number, or too small.
+        CompactError: one of them is not a whole number, or too small.
     """
 
     max_files: int

@@ -20,7 +20,7 @@ def named_view(rows: DataFrame) -> str:
 
 @contextmanager
 def temporary_view(rows: DataFrame) -> Iterator[str]:
-    """While this lasts, a view of rows; its name is no other model's, for all share the session."""
+    """While this lasts, a view of rows; no other model has its name, for all share the session."""
     name = named_view(rows)
     try:
         yield name

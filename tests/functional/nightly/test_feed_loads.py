@@ -65,7 +65,7 @@ BATCHES: list[tuple[list[Event], list[tuple[int, int, str]]]] = [
             # the landing ends between the two messages of a changed key
             event("d", 150, DAN, None, header="__debezium.newkey"),
         ],
-        # a date that is mistyped is no load, and hides none
+        # a date that is mistyped is not a load, and hides none
         [(1, 11, "2026-03-02"), (3, 30, "2026-03-02"), (5, 50, "2206-03-02")],
     ),
     (

@@ -308,7 +308,7 @@ def test_what_belongs_to_no_table_is_kept_with_a_reason(story: Story) -> None:
     assert story.project.rows(rejected, "reject_reason, table_name, reject_detail", "2, 3") == [
         ("malformed_message", None, "no Avro envelope of a message"),
         ("unknown_schema", None, "schema id GONE is not known"),
-        ("malformed_message", "salaries", "its bytes are no message by its Avro schema"),
+        ("malformed_message", "salaries", "its bytes are not a message by its Avro schema"),
     ]
     raw = story.project.rows(f"{rejected} and table_name is null", "raw_value", "1")
     assert len(raw) == 2
@@ -351,5 +351,5 @@ def test_messages_by_schemas_of_other_applications_are_rejected(story: Story) ->
     """And nothing but them: no table waits for them."""
     others = "raw_registry_messages where table_name = 'others'"
     rows = story.project.rows(others, "kind, reject_reason, reject_detail, schema_id", "schema_id")
-    problem = "its bytes are no message by its Avro schema"
+    problem = "its bytes are not a message by its Avro schema"
     assert rows == [("rejected", "malformed_message", problem, str(number)) for number in FOREIGN]

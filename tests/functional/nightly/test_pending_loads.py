@@ -92,7 +92,7 @@ def metadata_of(table: str, schema_id: str, columns: dict[str, str]) -> bytes:
 
 
 def test_a_key_may_be_spelled_otherwise_in_messages(waiting: Waiting) -> None:
-    """Rows without a key are no copies of each other: each of them is to be rejected."""
+    """Rows without a key are not copies of each other: each of them is to be rejected."""
     columns = {"ID": "int", "NAME": "string"}
 
     def upper(message: dict[str, Any]) -> bytes:

@@ -80,5 +80,5 @@ def test_with_defer_a_relation_is_in_another_schema() -> None:
 
 
 def test_a_relation_of_another_project_has_no_settings() -> None:
-    with pytest.raises(CompilationError, match="is no model of this project"):
+    with pytest.raises(CompilationError, match="is not a model of this project"):
         settings_of("prod.orders_history", "ci.orders_current")

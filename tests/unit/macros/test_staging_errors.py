@@ -99,7 +99,7 @@ def test_header_columns(
             {"lob_columns": ["scam"]},
             ["`lob_columns`", "`scam`", "invoice_id, amount, scan", "correct the name"],
         ),
-        # a header column is no data column
+        # a header column is not a data column
         ({"lob_columns": ["header__change_seq"]}, ["`lob_columns`", "`header__change_seq`"]),
         (
             {"mask_columns": ["invoice_id", "scan"]},

@@ -64,7 +64,7 @@ def test_an_option_without_a_counterpart_is_refused_and_not_shown(
 
 
 def test_a_number_that_is_none_is_refused() -> None:
-    with pytest.raises(KafkaLandingError, match=r"request\.timeout\.ms .*'30s' is no whole number"):
+    with pytest.raises(KafkaLandingError, match=r"request\.timeout\.ms .*'30s' is not a whole"):
         python_options({"request.timeout.ms": "30s"})
 
 

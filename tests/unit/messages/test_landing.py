@@ -145,7 +145,7 @@ def test_an_option_without_a_value_is_refused_and_not_shown() -> None:
 
 
 def test_a_pattern_that_is_no_regular_expression() -> None:
-    with pytest.raises(KafkaLandingError, match=r"'\*\.orders' is no regular.*Fix: correct the p"):
+    with pytest.raises(KafkaLandingError, match=r"'\*\.orders' is not a regular.*Fix: correct the"):
         ends(replace(REQUEST, topics=[], pattern="*.orders"))
 
 

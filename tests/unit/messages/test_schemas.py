@@ -82,5 +82,5 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
     (tmp_path / "7.avsc").write_text(SCHEMA, encoding="utf-8")
     assert registered_schema(str(tmp_path), "7") == SCHEMA
     assert registered_schema(str(tmp_path), "8") is None
-    with pytest.raises(RegistryError, match="which is no folder"):
+    with pytest.raises(RegistryError, match="which is not a folder"):
         registered_schema(str(tmp_path / "none"), "7")

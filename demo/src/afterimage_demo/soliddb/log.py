@@ -165,7 +165,7 @@ def columns_snapshot(tables: Iterable[BankTable], address: bytes | None) -> list
     """Rows of SYS_COLUMNS, read when the log was at an address."""
     rows: list[dict[str, Value]] = []
     for table in tables:
-        # an entry of an index, which is no column of the row
+        # an entry of an index, which is not a column of the row
         names = [(column, 0) for column in table.columns] + [(table.columns[0], 1)]
         for number, (column, attr_type) in enumerate(names):
             rows.append(

@@ -89,7 +89,7 @@ def new_rows(
         except AnalysisException as error:
             logger.debug(f"{views[0]} cannot be read over new rows alone: {error}")
     is_passed = F.col("change_seq") <= floor
-    # what is no change is never in the log
+    # only changes are ever in the log
     staged = session.table(readable_name(session, next(iter(now))))
     changes = _changes(staged).filter("change_oper is distinct from 'N'")
     return NewRows(_positions(changes.filter(is_passed), log.filter(is_passed)))

@@ -153,7 +153,7 @@ def staged_halves(
 ) -> DataFrame:
     """The records that staging yields as `N`, as far as a later run may read them.
 
-    Records that are no change are among them, as long as they are within the look-back.
+    Records that are not changes are among them, as long as they are within the look-back.
     """
     floor = sequence.not_read_again(change_seq) if change_seq else ""
     waits = (F.col("change_oper") == "N") & (F.col("change_seq") > floor)

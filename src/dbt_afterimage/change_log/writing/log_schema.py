@@ -118,7 +118,7 @@ def _alter(session: SparkSession, context: RunContext, table: str, changes: Alte
 
 
 def _own_columns(settings: SourceSettings) -> set[str]:
-    """Columns of a change log that are no data columns."""
+    """Columns of a change log that are not data columns."""
     return {*LOG_COLUMNS, *settings["optional_columns"], "before"}
 
 

@@ -132,7 +132,7 @@ def accepted_beside(
 ) -> list[dict[str, Any]]:
     """Changes that the change log has at the change_seq of a rejected record."""
     log, seq = f"{record['table']}_changes", record["change_seq"]
-    # a malformed change_seq is no place in the log, and may hold any character
+    # a malformed change_seq is not a place in the log, and may hold any character
     if log not in warehouse.relations(schema) or not (seq and seq.isalnum()):
         return []
     found: list[dict[str, Any]] = warehouse.arrow(

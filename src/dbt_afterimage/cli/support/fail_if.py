@@ -43,7 +43,7 @@ def parse_conditions(text: str, measures: Iterable[str]) -> list[Condition]:
         text: such as `lag > 1h or late_share > 5%`; units are s, m, h, d and %.
 
     Raises:
-        UsageProblem: the text is no such condition, or names another measure.
+        UsageProblem: the text is not such a condition, or names another measure.
     """
     allowed = list(measures)
     found = []

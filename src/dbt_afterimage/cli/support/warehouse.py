@@ -368,7 +368,7 @@ def sqlite_warehouse(
     """The Iceberg warehouse that a profile's `server_side_parameters` describe.
 
     Returns:
-        None if their default catalog is no Iceberg catalog in an SQLite file.
+        None if their default catalog is not an Iceberg catalog in an SQLite file.
     """
     name = str(parameters.get("spark.sql.defaultCatalog", ""))
     prefix = f"spark.sql.catalog.{name}"

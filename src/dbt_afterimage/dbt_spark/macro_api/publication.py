@@ -38,7 +38,7 @@ def begin_publication(adapter: Any, publication: dict[str, Any]) -> None:
         publication: what the macro `_publication` says.
 
     Raises:
-        DbtRuntimeError: AFTERIMAGE_RUN is no name.
+        DbtRuntimeError: AFTERIMAGE_RUN is not a name.
     """
     _run_name()
     with dbt_errors(ConcurrentRunError):

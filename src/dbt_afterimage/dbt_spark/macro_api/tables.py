@@ -108,7 +108,7 @@ def fields_of(adapter: Any, relation: Any, struct: str, table: str) -> list[dict
         struct: SQL over its columns, the setting `after`.
 
     Raises:
-        DbtRuntimeError: it is no struct, or no SQL over these columns.
+        DbtRuntimeError: it is not a struct, or not SQL over these columns.
     """
     from pyspark.errors import AnalysisException
     from pyspark.sql.types import StructType
@@ -131,7 +131,7 @@ def fields_of(adapter: Any, relation: Any, struct: str, table: str) -> list[dict
 
 @macro_method(while_parsing="")
 def type_of(adapter: Any, expression: str, relation: Any) -> str:
-    """The type of an SQL expression over a relation; "" if it is no SQL over its columns.
+    """The type of an SQL expression over a relation; "" if it is not SQL over its columns.
 
     Args:
         relation: a table or view, or a query in parentheses.

@@ -53,7 +53,7 @@ def key_events(changes: DataFrame, table: HistoryTable, *, has_key_changes: bool
     """One event per change; two per key change: X at the old key, K at the new one.
 
     Invariant: every change of a row occurs exactly once at each key it concerns. Truncates and load
-    markers concern all keys, so they are no key events yet.
+    markers concern all keys, so they are not key events yet.
     """
     rows = changes.where("change_oper <> 'T' and load_rows is null")
     return by_affected_key(rows, table, has_key_changes=has_key_changes).selectExpr(

@@ -63,7 +63,7 @@ def _value(name: str, kind: type, text: str) -> Any:
     try:
         return kind(text)
     except ValueError as error:
-        raise _refused(name, f"{text!r} is no whole number", "correct it") from error
+        raise _refused(name, f"{text!r} is not a whole number", "correct it") from error
 
 
 def _login(text: str) -> dict[str, str]:

@@ -81,11 +81,11 @@ def unreachable(request: Request, why: str) -> KafkaLandingError:
 
 
 def invalid_pattern(request: Request, why: str) -> KafkaLandingError:
-    """The error for a pattern that is no regular expression."""
+    """The error for a pattern that is not a regular expression."""
     return KafkaLandingError(
-        f"`land kafka`: the pattern {request.pattern!r} is no regular expression: {why}. Nothing "
-        "was landed. Fix: correct the pattern, such as 'shop[.].*' for all topics that begin with "
-        "`shop.`."
+        f"`land kafka`: the pattern {request.pattern!r} is not a regular expression: {why}. "
+        "Nothing was landed. Fix: correct the pattern, such as 'shop[.].*' for all topics that "
+        "begin with `shop.`."
     )
 
 

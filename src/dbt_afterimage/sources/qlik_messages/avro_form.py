@@ -63,7 +63,7 @@ def parsed_envelope(value: Column) -> Column:
 def with_avro_body(rows: DataFrame, reference: Column, schemas: Mapping[str, str]) -> DataFrame:
     """Add `avro_body`: the body of each message by its schema; NULL where there is none.
 
-    A schema that is no schema, or none of a message, is passed over.
+    A text that is not a schema, or not of a message, is passed over.
 
     Args:
         rows: with a column `avro`, the bytes of a message.
@@ -190,7 +190,7 @@ def _metadata_body(record: Column, kind: StructType) -> Column:
         nothing.alias("data"),
         nothing.alias("beforeData"),
         nothing.alias("headers"),
-        # bytes that are no such record give a record of NULLs
+        # bytes that are not such a record give a record of NULLs
         F.when(record["schemaId"].isNotNull(), metadata).alias("metadata"),
     ).cast(BODY)
 

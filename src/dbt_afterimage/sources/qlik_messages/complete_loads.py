@@ -245,7 +245,7 @@ def load_rows(messages: DataFrame, tables: Tables) -> DataFrame:
 
 
 def _key_values(key: Sequence[str]) -> Column:
-    """A row's key as a text; NULL where a part of it is missing: such rows are no copies."""
+    """A row's key as a text; NULL where a part of it is missing: such rows are not copies."""
     parts = [_value_of(name) for name in key]
     is_whole = reduce(lambda one, other: one & other, [part.isNotNull() for part in parts])
     return F.when(is_whole, F.to_json(F.array(*parts)))

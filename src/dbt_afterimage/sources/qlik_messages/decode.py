@@ -260,7 +260,7 @@ def _verdict(settings: SourceSettings, texts: Mapping[str, str]) -> _Verdict:
         F.when((form == ENVELOPE) & F.col("avro").isNull(), F.lit("no Avro envelope of a message")),
         F.when(
             is_avro & has_text & headers["operation"].isNull() & ~is_metadata,
-            F.lit("its bytes are no message by its Avro schema"),
+            F.lit("its bytes are not a message by its Avro schema"),
         ),
         F.when(is_data & ~is_avro & headers["operation"].isNull(), F.lit("`headers` are missing")),
         F.when(

@@ -77,7 +77,7 @@ def parsed_json(value: Column) -> Column:
 
 
 def json_problem(value: Column, parsed: Column) -> Column:
-    """Why it is no message, in words; NULL when it is one."""
+    """Why it is not a message, in words; NULL when it is one."""
     magic = parsed["magic"]
     is_bare = parsed["headers"]["operation"].isNotNull()
     is_old = parsed["task_name"].isNotNull() | parsed["op"].isNotNull()

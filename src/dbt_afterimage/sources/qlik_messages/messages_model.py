@@ -193,7 +193,7 @@ class _Run:
         return LogBatch(
             self._run,
             _with_all_columns(rows),
-            # what waits is no news: a run in between commits nothing
+            # pending records are not news: a run in between commits nothing
             is_empty=(late is None or not is_read)
             and read == self._read
             and not loaded

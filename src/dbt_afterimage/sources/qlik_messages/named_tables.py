@@ -30,7 +30,7 @@ def named_tables(context: RunContext) -> NamedTables:
     """The var `complete_load` for the tables of a source.
 
     Raises:
-        NamedTablesError: it is no list of names, or no source of messages has a table of a name.
+        NamedTablesError: it is not a list of names, or no source of messages has a table of a name.
     """
     given = context.complete_load
     names = [given] if isinstance(given, str) else given or []

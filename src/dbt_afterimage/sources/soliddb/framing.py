@@ -19,7 +19,7 @@ Framing: TypeAlias = Callable[[bytes, Sequence[Column]], "list[bytes | None]"]
 Arguments: DATA of one record; the columns of its table at that time, in the order of their numbers.
 Returns one element per value that was found, in their order; None is NULL. It need not count: that
 there is one value per column is checked by the caller.
-Raises `FramingError` where the bytes cannot be cut, or bytes are left over that are no value, and
+Raises `FramingError` where the bytes cannot be cut, or bytes that are not a value remain, and
 `BlobReferenceError` where a value is not in DATA. Whatever else it raises rejects the record too.
 
 It runs in Spark's workers: its module must be importable there, and import neither Spark nor dbt.

@@ -41,7 +41,7 @@ from dbt_afterimage.storage.progress import greatest
 
 logger = AdapterLogger("afterimage")
 
-# Numbers of layouts that are no table's; those of tables count from 0.
+# Numbers of layouts that are not a table's; those of tables count from 0.
 _DDL_LAYOUT = -1
 _SQL_LAYOUT = -2
 
@@ -162,7 +162,7 @@ def _ddl_records(
             "reject_reason": F.when(says_nothing, F.lit("malformed_message")).otherwise(
                 F.col("reject_reason")
             ),
-            "reject_detail": F.when(says_nothing, F.lit("LOGRECID is no number")).otherwise(
+            "reject_detail": F.when(says_nothing, F.lit("LOGRECID is not a number")).otherwise(
                 F.col("reject_detail")
             ),
         }

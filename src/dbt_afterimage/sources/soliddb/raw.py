@@ -146,7 +146,8 @@ def check_records(records: DataFrame, table: str, last: str | None) -> Found:
             f"Source table {table}: RECID {row['unknown']['record_id']} at LOGADDR "
             f"{row['unknown']['log_address']} is not a documented record id; it may be a change "
             f"that would be lost. Known: {_listed_ids()}. Nothing was written. Fix: find out what "
-            "the record is; where it is no change of a row, leave it out by a view over the table."
+            "the record is; where it is not a change of a row, leave it out by a view over the "
+            "table."
         )
     if row["malformed"] is not None:
         raise RawLogError(

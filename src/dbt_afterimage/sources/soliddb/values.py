@@ -29,7 +29,7 @@ _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 class ValueFormatError(ValueError):
-    """The bytes are no value of their type; the text says why."""
+    """The bytes are not a value of their type; the text says why."""
 
 
 class UnsupportedTypeError(ValueError):
@@ -82,7 +82,7 @@ def decimal(value: bytes) -> str:
     text = value[:-1] if value.endswith(b"\0") else value
     text = text.strip()
     if not _DECIMAL.fullmatch(text):
-        raise ValueFormatError(f"{text[:40]!r} is no decimal number")
+        raise ValueFormatError(f"{text[:40]!r} is not a decimal number")
     return format(Decimal(text.decode("ascii")), "f")
 
 
@@ -98,7 +98,7 @@ def unicode(value: bytes) -> str:
     """
     if len(value) % 2:
         if value[-1]:
-            raise ValueFormatError(f"{len(value)} bytes are no units of 2 bytes")
+            raise ValueFormatError(f"{len(value)} bytes are not units of 2 bytes")
         value = value[:-1]
     try:
         return value.decode("utf-16-be")

@@ -84,8 +84,8 @@ def add_table(
     keys = KeyOptions.parse(key or [])
     if loaded_at is not None and not is_timestamp(loaded_at):
         raise UsageProblem(
-            f"--loaded-at {loaded_at}: this is no time. Allowed: a date or a time in UTC, such as "
-            "'2026-03-02 07:30:00'. Fix: correct it."
+            f"--loaded-at {loaded_at}: this is not a time. Allowed: a date or a time in UTC, such "
+            "as '2026-03-02 07:30:00'. Fix: correct it."
         )
     kinds = dict(option.rpartition("=")[::2] for option in base_kind or [])
     for table, kind in kinds.items():

@@ -154,7 +154,7 @@ def _spelled_prefix(table: RawTable) -> str:
 def _additional_headers(table: RawTable) -> list[str]:
     """Header columns that are not Qlik's own, without the prefix, as far as a change can have them.
 
-    Without a prefix they are no different from data columns.
+    Without a prefix they look like data columns.
     """
     prefix = _spelled_prefix(table).lower()
     names = [column.name.lower() for column in table.columns]

@@ -38,7 +38,7 @@ def init(
     if is_new:
         example = (source / "profiles.yml.example").read_text(encoding="utf-8")
         wanted = new_project(project_name(folder), package, example)
-        # of a folder that is no dbt project yet, such as a clone of an empty repository
+        # of a folder that is not a dbt project yet, such as a clone of an empty repository
         wanted = {path: text for path, text in wanted.items() if not (folder / path).exists()}
     else:
         wanted = additions(folder, package)

@@ -151,7 +151,7 @@ def _loaded(file: Path) -> dict[str, Any]:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise UnclearProjectError(
-            f"{file} is no YAML: {error}. Nothing was written. Fix: correct the file."
+            f"{file} is not YAML: {error}. Nothing was written. Fix: correct the file."
         ) from error
     return content if isinstance(content, dict) else {}
 

@@ -7,7 +7,7 @@ from dbt_afterimage.settings.qlik import QlikChangeTableSettings
 
 
 def header_prefix(table: RawTable) -> str | None:
-    """The prefix of the header columns; None if the table is no change table of Qlik."""
+    """The prefix of the header columns; None if the table is not a change table of Qlik."""
     names = [name.lower() for name in table.names()]
     prefixes = [name.removesuffix("change_seq") for name in names if name.endswith("change_seq")]
     return next((prefix for prefix in prefixes if prefix + "change_oper" in names), None)
