@@ -41,7 +41,7 @@ def start_sessions_quietly() -> None:
         except DbtRuntimeError as error:
             raise DbtRuntimeError(explained(str(error.msg))) from error
         except Exception as error:
-            # anything but an AnalysisException passes dbt-spark by, with all lines of the JVM
+            # dbt-spark only handles AnalysisException; others carry the JVM's stack trace
             text = spark.why_java_ended(error) or str(error)
             if text != str(error) or has_explanation(text) or spark.is_remote(session):
                 raise DbtRuntimeError(explained(text)) from error

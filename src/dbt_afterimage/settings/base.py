@@ -153,7 +153,7 @@ class Base(BaseModel):
 
 
 class TableSettings(BaseModel):
-    """Settings that a table of any system has, and what the rest of the project needs of a system.
+    """Settings of a table of any system, and the properties of its system that others need.
 
     Attributes:
         positions: the form of the system's change_seq.

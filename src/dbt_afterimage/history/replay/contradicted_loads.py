@@ -110,8 +110,8 @@ def _contradicts_live_load(table: HistoryTable, departures: str) -> tuple[str, s
             f" or coalesce(array_contains(opened.unknown_columns, {text(name)}), false)))"
         )
     proved = (
-        # the key was empty before: what the load, or the first transaction after it, left there
-        # was another row
+        # an insert or an arriving row proves that the key was empty, so the open version, of the
+        # load or of the first transaction after it, was another row
         f"((opened.opened_by is not null and {kind} in ('I', 'K'))"
         # the base may have lost the row since
         f" or (opened.opened_by is null and ({kind} in ('U', '{KEY_CHANGE_OUT}', 'D')"

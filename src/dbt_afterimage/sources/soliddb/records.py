@@ -65,7 +65,7 @@ class Layout:
                     for decode, value in zip(self._decoders, values, strict=True)
                 ]
             )
-        # a site's own framing may return something other than bytes, which fails in any way
+        # a custom framing may return values that are not bytes, which raise arbitrary errors
         except Exception:
             return self._decode_what_can_be(values)
 

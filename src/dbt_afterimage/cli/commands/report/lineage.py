@@ -70,8 +70,8 @@ def _sources(content: Mapping[str, Any], node: Mapping[str, Any]) -> set[str]:
 def _raw_table(warehouse: Warehouse, source: Mapping[str, Any]) -> RawTable | None:
     schema, name = str(source["schema"]), str(source["identifier"])
     shown = f"{schema}.{name}"
-    by_letters = {each.lower(): each for each in warehouse.relations(schema)}
-    actual = by_letters.get(name.lower())
+    by_lower_case = {each.lower(): each for each in warehouse.relations(schema)}
+    actual = by_lower_case.get(name.lower())
     if actual is None:
         # a name within messages or a log, not a table
         return None if _is_in_messages(source) else RawTable(shown, exists=False)
