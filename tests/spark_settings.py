@@ -28,11 +28,11 @@ ANSI = "spark.sql.ansi.enabled"
 
 
 def java_compiler(*, has_few_rows: bool) -> str:
-    """The option of Java for tests on few rows, or for those that run as a user's Spark does.
+    """The option of Java for tests on few rows, or Java's default.
 
     Most code of tests runs a few times: Java's second compiler takes half of the processor's time.
     """
-    return "-XX:TieredStopAtLevel=1" if has_few_rows else "-XX:-DontCompileHugeMethods"
+    return "-XX:TieredStopAtLevel=1" if has_few_rows else "-XX:TieredStopAtLevel=4"
 
 
 @contextmanager

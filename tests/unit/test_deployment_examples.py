@@ -46,7 +46,8 @@ def test_the_manifest_has_the_versions_of_the_profile() -> None:
 def test_the_manifest_has_what_comes_too_late_from_the_target() -> None:
     given, of_target = manifest(), target("cluster_rest")
     for of in ("driver", "executor"):
-        assert given[of]["javaOptions"] == of_target[f"spark.{of}.extraJavaOptions"]
+        java_options = of_target.get(f"spark.{of}.extraJavaOptions")
+        assert given[of].get("javaOptions") == java_options
 
 
 def test_the_manifest_has_the_variables_that_the_target_needs() -> None:

@@ -22,6 +22,7 @@ from dbt_afterimage.cli.commands.doctor.raw_tables import clock_findings, key_fi
 from dbt_afterimage.cli.commands.doctor.spark_session import (
     address_check,
     catalog_check,
+    code_checks,
     time_zone_check,
 )
 from dbt_afterimage.cli.support.raw_schema.schema import (
@@ -71,6 +72,14 @@ def test_packages_and_space_of_this_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("zone", "state"), [("UTC", "ok"), ("Europe/Oslo", "failed")])
 def test_time_zone(zone: str, state: str) -> None:
     assert time_zone_check(zone).state == state
+
+
+def test_methods_that_java_only_interprets_are_a_warning() -> None:
+    assert list(code_checks(8000)) == []
+    (check,) = code_checks(65535)
+    assert check.state == "warning"
+    assert "65,535" in check.text
+    assert 'spark.sql.codegen.hugeMethodLimit: "8000"' in check.fix
 
 
 @pytest.mark.parametrize(

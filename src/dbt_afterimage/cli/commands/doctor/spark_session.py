@@ -1,4 +1,4 @@
-"""Checks of the Spark session: address, time zone, catalog, rights in the target's schema."""
+"""Checks of the Spark session: address, time zone, generated code, catalog, rights there."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ _WITHOUT = {
 }
 """The way around each thing that a catalog cannot do."""
 _UTC = ("UTC", "Etc/UTC", "Z", "+00:00")
+_CODE_LIMIT = "spark.sql.codegen.hugeMethodLimit"
+_COMPILED_BYTES = 8000
+"""Java never compiles a longer method."""
 
 
 def session_checks(session: SparkSession, schema: str) -> Iterator[Check]:
-    """Address, time zone, catalog, tables, views and branches."""
+    """Address, time zone, generated code, catalog, tables, views and branches."""
     master = str(session.conf.get("spark.master", ""))
     yield address_check(master, str(session.conf.get(HOST, "")))
     yield time_zone_check(str(session.conf.get("spark.sql.session.timeZone")))
+    yield from code_checks(int(session.conf.get(_CODE_LIMIT) or 0))
     catalog = str(session.conf.get("spark.sql.defaultCatalog", "spark_catalog"))
     implementation = str(session.conf.get(f"spark.sql.catalog.{catalog}", ""))
     is_cached = session.conf.get(f"spark.sql.catalog.{catalog}.cache-enabled", "true") != "false"
@@ -46,6 +50,22 @@ def time_zone_check(zone: str) -> Check:
         f"the session's time zone is {zone}; allowed: UTC",
         "set `spark.sql.session.timeZone: UTC` in the profile's server_side_parameters",
     )
+
+
+def code_checks(limit: int) -> Iterator[Check]:
+    """A warning if Spark generates methods that Java only interprets.
+
+    Args:
+        limit: bytes of the longest method that Spark uses.
+    """
+    if limit > _COMPILED_BYTES:
+        yield Check(
+            "generated code",
+            "warning",
+            f"Spark generates methods of up to {limit:,} bytes, and Java never compiles one of "
+            f"more than {_COMPILED_BYTES:,}, so runs on wide tables take longer",
+            f'set `{_CODE_LIMIT}: "{_COMPILED_BYTES}"` in the profile\'s server_side_parameters',
+        )
 
 
 def address_check(master: str, host: str) -> Check:
