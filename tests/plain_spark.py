@@ -32,6 +32,7 @@ def spark(
         builder = builder.config(name, value)
     session = (
         builder.config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.codegen.hugeMethodLimit", "8000")
         .config("spark.ui.enabled", "false")
         .config("spark.jars", ",".join(map(str, avro_jars())))
         .config("spark.driver.memory", "2g")
