@@ -78,7 +78,7 @@
                 {%- call noop_statement('main', 'OK, appended') -%}{{ batch.rows }}{%- endcall -%}
             {%- elif batch.source -%}
                 {%- do adapter.afterimage.publish(
-                    target_relation, batch.source, batch.identity, batch.where, batch.after, batch.get('kept', []), feed
+                    target_relation, batch.source, batch.identity, batch.where, batch.after, batch.get('kept', []), batch.get('counts'), feed
                 ) -%}
                 {%- call noop_statement('main', 'OK, published') -%}{{ sql if mart == 'history' else batch.source }}{%- endcall -%}
             {%- else -%}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 
 from dbt_afterimage.history.affected_keys import keys_within_a_transaction
 from dbt_afterimage.history.differences import changed_versions
@@ -39,7 +40,8 @@ from dbt_afterimage.history.versions import versions
 from dbt_afterimage.log_rows.profile import BatchProfile
 from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.spark.literals import is_of_batches, text, timestamp, timestamp_as_text
-from dbt_afterimage.storage.mart_batch import ACTION
+from dbt_afterimage.storage.checkpoint import is_observed, unpersist
+from dbt_afterimage.storage.mart_batch import ACTION, computed
 from dbt_afterimage.storage.progress import greatest
 
 
@@ -55,6 +57,9 @@ class HistoryRows:
         identity: columns that identify a row of the table.
         where: condition on `target`, the table, so that other rows are not read; "" for none.
         checkpoints: rows to free afterwards.
+        counts: see `MartBatch`.
+        has_inserted_again: an insert comes first in the batch on a key that has an open version;
+            False also where that was not counted.
     """
 
     rows: DataFrame
@@ -64,6 +69,8 @@ class HistoryRows:
     identity: tuple[str, ...] = ()
     where: str = ""
     checkpoints: list[DataFrame] = field(default_factory=list)
+    counts: Mapping[str, int] | None = None
+    has_inserted_again: bool = False
 
 
 def whole_history(log: DataFrame, table: HistoryTable) -> HistoryRows:
@@ -157,6 +164,13 @@ def next_batch(
         batch = changes.where(is_new)
     reason = reason_to_replay(profile, applied, force_full_replay=force_full_replay)
     stored = StoredVersions()
+    # in the job that makes the versions, where it can be: else a scan of all open versions
+    counts_inserts = (
+        profile.inserts > 0
+        and goes_by_inserts(table, profile)
+        and not profile.truncates
+        and is_observed(session)
+    )
     if not (profile.loads and table.base):
         stored = _stored_versions(
             session,
@@ -167,6 +181,7 @@ def next_batch(
             changes,
             batch,
             is_compared=reason is None,
+            counts_inserts=counts_inserts,
             is_as_published=has_profile and is_as_published,
         )
     if has_profile and stored.changes not in (None, profile.changes):
@@ -180,22 +195,40 @@ def next_batch(
             force_full_replay=force_full_replay,
             reads_arrays_apart=reads_arrays_apart,
         )
-    plan = plan_versions(
+    plan_with = partial(
+        plan_versions,
         profile,
         applied,
-        stored,
         has_base=table.base is not None,
         force_full_replay=force_full_replay,
     )
+    plan = plan_with(stored)
     applied_after_run = Applied(
         profile.recorded_at,
         greatest(profile.change_seq, applied.change_seq),
         greatest(profile.changed_at, applied.changed_at),
     )
     if plan.path == "incremental":
-        return _following(
-            batch, history, table, profile, plan, applied_after_run, stored, reads_arrays_apart
+        following = _following(
+            batch,
+            history,
+            table,
+            profile,
+            plan,
+            applied_after_run,
+            stored,
+            reads_arrays_apart,
+            counts_inserts=counts_inserts,
         )
+        if not following.has_inserted_again:
+            return following
+        opened = open_versions(history, stored.unknown_columns)
+        contradicts_load = _contradicts_load(batch, opened, table, profile, changes)
+        plan = plan_with(replace(stored, contradicts_load=contradicts_load))
+        if plan.path == "incremental":
+            return following
+        for rows in following.checkpoints:
+            unpersist(rows)
     replay = Replay(changes, history, table, profile, is_new)
     replayed = replay.replayed(plan, force_full_replay=force_full_replay)
     return HistoryRows(
@@ -219,6 +252,8 @@ def _following(
     applied_after_run: Applied,
     stored: StoredVersions,
     reads_arrays_apart: bool,
+    *,
+    counts_inserts: bool,
 ) -> HistoryRows:
     """Versions of changes that are all newer than the open ones, which they close and follow."""
     unknown_columns = stored.unknown_columns
@@ -228,9 +263,22 @@ def _following(
     )
     content = content_of(profile, table, unknown_columns, follows_versions=True)
     checkpoints: list[DataFrame] = []
-    made = versions(batch, table, content, prior=prior, checkpoints=checkpoints)
+    inserted_again = Observation() if counts_inserts else None
+    made = versions(
+        batch,
+        table,
+        content,
+        prior=prior,
+        checkpoints=checkpoints,
+        inserted_again=inserted_again,
+    )
+    rows = _as_history(changed_versions(made), table, profile.recorded_at, ACTION)
+    counts = None
+    if inserted_again is not None:
+        rows, counts = computed(rows)
+        checkpoints.append(rows)
     return HistoryRows(
-        rows=_as_history(changed_versions(made), table, profile.recorded_at, ACTION),
+        rows=rows,
         applied=replace(applied_after_run, unknown_columns=content.forward_filled),
         plan=plan,
         changes=profile.changes,
@@ -238,6 +286,8 @@ def _following(
         identity=table.key,
         where="target.is_current",
         checkpoints=checkpoints,
+        counts=counts,
+        has_inserted_again=inserted_again is not None and inserted_again.get["count"] > 0,
     )
 
 
@@ -258,6 +308,7 @@ def _stored_versions(
     batch: DataFrame,
     *,
     is_compared: bool,
+    counts_inserts: bool,
     is_as_published: bool,
 ) -> StoredVersions:
     """Asks the log and the stored history about a batch, in one statement.
@@ -266,6 +317,7 @@ def _stored_versions(
 
     Args:
         is_compared: whether the plan may depend on the open versions of the batch's keys.
+        counts_inserts: inserts on such versions are counted later.
     """
     queries = {}
     if not is_as_published:
@@ -279,9 +331,13 @@ def _stored_versions(
         )
     keys: dict[str, Any] = {}
     # an insert shows that a frozen base was ahead; for a live base any change may
-    may_contradict = table.base == "live" or (table.base is not None and profile.inserts > 0)
+    may_contradict = (
+        is_compared
+        and not counts_inserts
+        and (table.base == "live" or (table.base is not None and profile.inserts > 0))
+    )
     opened = open_versions(history, applied.unknown_columns)
-    if is_compared and may_contradict and goes_by_inserts(table, profile):
+    if may_contradict and goes_by_inserts(table, profile):
         keys["inserted_again"] = keys_inserted_again(batch, opened, table)
         queries["inserted_again"] = "select count(*) from {inserted_again}"
     if is_compared and profile.key_changes:
@@ -292,21 +348,35 @@ def _stored_versions(
         listed = ", ".join(f"({query}) as {name}" for name, query in queries.items())
         found = session.sql(f"select {listed}", history=history, batch=batch, **keys)
         row = found.collect()[0].asDict()
-    opened_seq = None
-    if is_compared and may_contradict and row.get("inserted_again") != 0:
-        # where the version began that a change contradicts; empty: a load has opened it
-        opened_seq = (
-            keys_contradicting_their_load(batch, opened, table, profile)
-            .selectExpr(f"if(bool_or({IS_LOADED}), '', min({OPENED_SEQ}))")
-            .collect()[0][0]
-        )
+    contradicts_load = (
+        may_contradict
+        and row.get("inserted_again") != 0
+        and _contradicts_load(batch, opened, table, profile, changes)
+    )
     return StoredVersions(
         row.get("changes"),
         is_ahead=row.get("is_ahead") is not None,
         unknown_columns=tuple(row.get("unknown_columns") or ()),
-        contradicts_load=opened_seq == ""
-        or (opened_seq is not None and str(last_load(changes) or "") > opened_seq),
+        contradicts_load=contradicts_load,
         continues_transaction=bool(row.get("continuing")),
+    )
+
+
+def _contradicts_load(
+    batch: DataFrame,
+    opened: DataFrame,
+    table: HistoryTable,
+    profile: BatchProfile,
+    changes: DataFrame,
+) -> bool:
+    # where the version began that a change contradicts; empty: a load has opened it
+    opened_seq = (
+        keys_contradicting_their_load(batch, opened, table, profile)
+        .selectExpr(f"if(bool_or({IS_LOADED}), '', min({OPENED_SEQ}))")
+        .collect()[0][0]
+    )
+    return opened_seq == "" or (
+        opened_seq is not None and str(last_load(changes) or "") > opened_seq
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 
 from dbt_afterimage.history.profile import ChangeContent
+from dbt_afterimage.history.replay.contradicted_loads import count_inserted_again
 from dbt_afterimage.history.rules.boundaries import boundary_events, end_by_boundary_events
 from dbt_afterimage.history.rules.forward_fill import (
     forward_fill,
@@ -41,6 +42,7 @@ def versions(
     prior: DataFrame | None = None,
     replays: bool = False,
     has_few_keys: bool = False,
+    inserted_again: Observation | None = None,
 ) -> DataFrame:
     """Versions of the rows that changes concern, a row per version.
 
@@ -57,6 +59,7 @@ def versions(
         prior: rows of the history; with `replays`, also REPLAY_FROM.
         replays: whether each key is built from a change_seq of its own.
         has_few_keys: whether the affected keys may be broadcast.
+        inserted_again: see `count_inserted_again`.
     """
     forward_filled = content.forward_filled
     scopes = content.truncate_scopes
@@ -87,6 +90,8 @@ def versions(
             replays=replays,
         )
     events = _along_key_changes(events, table, content, checkpoints)
+    if inserted_again is not None:
+        events = count_inserted_again(events, table, inserted_again)
     events = last_upsert_of_change_seq(events, table)
     events = opening_and_closing_events(events, table, forward_filled)
     events = update_in_place(events, table, forward_filled)

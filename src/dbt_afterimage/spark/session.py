@@ -46,6 +46,8 @@ _DEFAULTS = {
     # otherwise PySpark asks Java ten times for each expression, so that an error can name its line
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+_CLASSES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
+"""The names by which PySpark's columns and functions find their Java classes."""
 REMOTE = "spark.remote"
 REMOTE_VARIABLE = "SPARK_REMOTE"
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
@@ -258,6 +260,7 @@ def _start_classic(parameters: Mapping[str, Any], log: Path, arguments: str) -> 
     if archive is not None:
         gateway: Any = session.sparkContext._gateway
         atexit.register(archive.write, gateway.proc)
+    _keep_class_names(session)
     session.sparkContext.setLogLevel("ERROR")
     for name, value in TEXT_AS_IT_IS.items():
         session.conf.set(name, value)
@@ -304,6 +307,13 @@ def _new_classic(parameters: Mapping[str, Any]) -> SparkSession:
     for name, value in {**own, **private_settings({**launched, **given}), **given}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _keep_class_names(session: SparkSession) -> None:
+    """Else py4j asks Java for them at each expression: Java looks for some in all jars."""
+    view: Any = session._jvm
+    for name in _CLASSES:
+        setattr(view, name, getattr(view, name))
 
 
 def _is_launched() -> bool:

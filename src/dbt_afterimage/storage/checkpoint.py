@@ -14,13 +14,14 @@ from dbt_afterimage.spark.session import current, is_remote, unpersist
 from dbt_afterimage.storage.temp_view import named_view
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = [
     "aggregated",
     "checkpoint",
     "checkpoint_by_name",
     "checkpoint_observed",
+    "is_observed",
     "unpersist",
     "unpersist_by_name",
     "view_by_name",
@@ -48,13 +49,17 @@ def checkpoint_observed(
     """
     from pyspark.sql import Observation
 
-    if is_remote(rows.sparkSession):
-        # Connect's checkpoint gives no observations back
+    if not is_observed(rows.sparkSession):
         kept = checkpoint(rows)
         return kept, aggregated(kept, aggregates)
     observation = Observation()
     kept = checkpoint(rows.observe(observation, *_named(aggregates)))
     return kept, observation.get
+
+
+def is_observed(session: SparkSession) -> bool:
+    """Whether a checkpoint yields the observations of its rows. That of Connect does not."""
+    return not is_remote(session)
 
 
 def aggregated(rows: DataFrame, aggregates: Mapping[str, Column]) -> dict[str, Any]:

@@ -96,4 +96,5 @@ def _as_batch(found: Any) -> dict[str, Any]:
         "identity": list(found.identity),
         "where": found.where,
         "kept": [view],
+        "counts": found.counts,
     }

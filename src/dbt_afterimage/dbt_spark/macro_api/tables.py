@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
@@ -235,6 +235,7 @@ def publish(
     where: str,
     after: str | None,
     kept: list[str],
+    counts: Mapping[str, int] | None = None,
     feed: dict[str, Any] | None = None,
 ) -> None:
     """Take rows out of a mart and put rows in; readers see all of it or nothing.
@@ -243,28 +244,30 @@ def publish(
         select: the statement that yields the rows, with `_write_action`.
         after: of `current_version`, taken before the batch was profiled.
         kept: of `checkpoint`, what the statement reads; freed, whatever happens.
+        counts: see `MartBatch`.
         feed: of `update_feed`; None for a mart without one.
     """
     from dbt_afterimage.history.feed import Feed
     from dbt_afterimage.history.feed import update_feed as update
-    from dbt_afterimage.storage.checkpoint import checkpoint, unpersist, unpersist_by_name
-    from dbt_afterimage.storage.mart_batch import MartBatch
+    from dbt_afterimage.storage.checkpoint import unpersist, unpersist_by_name
+    from dbt_afterimage.storage.mart_batch import MartBatch, computed
     from dbt_afterimage.storage.publish import publish as publish_batch
 
     session = current()
-    computed = None
+    own = None
     try:
         with dbt_errors(ConcurrentRunError):
             rows = session.sql(select)
-            if feed is not None:
-                rows = computed = checkpoint(rows)
-            batch = MartBatch(rows, identity, where, after, is_computed=computed is not None)
+            if feed is not None and counts is None:
+                own, counts = computed(rows)
+                rows = own
+            batch = MartBatch(rows, identity, where, after, counts)
             publish_batch(session, str(relation), batch, table_format(adapter))
             if feed is not None:
                 update(session, Feed(table_format=table_format(adapter), **feed), batch)
     finally:
-        if computed is not None:
-            unpersist(computed)
+        if own is not None:
+            unpersist(own)
         for name in kept:
             unpersist_by_name(name)
 

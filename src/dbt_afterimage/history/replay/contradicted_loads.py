@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from dbt_afterimage.history.affected_keys import FEW_KEYS, changes_by_key
-from dbt_afterimage.history.names import KEY_CHANGE_OUT, KIND, own
-from dbt_afterimage.history.sql import RANK_OF_KIND, columns, equal, was_open_at
+from dbt_afterimage.history.names import ANCHOR_VERSION, KEY_CHANGE_OUT, KIND, own
+from dbt_afterimage.history.sql import RANK_OF_KIND, by_key, columns, equal, was_open_at
 from dbt_afterimage.history.table import HistoryTable
 from dbt_afterimage.log_rows.conditions import knows
 from dbt_afterimage.log_rows.profile import BatchProfile
@@ -31,6 +31,22 @@ def goes_by_inserts(table: HistoryTable, profile: BatchProfile) -> bool:
     Nearly always none does.
     """
     return table.base == "frozen" and profile.inserts <= FEW_KEYS
+
+
+def count_inserted_again(
+    events: DataFrame, table: HistoryTable, observation: Observation
+) -> DataFrame:
+    """The events; `observation` counts inserts that come first after an anchor version.
+
+    Not for batches with truncates: one that has a scope may come between the two.
+    """
+    after_anchor = own("after_anchor")
+    previous = f"lag({KIND}) over ({by_key(table.key)})"
+    return (
+        events.selectExpr("*", f"{previous} = '{ANCHOR_VERSION}' as {after_anchor}")
+        .observe(observation, F.expr(f"count_if({after_anchor} and {KIND} = 'I')").alias("count"))
+        .drop(after_anchor)
+    )
 
 
 def keys_inserted_again(batch: DataFrame, versions: DataFrame, table: HistoryTable) -> DataFrame:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import ConcurrentRunError, without_plan
 from dbt_afterimage.spark.identifiers import quoted
-from dbt_afterimage.storage.checkpoint import aggregated, checkpoint_observed, unpersist
+from dbt_afterimage.storage.checkpoint import unpersist
 from dbt_afterimage.storage.concurrency import check_unchanged, is_newer
 from dbt_afterimage.storage.formats.base import (
     MANY_SMALL_FILES,
@@ -28,7 +28,7 @@ from dbt_afterimage.storage.formats.base import (
     TableFormat,
 )
 from dbt_afterimage.storage.formats.merge import merge_batch
-from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
+from dbt_afterimage.storage.mart_batch import ACTION, MartBatch, computed
 from dbt_afterimage.storage.schema_evolution import table_properties
 from dbt_afterimage.storage.temp_view import temporary_view
 
@@ -193,18 +193,17 @@ class Iceberg(TableFormat):
                 raise ConcurrentRunError.of(table)
             merge_batch(session, table, batch)
             return
-        is_deleted, is_inserted = F.col(ACTION) != "insert", F.col(ACTION) != "delete"
-        aggregates = {"deleted": F.count_if(is_deleted), "inserted": F.count_if(is_inserted)}
-        if batch.is_computed:
-            rows, counts = batch.rows, aggregated(batch.rows, aggregates)
-        else:
-            rows, counts = checkpoint_observed(batch.rows, aggregates)
+        rows, counts = batch.rows, batch.counts
+        if counts is None:
+            rows, counts = computed(rows)
         try:
-            deleted = rows.filter(is_deleted).selectExpr(*map(quoted, batch.identity))
+            deleted = rows.filter(F.col(ACTION) != "insert").selectExpr(
+                *map(quoted, batch.identity)
+            )
             if counts["deleted"] <= _BROADCAST_LIMIT:
                 deleted = F.broadcast(deleted)
             named = map(quoted, session.table(table).columns)
-            inserted = rows.filter(is_inserted).selectExpr(*named)
+            inserted = rows.filter(F.col(ACTION) != "delete").selectExpr(*named)
             if not any(counts.values()):
                 return
             branch = _new_branch(session, table, batch)
@@ -220,7 +219,7 @@ class Iceberg(TableFormat):
                 inserted if counts["inserted"] else None,
             )
         finally:
-            if not batch.is_computed:
+            if batch.counts is None:
                 unpersist(rows)
 
     def file_count(self, session: SparkSession, table: str) -> int:
@@ -347,7 +346,9 @@ def _small_files(session: SparkSession, table: str) -> int:
     small = files.filter(F.col("file_size_in_bytes") < SMALL_FILE_BYTES).filter(
         F.lower("file_format") != "puffin"
     )
-    return int(small.groupBy(*group).count().agg(F.max("count")).collect()[0][0] or 0)
+    # in one partition: a shuffle is a job
+    counts = small.coalesce(1).groupBy(*group).count()
+    return int(counts.agg(F.max("count")).collect()[0][0] or 0)
 
 
 def _remove_deleted_entries(session: SparkSession, table: str) -> None:
