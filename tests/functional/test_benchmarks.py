@@ -15,7 +15,7 @@ from tests.spark_settings import INTERPRETED
 ROOT = Path(__file__).parents[2]
 # most of a tiny run is code that runs a few times
 FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
-MOST_CLASSES, MOST_JOBS = 5, 37
+MOST_CLASSES, MOST_JOBS = 5, 33
 
 
 @pytest.mark.both_formats

@@ -259,6 +259,13 @@ MUTATIONS = (
         "tests/kernel/test_history_batches.py -k filled_in",
     ),
     Mutation(
+        "R8: an insert that meets an open version is not noticed",
+        CONTRADICTED_LOADS,
+        "count_if({after_anchor} and {KIND} = 'I')",
+        "count_if({after_anchor} and {KIND} = 'X')",
+        "tests/kernel/test_history_batches.py",
+    ),
+    Mutation(
         "R8: a load that a version outlived is taken for one that cannot be contradicted",
         CONTRADICTED_LOADS,
         """f"opened.opened_by is not null and first.{KIND} = 'I'\"""",
