@@ -60,6 +60,28 @@ def test_raw_tables_that_did_not_change_are_not_opened(people: People) -> None:
         people.dbt("run")
 
 
+def test_only_descriptions_that_differ_are_stored(
+    make_dbt_project: Callable[..., DbtProject],
+    spark: SparkSession,
+    table_format: str,
+    tmp_path: Path,
+) -> None:
+    described = start(make_dbt_project(tmp_path, schema="described"), spark, table_format, MODELS)
+    described.land(PEOPLE, [(seq(1), "I", 1, "Ann", "first", 0.5, "1.25")])
+    described.dbt("run")
+    name = {"name": "name", "description": "The customer's *own* spelling,\nof any \\ length.\n"}
+    history = {"name": "people_history", "description": "One row per version.", "columns": [name]}
+    written = {"version": 2, "models": [history]}
+    write_files(tmp_path, {"models/descriptions.yml": written})
+    described.dbt("run")
+    table = described.name("history")
+    comment = spark.table(table).schema["name"].metadata["comment"]
+    assert comment == "The customer's *own* spelling,\nof any \\ length."
+    assert spark.catalog.getTable(table).description == "One row per version."
+    with described.untouched():
+        described.dbt("run")
+
+
 @pytest.mark.nightly
 def test_tables_without_a_row_are_left_as_they_are(
     make_dbt_project: Callable[..., DbtProject],

@@ -13,7 +13,7 @@ from dbt_afterimage.errors import ConcurrentRunError, explained, is_without_view
 from dbt_afterimage.history.table import ADDED_COLUMNS
 from dbt_afterimage.internal_columns import LANDED_COLUMNS
 from dbt_afterimage.spark.session import active, current, server_address
-from dbt_afterimage.storage.descriptions import describe_columns
+from dbt_afterimage.storage.descriptions import describe_columns, update_descriptions
 from dbt_afterimage.storage.schema_contract import Origin, SchemaContractError, TargetSchema
 from dbt_afterimage.storage.schema_evolution import alter_table, check_table, column_types
 
@@ -348,6 +348,17 @@ def mart_properties(adapter: Any, settings: Any, is_tracking: bool) -> dict[str,
         is_tracking: its rows depend on `track` and `ignore`.
     """
     return _origin(settings, is_tracking).properties()
+
+
+@macro_method()
+def describe_table(adapter: Any, relation: Any, description: str, columns: dict[str, str]) -> None:
+    """Store descriptions as comments, as dbt's `persist_docs`, see `update_descriptions`.
+
+    dbt-spark sends a statement per column in every run, each of them a commit, and never sets the
+    table's own comment.
+    """
+    with dbt_errors():
+        update_descriptions(current(), str(relation), description, columns)
 
 
 @macro_method()
