@@ -28,7 +28,7 @@ from dbt_afterimage.sources.qlik_messages.load_runs import (
 )
 from dbt_afterimage.sources.qlik_messages.message_columns import LOAD, REJECTED
 from dbt_afterimage.sources.qlik_messages.named_tables import NamedTables
-from dbt_afterimage.sources.qlik_messages.offsets import Offsets
+from dbt_afterimage.sources.qlik_messages.offsets import Offsets, in_ranges
 from dbt_afterimage.sources.qlik_messages.run_records import recorded_so_far, runs_by_table
 from dbt_afterimage.sources.qlik_messages.schema_decoder import Decoder
 from dbt_afterimage.storage.local_relation import local_rows
@@ -202,16 +202,7 @@ def loaded_messages(
         & F.col("offset").between(F.col("first_offset"), F.col("until_offset"))
     )
     # filtered twice: the join alone would read all files
-    bounds = reduce(
-        lambda one, other: one | other,
-        [
-            (F.col("topic") == place[0])
-            & (F.col("partition") == place[1])
-            & F.col("offset").between(place[2], place[3])
-            for place in run_rows
-        ],
-    )
-    raw = raw.filter(bounds)
+    raw = raw.filter(in_ranges(run.range for load in loads.all for run in load.runs))
     found = raw.agg(F.collect_set(form_of())).first()
     forms = set(found[0]) if found else set()
     rows = decoder.decoded(raw, forms, schemas or decoder.schemas(raw.limit(0), forms))

@@ -133,7 +133,7 @@ class _Run:
     def batch(self) -> LogBatch:
         """The rows that this run adds."""
         late = self._late()
-        is_after = offsets.is_after(self._read)
+        is_after = ~offsets.is_up_to(self._read)
         new = self._raw.filter(is_after)
         if late is not None:
             new = new.unionByName(late)
@@ -210,19 +210,12 @@ class _Run:
         if added is None or self._stored is None:
             return None
         place = ["topic", "partition", "offset"]
-        late = added.filter(~offsets.is_after(self._read))
+        late = added.filter(offsets.is_up_to(self._read))
         found = late.groupBy(*place[:2]).agg(F.min("offset"), F.max("offset")).collect()
         if not found:
             return None
-        bounds = [
-            (F.col("topic") == row[0])
-            & (F.col("partition") == row[1])
-            & F.col("offset").between(row[2], row[3])
-            for row in found
-        ]
-        stored_rows = self._stored.filter(
-            F.col("kind").isin(*_MESSAGES) & reduce(lambda one, other: one | other, bounds)
-        )
+        bounds = offsets.in_ranges(tuple(row) for row in found)
+        stored_rows = self._stored.filter(F.col("kind").isin(*_MESSAGES) & bounds)
         late = late.join(stored_rows.select(*place), place, "left_anti")
         return None if late.isEmpty() else late
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -15,6 +13,7 @@ from dbt_afterimage.sources.qlik_messages.message_columns import (
     POSITION,
     TOMBSTONE,
 )
+from dbt_afterimage.sources.qlik_messages.offsets import in_ranges
 from dbt_afterimage.sources.qlik_messages.run_records import runs_by_table
 
 
@@ -32,15 +31,7 @@ def check_loads_still_there(model: str, stored: DataFrame, raw: DataFrame) -> No
     runs = [run for of_table in tables.values() for run in of_table]
     if not runs:
         return
-    in_runs = reduce(
-        lambda one, other: one | other,
-        [
-            (F.col("topic") == run.topic)
-            & (F.col("partition") == run.partition)
-            & F.col("offset").between(run.first_offset, run.last_offset)
-            for run in runs
-        ],
-    )
+    in_runs = in_ranges(run.range for run in runs)
     place = ["topic", "partition", "offset"]
     others = stored.filter(kind.isin(CHANGE, TOMBSTONE, METADATA) & in_runs).select(*place)
     found = raw.filter(in_runs).select(*place).join(others, place, "left_anti")

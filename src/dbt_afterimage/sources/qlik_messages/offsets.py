@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
+
+from dbt_afterimage.sources.qlik_messages.load_runs import Range
 
 Offsets = Mapping[tuple[str, int], int]
 """(topic, partition) -> an offset."""
@@ -58,35 +59,15 @@ def merged(*several: Offsets) -> dict[tuple[str, int], int]:
     return result
 
 
-def is_after(offsets: Offsets) -> Column:
-    """True for a message behind these offsets, or of a partition that is not among them."""
-    known = F.lit(False)
-    after = F.lit(False)
-    for topic, numbers in _by_topic(offsets).items():
-        of_topic = F.col("topic") == topic
-        known = known | (of_topic & F.col("partition").isin(*numbers))
-        each = [
-            (F.col("partition") == number) & (F.col("offset") > numbers[number])
-            for number in numbers
-        ]
-        after = after | (of_topic & reduce(lambda one, other: one | other, each))
-    return after | ~known
-
-
 def is_up_to(offsets: Offsets) -> Column:
     """True for a message of one of these partitions, at its offset or before."""
+    return in_ranges((*place, 0, offset) for place, offset in sorted(offsets.items()))
+
+
+def in_ranges(ranges: Iterable[Range]) -> Column:
+    """True for a message that lies in one of these ranges."""
     found = F.lit(False)
-    for topic, numbers in _by_topic(offsets).items():
-        each = [
-            (F.col("partition") == number) & (F.col("offset") <= numbers[number])
-            for number in numbers
-        ]
-        found = found | ((F.col("topic") == topic) & reduce(lambda one, other: one | other, each))
+    for topic, partition, first, last in ranges:
+        is_partition = (F.col("topic") == topic) & (F.col("partition") == partition)
+        found = found | (is_partition & F.col("offset").between(first, last))
     return found
-
-
-def _by_topic(offsets: Offsets) -> dict[str, dict[int, int]]:
-    nested: dict[str, dict[int, int]] = {}
-    for (topic, partition), offset in sorted(offsets.items()):
-        nested.setdefault(topic, {})[partition] = offset
-    return nested
