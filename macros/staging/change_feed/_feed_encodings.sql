@@ -4,7 +4,7 @@
 #}
 {% macro _decoded_value(value, column, settings) %}
     {%- set own = afterimage._decoded_text(value, column) -%}
-    {%- set encodings = adapter.afterimage.schema_encodings(column.data_type.split('(')[0]) -%}
+    {%- set encodings = adapter.afterimage.schema_encodings_of(column.data_type.split('(')[0]) -%}
     {%- if not encodings or not (settings.json_payload or settings.schemas) -%}
         {{ return(own) }}
     {%- endif -%}
@@ -82,7 +82,7 @@ end
 {% macro _schema_encodings(fields, data) -%}
     {%- set names, pairs = [], [] -%}
     {%- for column in data -%}
-        {%- for encoding, types in adapter.afterimage.schema_encodings(column.data_type.split('(')[0]).items() -%}
+        {%- for encoding, types in adapter.afterimage.schema_encodings_of(column.data_type.split('(')[0]).items() -%}
             {%- do names.append(afterimage._text(column.name | lower)) -%}
             {%- for type in types -%}
                 {%- do pairs.append(afterimage._text(type) ~ ", " ~ afterimage._text(encoding)) -%}

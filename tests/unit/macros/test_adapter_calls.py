@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dbt_afterimage.dbt_spark import macro_api
+from dbt_afterimage.dbt_spark import macro_api  # noqa: F401  registers the methods
 from dbt_afterimage.dbt_spark.macro_api.registry import find_method
 
 MACROS = Path(__file__).parents[3] / "macros"
 
 
 def test_macros_call_functions_that_are_registered() -> None:
-    assert macro_api.__all__
     texts = [file.read_text(encoding="utf-8") for file in MACROS.rglob("*.sql")]
     called = {name for text in texts for name in re.findall(r"adapter\.afterimage\.(\w+)", text)}
     assert "publish" in called

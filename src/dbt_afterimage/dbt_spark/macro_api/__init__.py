@@ -1,6 +1,6 @@
 """Functions that macros call on the adapter, by subject."""
 
-from dbt_afterimage.dbt_spark.macro_api import (
+from dbt_afterimage.dbt_spark.macro_api import (  # noqa: F401  registers them
     columns,
     cuts,
     erasure,
@@ -14,18 +14,3 @@ from dbt_afterimage.dbt_spark.macro_api import (
     settings,
     tables,
 )
-
-__all__ = [
-    "columns",
-    "cuts",
-    "erasure",
-    "history",
-    "ingest",
-    "joins",
-    "live",
-    "maintenance",
-    "progress",
-    "publication",
-    "settings",
-    "tables",
-]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
+from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_function, macro_method
 from dbt_afterimage.settings import positions
-from dbt_afterimage.spark import literals
+from dbt_afterimage.spark.literals import timestamp_as_text
 from dbt_afterimage.spark.session import current
+
+macro_function(timestamp_as_text)
 
 
 @macro_method()
@@ -30,12 +32,6 @@ def complete_until(adapter: Any, read_at: str, landing_delay: str) -> str:
     from dbt_afterimage.change_log.reading import read_times
 
     return read_times.complete_until(read_at, landing_delay)
-
-
-@macro_method()
-def timestamp_as_text(adapter: Any, moment: str, beside: str) -> str:
-    """A timestamp as SQL that is not written into generated code, see `literals`."""
-    return literals.timestamp_as_text(moment, beside)
 
 
 @macro_method()

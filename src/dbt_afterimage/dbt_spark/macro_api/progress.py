@@ -6,11 +6,14 @@ from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 
-from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
+from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_function, macro_method
 from dbt_afterimage.dbt_spark.macro_api.tables import table_format
+from dbt_afterimage.spark.literals import is_of_batches
 from dbt_afterimage.spark.session import current
 
 logger = AdapterLogger("afterimage")
+
+macro_function(is_of_batches, while_parsing="")
 
 
 @macro_method(while_parsing={})
@@ -101,14 +104,6 @@ def contradicts_progress(
     if found:
         logger.warning(f"{found}. It is rebuilt from {source}.")
     return bool(found)
-
-
-@macro_method(while_parsing="")
-def is_of_batches(adapter: Any, after: str | None, batches: list[str] | None) -> str:
-    """Condition, as SQL, see `literals.is_of_batches`."""
-    from dbt_afterimage.spark import literals
-
-    return literals.is_of_batches(after, batches)
 
 
 @macro_method()

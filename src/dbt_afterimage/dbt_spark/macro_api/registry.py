@@ -51,6 +51,13 @@ def macro_method(while_parsing: Any = None) -> Callable[[_Method], _Method]:
     return register
 
 
+def macro_function(function: Callable[..., Any], while_parsing: Any = None) -> None:
+    """Let macros call a function that needs no adapter, by its name; see `macro_method`."""
+    _methods[function.__name__] = MacroMethod(
+        lambda _, *args, **kwargs: function(*args, **kwargs), while_parsing
+    )
+
+
 def find_method(name: str) -> MacroMethod:
     """The method of this name.
 

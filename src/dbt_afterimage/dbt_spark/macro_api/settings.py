@@ -7,24 +7,27 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_afterimage import __version__
-from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_method
+from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_function, macro_method
 from dbt_afterimage.settings import (
     SettingsError,
     SourceSettings,
+    moment_kind,
     parse_settings,
     positions,
-    renaming,
-    timestamps,
 )
-from dbt_afterimage.settings import moment_kind as kind_of_moment
-from dbt_afterimage.settings.change_feed import ENCODINGS, schema_encodings_of
-from dbt_afterimage.settings.change_feed import unavailable_spellings as spellings_of
+from dbt_afterimage.settings.change_feed import (
+    ENCODINGS,
+    schema_encodings_of,
+    unavailable_spellings,
+)
+from dbt_afterimage.settings.renaming import way_to_rename
+from dbt_afterimage.settings.timestamps import is_timestamp
 
-
-@macro_method(while_parsing=True)
-def is_timestamp(adapter: Any, text: str) -> bool:
-    """Whether a text is a date or a time that Spark casts to a timestamp."""
-    return timestamps.is_timestamp(text)
+macro_function(is_timestamp, while_parsing=True)
+macro_function(moment_kind)
+macro_function(schema_encodings_of, while_parsing={})
+macro_function(unavailable_spellings, while_parsing=[])
+macro_function(way_to_rename, while_parsing="")
 
 
 @macro_method(while_parsing="")
@@ -62,16 +65,6 @@ def types_of_encoding(adapter: Any, encoding: str) -> list[str]:
     return list(ENCODINGS[encoding])
 
 
-@macro_method(while_parsing={})
-def schema_encodings(adapter: Any, kind: str) -> dict[str, list[str]]:
-    """Encodings that the schema of a message may give a column, with the names of types that do.
-
-    Args:
-        kind: the column's type without precision.
-    """
-    return schema_encodings_of(kind)
-
-
 @macro_method(while_parsing=[])
 def registered_schemas(adapter: Any, location: str, table: str) -> list[dict[str, Any]]:
     """The schemas of a table's messages, as {id, is_avro, text, encodings}.
@@ -99,29 +92,7 @@ def registered_schemas(adapter: Any, location: str, table: str) -> list[dict[str
     return found
 
 
-@macro_method(while_parsing=[])
-def unavailable_spellings(adapter: Any, value: str) -> list[str]:
-    """The texts of `unavailable_value` in columns of all types."""
-    return spellings_of(value)
-
-
-@macro_method()
-def moment_kind(adapter: Any, text: str, system: str) -> str | None:
-    """The kind of a moment: `change_seq`, `timestamp`, or None for text that is neither.
-
-    Args:
-        system: the system whose positions are meant.
-    """
-    return kind_of_moment(text, system)
-
-
 @macro_method(while_parsing="")
 def before_look_back_sql(adapter: Any, settings: Any, seq: str) -> str:
     """SQL: the greatest position that the look-back from a change_seq no longer covers, or ''."""
     return positions(settings).before_look_back_sql(seq)
-
-
-@macro_method(while_parsing="")
-def way_to_rename(adapter: Any, settings: SourceSettings) -> str:
-    """How a user can rename a data column of a source table, for errors."""
-    return renaming.way_to_rename(settings)
