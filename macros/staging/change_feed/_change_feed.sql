@@ -1,24 +1,5 @@
 {# Parts of stage_change_feed: the columns of a feed, its sequence, operation and time. #}
 
-{# Whether a column of a raw table is one of the feed's own; ChangeFeedSettings.is_own_column says the same. #}
-{% macro _is_feed_column(name, settings) %}
-    {%- set name = name | lower -%}
-    {%- set is_prefix = settings.before.endswith('*') -%}
-    {%- for setting in [
-        'operation', 'changed_at', 'transaction_id', 'transaction_event', 'changed_columns', 'changed_mask', 'known_columns',
-        'unchanged_columns', 'load_id', 'arrival',
-    ] + (['before'] if settings.is_before_in_record and not is_prefix else []) if settings[setting] and settings[setting].strip('`') | lower == name -%}
-        {{ return(true) }}
-    {%- endfor -%}
-    {%- for ignored in (settings.ignore_columns + ([settings.before] if is_prefix else [])) | map('lower') -%}
-        {%- if name == ignored or (ignored.endswith('*') and name.startswith(ignored[:-1])) -%}
-            {{ return(true) }}
-        {%- endif -%}
-    {%- endfor -%}
-    {{ return(false) }}
-{% endmacro %}
-
-
 {#
     The data columns of a feed as _typed_column gives them; stops if there are none. For a feed with images they also record
     whether an image is a map of texts (`is_in_map`), how these are encoded, and whether there are old values (`has_before`).
@@ -29,7 +10,8 @@
         {%- do types.update({column.name | lower: column.data_type}) -%}
     {%- endfor -%}
     {%- set found = afterimage._image_columns(macro, table, relation, settings) -%}
-    {%- for raw in raw_columns if settings.after is none and not afterimage._is_feed_column(raw.name, settings) -%}
+    {%- set own = adapter.afterimage.tool_columns(settings, raw_columns | map(attribute='name') | list) -%}
+    {%- for raw in raw_columns if settings.after is none and raw.name not in own -%}
         {%- do found.append(raw) -%}
     {%- endfor -%}
     {%- set data = [] -%}

@@ -14,10 +14,11 @@
     {%- for column in settings.declared_columns -%}
         {%- do types.update({column.name | lower: column.data_type}) -%}
     {%- endfor -%}
+    {%- set own = adapter.afterimage.tool_columns(settings, raw_columns | map(attribute='name') | list) -%}
     {%- set headers = {} -%}
     {%- for column in raw_columns if column.name | lower != 'partition_name' or not prefix -%}
         {%- set name = column.name | lower -%}
-        {%- if afterimage._is_qlik_header(name, prefix, settings.header_columns) and name.startswith(prefix) -%}
+        {%- if column.name in own and name.startswith(prefix) -%}
             {%- do headers.update({name[prefix | length:]: column}) -%}
         {%- endif -%}
     {%- endfor -%}
@@ -73,20 +74,6 @@
     {%- set prefix = prefix | lower -%}
     {%- set names = raw_columns | map(attribute='name') | map('lower') | list -%}
     {{ return([prefix ~ 'change_seq', prefix ~ 'change_oper'] | reject('in', names) | list) }}
-{% endmacro %}
-
-
-{# True for a column of the tool in a change table; without a prefix the tool's names and `header_columns` decide. #}
-{% macro _is_qlik_header(name, prefix, header_columns) %}
-    {%- set known = [
-        'change_seq', 'change_oper', 'change_mask', 'stream_position', 'operation', 'transaction_id', 'timestamp',
-        'partition_name',
-    ] + header_columns -%}
-    {%- set name = name | lower -%}
-    {%- if prefix and name.startswith(prefix | lower) -%}
-        {{ return(true) }}
-    {%- endif -%}
-    {{ return(name == 'partition_name' or (not prefix and name in known)) }}
 {% endmacro %}
 
 

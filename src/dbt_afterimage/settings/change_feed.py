@@ -309,10 +309,7 @@ class ChangeFeedSettings(TableSettings):
         return self.before not in ("none", "rows")
 
     def is_own_column(self, name: str) -> bool:
-        """A column that a setting reads, or one of `ignore_columns`.
-
-        The macro `_is_feed_column` says the same of the columns of a raw table.
-        """
+        """A column that a setting reads, or one of `ignore_columns`."""
         if self.after is not None:
             # the columns of a source table are those of the images
             return False

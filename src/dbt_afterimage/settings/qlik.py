@@ -58,10 +58,7 @@ class QlikChangeTableSettings(TableSettings):
         return names
 
     def is_own_column(self, name: str) -> bool:
-        """A header column: by its prefix, or without one by its name.
-
-        The macro `_is_qlik_header` says the same of the columns of a raw table.
-        """
+        """A header column: by its prefix, or without one by its name."""
         name, prefix = name.lower(), self.header_prefix.lower()
         if prefix and name.startswith(prefix):
             return True

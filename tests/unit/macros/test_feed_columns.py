@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from dbt_afterimage.dbt_spark.macro_api.settings import tool_columns
 from dbt_afterimage.settings import parse_settings
 from tests.change_feed_staging import settings_of, staging_sql
-from tests.macro_renderer import MacroRenderer
 
 HAND_WRITTEN = {
     "sequence": {"version": "number"},
@@ -33,10 +33,7 @@ WITH_ROWS = {**HAND_WRITTEN, "before": "rows", "operations": {"u": "U", "b": "B"
 def test_columns_of_a_feed(given: dict[str, Any], own: list[str], data: list[str]) -> None:
     meta = {"afterimage": {"system": "change_feed", "key": ["id"], **given}}
     entry = {"source_name": "raw", "name": "people", "config": {"meta": meta}}
-    settings = parse_settings(entry)
-    render = MacroRenderer()
-    found = {name: render("_is_feed_column", name, settings) for name in [*own, *data]}
-    assert found == {**dict.fromkeys(own, True), **dict.fromkeys(data, False)}
+    assert tool_columns(None, parse_settings(entry), [*own, *data]) == own
 
 
 def test_a_declared_column_that_the_table_lacks_is_warned_of() -> None:

@@ -9,6 +9,7 @@ from dbt_common.exceptions import DbtRuntimeError
 from dbt_afterimage import __version__
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_function, macro_method
 from dbt_afterimage.settings import (
+    SYSTEMS,
     SettingsError,
     SourceSettings,
     moment_kind,
@@ -53,6 +54,13 @@ def settings(adapter: Any, source: Any) -> SourceSettings:
         return parse_settings(source)
     except SettingsError as error:
         raise DbtRuntimeError(str(error)) from error
+
+
+@macro_method(while_parsing=[])
+def tool_columns(adapter: Any, settings: SourceSettings, names: list[str]) -> list[str]:
+    """Those of the columns of a raw table that the replication tool adds to the source's."""
+    parsed = SYSTEMS[settings["system"]].model_construct(**settings)
+    return [name for name in names if parsed.is_own_column(name)]
 
 
 @macro_method(while_parsing=["any"])
