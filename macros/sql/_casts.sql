@@ -38,6 +38,17 @@ if(
 {% endmacro %}
 
 
+{# One of some raw columns, {name: {name, data_type}}, as text; NULL where there is none of the name. #}
+{% macro _column_as_text(columns, name) %}
+    {%- if name not in columns -%}
+        {{ return('cast(null as string)') }}
+    {%- elif afterimage._normal_type(columns[name].data_type) == 'string' -%}
+        {{ return(afterimage._quoted(columns[name].name)) }}
+    {%- endif -%}
+    {{ return('cast(' ~ afterimage._quoted(columns[name].name) ~ ' as string)') }}
+{% endmacro %}
+
+
 {#
     Condition: a raw column that is not NULL has a value that its declared type cannot hold.
     Spark rounds to fit a decimal's scale, cuts a number to fit an integer, and a time of day to fit a date, takes `2026`

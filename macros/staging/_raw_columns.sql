@@ -10,6 +10,16 @@
 {% endmacro %}
 
 
+{# The columns that the source's YAML declares for a table, by their names in lower case. #}
+{% macro _declared_columns(settings) %}
+    {%- set declared = {} -%}
+    {%- for column in settings.declared_columns -%}
+        {%- do declared.update({column.name | lower: column}) -%}
+    {%- endfor -%}
+    {{ return(declared) }}
+{% endmacro %}
+
+
 {# The properties of a table or view that this project gave it; empty for one made by something else. #}
 {% macro _own_properties(relation) %}
     {%- set properties = {} -%}

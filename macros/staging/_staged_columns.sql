@@ -1,18 +1,9 @@
 {#
-    Columns of every staging model, in order; the data columns follow. The optional ones of the table's system
-    (`settings.optional_columns`) come after `transaction_event`. `partner_may_follow` may be missing.
-#}
-{% macro _staged_columns() %}
-    {{ return(adapter.afterimage.staged_columns()) }}
-{% endmacro %}
-
-
-{#
     Stops when a data column has a name that the contract or the change log gives to a column of its own, or when two differ
     in case only: Spark and all settings ignore case.
 #}
 {% macro _check_data_columns(macro, table, names, settings, helpers=[]) %}
-    {%- set reserved = afterimage._staged_columns() + afterimage._log_columns(settings) + helpers -%}
+    {%- set reserved = adapter.afterimage.staged_columns() + afterimage._log_columns(settings) + helpers -%}
     {%- for name in names if name | lower in reserved -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: table " ~ table ~ " has a data column `" ~ name ~ "`, and the change-event contract gives that"

@@ -5,10 +5,7 @@
     whether an image is a map of texts (`is_in_map`), how these are encoded, and whether there are old values (`has_before`).
 #}
 {% macro _feed_data(macro, table, relation, raw_columns, settings) %}
-    {%- set types = {} -%}
-    {%- for column in settings.declared_columns -%}
-        {%- do types.update({column.name | lower: column.data_type}) -%}
-    {%- endfor -%}
+    {%- set declared = afterimage._declared_columns(settings) -%}
     {%- set found = afterimage._image_columns(macro, table, relation, settings) -%}
     {%- set own = adapter.afterimage.tool_columns(settings, raw_columns | map(attribute='name') | list) -%}
     {%- for raw in raw_columns if settings.after is none and raw.name not in own -%}
@@ -16,7 +13,7 @@
     {%- endfor -%}
     {%- set data = [] -%}
     {%- for raw in found -%}
-        {%- set column = afterimage._typed_column(raw.name, raw, types.get(raw.name | lower)) -%}
+        {%- set column = afterimage._typed_column(raw.name, raw, declared.get(raw.name | lower, {}).get('data_type')) -%}
         {%- set is_in_map = settings.json_text is not none -%}
         {%- do column.update({
             'is_in_map': is_in_map,

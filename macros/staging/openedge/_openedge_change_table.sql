@@ -35,10 +35,7 @@
         {%- set splits = 'joined' if settings.first_user_field is not none else 'rejected' -%}
     {%- endif -%}
 
-    {%- set types = {} -%}
-    {%- for column in settings.declared_columns -%}
-        {%- do types.update({column.name | lower: column.data_type}) -%}
-    {%- endfor -%}
+    {%- set declared = afterimage._declared_columns(settings) -%}
     {%- set data = [] -%}
     {%- for raw in raw_columns if not afterimage._is_openedge_column(raw.name) -%}
         {%- set is_array = raw.name | lower in settings.arrays | map('lower') | list -%}
@@ -46,7 +43,7 @@
             {#- decoded as soon as it is read #}
             {%- do data.append(afterimage._typed_column(raw.name, {'name': raw.name, 'data_type': 'array<string>'}, 'array<string>', true)) -%}
         {%- else -%}
-            {%- do data.append(afterimage._typed_column(raw.name, raw, types.get(raw.name | lower))) -%}
+            {%- do data.append(afterimage._typed_column(raw.name, raw, declared.get(raw.name | lower, {}).get('data_type'))) -%}
         {%- endif -%}
         {%- do data[-1].update({'raw': raw}) -%}
     {%- endfor -%}
@@ -58,19 +55,13 @@
     {%- endif -%}
     {%- do afterimage._columns_of_setting(macro, table, 'arrays', settings.arrays, data) -%}
     {%- set names = data | map(attribute='name') | list -%}
-    {%- set mask = names -%}
-    {%- if settings.mask_columns -%}
-        {%- set mask = [] -%}
-        {%- for listed in settings.mask_columns -%}
-            {%- do mask.append(afterimage._same_name(listed, names)) -%}
-        {%- endfor -%}
-        {%- for name in names if name not in mask -%}
-            {{ exceptions.raise_compiler_error(
-                "`" ~ macro ~ "`: `mask_columns` of table " ~ table ~ " leaves out `" ~ name ~ "`; it must list every field of"
-                ~ " the change table, in the order of the field map's bits. Fix: add the column."
-            ) }}
-        {%- endfor -%}
-    {%- endif -%}
+    {%- set mask = afterimage._listed_mask_columns(macro, table, names, none, settings) or names -%}
+    {%- for name in names if name not in mask -%}
+        {{ exceptions.raise_compiler_error(
+            "`" ~ macro ~ "`: `mask_columns` of table " ~ table ~ " leaves out `" ~ name ~ "`; it must list every field of"
+            ~ " the change table, in the order of the field map's bits. Fix: add the column."
+        ) }}
+    {%- endfor -%}
 
     {%- set added = [] -%}
     {%- for setting, sql, type in [
@@ -158,7 +149,7 @@ select
     {{ afterimage._openedge_number(found.own, 'array_index') }} as _array_index,
     {{ afterimage._openedge_number(found.own, 'fragment') }} as _fragment,
     {%- endif %}
-    {{ afterimage._openedge_text(found.own, 'landed_at') }} as _landed_at,
+    {{ afterimage._column_as_text(found.own, 'landed_at') }} as _landed_at,
     {{ afterimage._record_hash(hashed, typed=found.data) | indent }} as _hash,
     {{ afterimage._raw_record(found.raw_columns) | indent }} as _raw_record
     {%- for column in found.data %},

@@ -80,15 +80,6 @@
 {% endmacro %}
 
 
-{# An own column as it is, or as text; NULL where it is not stored. #}
-{% macro _openedge_text(own, name) %}
-    {%- if name in own and afterimage._normal_type(own[name].data_type) != 'string' -%}
-        {{ return('cast(' ~ afterimage._quoted(own[name].name) ~ ' as string)') }}
-    {%- endif -%}
-    {{ return(afterimage._quoted(own[name].name) if name in own else 'cast(null as string)') }}
-{% endmacro %}
-
-
 {# The field map with its type, binary or hex text; a NULL of that type where it is not stored. #}
 {% macro _openedge_field_map(macro, table, own) %}
     {%- if 'field_map' not in own -%}

@@ -26,7 +26,7 @@
             min(if({{ is_newer }}, _sequence, null)) as sequence_behind
         from (
             select
-                {{ afterimage._openedge_text(own, 'policy_id') }} as policy_id,
+                {{ afterimage._column_as_text(own, 'policy_id') }} as policy_id,
                 {{ tracked.sequence }} as _sequence,
                 try_cast({{ afterimage._quoted(own.time_stamp.name) }} as timestamp) as _time_stamp
             from {{ relation }}

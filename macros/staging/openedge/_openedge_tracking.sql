@@ -47,7 +47,7 @@
             {%- do others.append(afterimage._text(policy | trim)) -%}
         {%- endfor -%}
         {%- do conditions.append(
-            "coalesce(trim(" ~ afterimage._openedge_text(own, 'policy_id') ~ "), '') not in (" ~ others | join(', ') ~ ")"
+            "coalesce(trim(" ~ afterimage._column_as_text(own, 'policy_id') ~ "), '') not in (" ~ others | join(', ') ~ ")"
         ) -%}
     {%- endif -%}
     {%- set where = '\nwhere ' ~ conditions | join(' and ') if conditions else '' -%}
@@ -73,14 +73,14 @@
     {{ return({
         'operation': afterimage._openedge_number(own, 'operation'),
         'time_stamp': afterimage._quoted(own.time_stamp.name),
-        'tran_id': afterimage._openedge_text(own, 'tran_id'),
+        'tran_id': afterimage._column_as_text(own, 'tran_id'),
         'field_map': tracked.field_map.sql,
-        'changed_fields': afterimage._openedge_text(own, 'changed_fields'),
+        'changed_fields': afterimage._column_as_text(own, 'changed_fields'),
         'partition_id': afterimage._openedge_number(own, 'partition_id'),
         'tenant_id': afterimage._openedge_number(own, 'tenant_id'),
         'recid': afterimage._openedge_number(own, 'recid', 'bigint'),
-        'user_name': afterimage._openedge_text(own, 'user_name'),
-        'record_version': afterimage._openedge_text(own, 'record_version'),
+        'user_name': afterimage._column_as_text(own, 'user_name'),
+        'record_version': afterimage._column_as_text(own, 'record_version'),
     }) }}
 {% endmacro %}
 
@@ -113,7 +113,7 @@ from (
         {%- for name, sql in afterimage._openedge_tracked_columns(tracked).items() %}
         {{ sql }} as {{ name }},
         {%- endfor %}
-        {{ afterimage._openedge_text(tracked.own, 'landed_at') }} as landed_at,
+        {{ afterimage._column_as_text(tracked.own, 'landed_at') }} as landed_at,
         {{ afterimage._record_hash(hashed) | indent(8) }} as hash,
         {{ afterimage._raw_record(tracked.raw_columns) | indent(8) }} as raw_record
     from {{ relation }}

@@ -34,14 +34,14 @@ tracking_rows as (
         {{ afterimage._openedge_number(own, 'sequence', 'bigint') }} as _sequence,
         {{ afterimage._openedge_number(own, 'operation') }} as _operation,
         try_cast({{ afterimage._quoted(own.time_stamp.name) }} as timestamp) as changed_at,
-        {{ afterimage._openedge_text(own, 'user_name') }} as user_name,
-        {{ afterimage._openedge_text(own, 'tran_id') }} as transaction_id,
+        {{ afterimage._column_as_text(own, 'user_name') }} as user_name,
+        {{ afterimage._column_as_text(own, 'tran_id') }} as transaction_id,
         {{ map.sql }} as _field_map,
-        {{ afterimage._openedge_text(own, 'changed_fields') }} as _changed_fields,
+        {{ afterimage._column_as_text(own, 'changed_fields') }} as _changed_fields,
         {{ afterimage._openedge_number(own, 'recid', 'bigint') }} as recid,
         {{ afterimage._openedge_number(own, 'partition_id') }} as partition_id,
         {{ afterimage._openedge_number(own, 'tenant_id') }} as tenant_id,
-        {{ afterimage._openedge_text(own, 'policy_id') }} as policy_id
+        {{ afterimage._column_as_text(own, 'policy_id') }} as policy_id
     from {{ relation }}
 ),
 

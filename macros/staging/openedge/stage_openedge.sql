@@ -35,7 +35,7 @@
     {%- set names = found.data | map(attribute='name') | list -%}
     {%- do afterimage._check_data_columns(macro_name, table, names + found.added | map(attribute='name') | list, settings) -%}
     {%- set has_halves = tracking or found.splits == 'joined' -%}
-    {%- set may_lack_values = settings.sparse_updates -%}
+    {%- set tracked_names = afterimage._openedge_tracked_columns(tracked) | reject('equalto', 'operation') | list -%}
 
     {#- the words of the field map are read many times: selected first, under names of their own #}
     {%- set mask = {
@@ -97,15 +97,9 @@ records as (
         {%- if tracking %}
         coalesce(captured._sequence, tracking_rows._sequence) as _sequence,
         coalesce(captured._operation, tracking_rows.tracked.operation) as _operation,
-        tracking_rows.tracked.time_stamp as _time_stamp,
-        tracking_rows.tracked.tran_id as _tran_id,
-        tracking_rows.tracked.field_map as _field_map,
-        tracking_rows.tracked.changed_fields as _changed_fields,
-        tracking_rows.tracked.partition_id as _partition_id,
-        tracking_rows.tracked.tenant_id as _tenant_id,
-        tracking_rows.tracked.recid as _recid,
-        tracking_rows.tracked.user_name as _user_name,
-        tracking_rows.tracked.record_version as _record_version,
+        {%- for name in tracked_names %}
+        tracking_rows.tracked.{{ name }} as _{{ name }},
+        {%- endfor %}
         if(
             tracking_rows.tracked is null
             or (captured._hash is null and tracking_rows.tracked.operation between 1 and 4),
@@ -121,15 +115,9 @@ records as (
         {%- else %}
         captured._sequence,
         captured._operation,
-        captured._time_stamp,
-        captured._tran_id,
-        captured._field_map,
-        captured._changed_fields,
-        captured._partition_id,
-        captured._tenant_id,
-        captured._recid,
-        captured._user_name,
-        captured._record_version,
+        {%- for name in tracked_names %}
+        captured._{{ name }},
+        {%- endfor %}
         {{ 'captured._is_half' if found.splits == 'joined' else 'false' }} as _is_half,
         captured._landed_at,
         captured._hash,
@@ -188,7 +176,7 @@ decoded as (
         cast(null as bigint) as transaction_event,
         _user_name as source_user,
         if(_change_oper = 'U', _changed_columns, null) as declared_changed_columns,
-        {%- if may_lack_values %}
+        {%- if settings.sparse_updates %}
         {{ afterimage._openedge_known_columns(found, settings) | indent(8) }} as known_columns,
         {%- else %}
         cast(null as array<string>) as known_columns,

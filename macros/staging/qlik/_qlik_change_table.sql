@@ -10,10 +10,7 @@
 #}
 {% macro _qlik_change_table(macro, table, raw_columns, settings) %}
     {%- set prefix = settings.header_prefix | lower -%}
-    {%- set types = {} -%}
-    {%- for column in settings.declared_columns -%}
-        {%- do types.update({column.name | lower: column.data_type}) -%}
-    {%- endfor -%}
+    {%- set declared = afterimage._declared_columns(settings) -%}
     {%- set own = adapter.afterimage.tool_columns(settings, raw_columns | map(attribute='name') | list) -%}
     {%- set headers = {} -%}
     {%- for column in raw_columns if column.name | lower != 'partition_name' or not prefix -%}
@@ -38,7 +35,7 @@
     {%- set header_names = headers.values() | map(attribute='name') | list -%}
     {%- set data = [] -%}
     {%- for column in raw_columns if column.name not in header_names -%}
-        {%- do data.append(afterimage._typed_column(column.name, column, types.get(column.name | lower))) -%}
+        {%- do data.append(afterimage._typed_column(column.name, column, declared.get(column.name | lower, {}).get('data_type'))) -%}
     {%- endfor -%}
     {%- if not data -%}
         {{ exceptions.raise_compiler_error(

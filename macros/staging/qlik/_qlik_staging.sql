@@ -1,16 +1,5 @@
 {# Parts of stage_qlik_change_table. #}
 
-{# A header column as text, NULL where it is not stored. #}
-{% macro _header_as_text(headers, name) %}
-    {%- if name not in headers -%}
-        {{ return('cast(null as string)') }}
-    {%- elif afterimage._normal_type(headers[name].data_type) == 'string' -%}
-        {{ return(afterimage._quoted(headers[name].name)) }}
-    {%- endif -%}
-    {{ return('cast(' ~ afterimage._quoted(headers[name].name) ~ ' as string)') }}
-{% endmacro %}
-
-
 {# Stops at an additional header column that the table lacks, or whose name is that of another column of the change. #}
 {% macro _check_header_columns(macro, table, found, settings) %}
     {%- set data_names = found.data | map(attribute='name') | map('lower') | list -%}

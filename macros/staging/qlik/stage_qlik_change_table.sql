@@ -62,11 +62,11 @@ decoded as (
         _change_oper as change_oper,
         _changed_at as changed_at,
         {{ afterimage._known_time(afterimage._cast_column(timestamp)) | indent(8) if timestamp else 'cast(null as timestamp)' }} as source_timestamp,
-        {{ afterimage._header_as_text(headers, 'transaction_id') }} as transaction_id,
+        {{ afterimage._column_as_text(headers, 'transaction_id') }} as transaction_id,
         cast(null as bigint) as transaction_event,
-        {{ afterimage._header_as_text(headers, 'stream_position') }} as stream_position,
+        {{ afterimage._column_as_text(headers, 'stream_position') }} as stream_position,
         {%- for name in settings.header_columns %}
-        {{ afterimage._header_as_text(headers, name) }} as {{ name }},
+        {{ afterimage._column_as_text(headers, name) }} as {{ name }},
         {%- endfor %}
         {%- if mask %}
         case
@@ -80,7 +80,7 @@ decoded as (
         {{ afterimage._qlik_known_columns(found, settings.mask_byte_order) | indent(8) }} as known_columns,
         cast(null as map<string, string>) as truncate_scope,
         cast(null as string) as load_id,
-        {{ afterimage._header_as_text(headers, 'partition_name') }} as arrival,
+        {{ afterimage._column_as_text(headers, 'partition_name') }} as arrival,
         coalesce(
             case
                 when {{ change_seq }} is null then 'null_change_seq'

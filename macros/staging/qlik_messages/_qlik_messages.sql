@@ -58,10 +58,7 @@
     Arguments: the macro's and the table's name for errors, the table's name at the source, the decoded messages, settings.
 #}
 {% macro _qlik_message_data(macro, table, source_table, messages, settings) %}
-    {%- set declared = {} -%}
-    {%- for column in settings.declared_columns -%}
-        {%- do declared.update({column.name | lower: column}) -%}
-    {%- endfor -%}
+    {%- set declared = afterimage._declared_columns(settings) -%}
     {%- set found = [] -%}
     {%- set lobs = [] -%}
     {%- if settings.schemas_from == 'metadata' and afterimage._raw_columns(messages) -%}

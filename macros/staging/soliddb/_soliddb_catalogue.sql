@@ -137,10 +137,7 @@
     those that only older ones have. The type is the declared one, else it follows from the catalogue.
 #}
 {% macro _soliddb_columns(macro, table, ids, columns, settings) %}
-    {%- set declared = {} -%}
-    {%- for column in settings.declared_columns -%}
-        {%- do declared.update({column.name | lower: column}) -%}
-    {%- endfor -%}
+    {%- set declared = afterimage._declared_columns(settings) -%}
     {%- set found = [] -%}
     {%- if afterimage._raw_columns(columns) -%}
         {%- for row in run_query(
@@ -199,10 +196,4 @@
 {# Orders snapshots by their address; one without is older than all. Binary and hex text both compare correctly. #}
 {% macro _snapshot_place() %}
     {{- return("struct(snapshot_logaddr is not null, snapshot_logaddr)") -}}
-{% endmacro %}
-
-
-{# A value of the decoded record as text; NULL where the record does not have the column. #}
-{% macro _soliddb_value(column) %}
-    {{- return("element_at(image, " ~ afterimage._text(column.catalogue_name) ~ ")") -}}
 {% endmacro %}

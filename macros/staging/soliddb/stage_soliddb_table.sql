@@ -40,7 +40,7 @@ source as (
         {{ name[1:] }} as {{ name }},
         {%- endfor %}
         {%- for column in data %}
-        {{ afterimage._soliddb_value(column) }} as {{ afterimage._quoted(column.name) }}{{ ',' if not loop.last }}
+        element_at(image, {{ afterimage._text(column.catalogue_name) }}) as {{ afterimage._quoted(column.name) }}{{ ',' if not loop.last }}
         {%- endfor %}
     from {{ log }}
     where
