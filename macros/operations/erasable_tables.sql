@@ -119,30 +119,27 @@
 {# A mart: its table, and the statement that yields all of its rows, which a history has none of. #}
 {% macro _erasable_mart(node, relation, log_relation, settings) %}
     {%- set kind = node.config.materialized -%}
-    {%- set mart = {
+    {%- set history_node = afterimage._upstream_of_kind(node, 'scd2_history') -%}
+    {%- set history = afterimage._relation_of(history_node) if history_node else none -%}
+    {%- set select = none -%}
+    {%- if kind == 'current_state' -%}
+        {%- set select = afterimage._current_rows(history, settings, afterimage._current_columns(history, settings)) -%}
+    {%- elif kind == 'field_changes' -%}
+        {%- set columns = afterimage._data_columns(log_relation, settings) -%}
+        {%- if settings.before_images -%}
+            {%- set select = afterimage._field_changes_by_images(log_relation, settings, columns) -%}
+        {%- else -%}
+            {%- set select = afterimage._field_changes_by_versions("select * from " ~ history, settings, columns) -%}
+        {%- endif -%}
+    {%- endif -%}
+    {{ return({
         'kind': kind,
         'model': node.alias,
         'name': afterimage._progress_name(relation),
         'table': relation | string,
-        'history': none,
-        'select': none,
-    } -%}
-    {%- set history = afterimage._upstream_of_kind(node, 'scd2_history') -%}
-    {%- do mart.update({'history': afterimage._relation_of(history)}) if history -%}
-    {%- if kind == 'current_state' -%}
-        {%- set columns = afterimage._current_columns(mart.history, settings) -%}
-        {%- do mart.update({'select': afterimage._current_rows(mart.history, settings, columns)}) -%}
-    {%- elif kind == 'field_changes' -%}
-        {%- set columns = afterimage._data_columns(log_relation, settings) -%}
-        {%- if settings.before_images -%}
-            {%- do mart.update({'select': afterimage._field_changes_by_images(log_relation, settings, columns)}) -%}
-        {%- else -%}
-            {%- set versions = "select * from " ~ mart.history -%}
-            {%- do mart.update({'select': afterimage._field_changes_by_versions(versions, settings, columns)}) -%}
-        {%- endif -%}
-    {%- endif -%}
-    {%- do mart.update({'history': mart.history | string if mart.history else none}) -%}
-    {{ return(mart) }}
+        'history': history | string if history else none,
+        'select': select,
+    }) }}
 {% endmacro %}
 
 

@@ -382,7 +382,7 @@ def test_an_erasure_that_was_killed_is_repeated(
     erased: Erased, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = ("--key", "1", "--columns", "name,city", "--yes")
-    for name in ("erase_from_log", "rebuild_mart_rows", "_counts_left"):
+    for name in ("erase_from_log", "rebuild_mart_rows", "complete_erasures"):
         erase_killed(erased, monkeypatch, name, *asked)
         # whatever was done, a run can go on
         erased.dbt("run")

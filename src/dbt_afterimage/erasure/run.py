@@ -128,15 +128,10 @@ def erase(session: SparkSession, plan: ErasurePlan, report: Report) -> None:
         with conflicts_explained(table):
             report(f"{table}: {format_named(tables.table_format).purge(session, table)}")
         session.sql(f"refresh table {table}")
-    for table in _counts_left(session, plan):
-        raise ConcurrentRunError.of(table)
+    for table, left in _counts(session, tables, keys, columns, plan.erasures).items():
+        if left:
+            raise ConcurrentRunError.of(table)
     complete_erasures(session, tables.erasures_table, tables.change_log, keys.hashes, columns)
-
-
-def _counts_left(session: SparkSession, plan: ErasurePlan) -> dict[str, int]:
-    """Rows that still hold data to erase, by table; empty for none."""
-    counts = _counts(session, plan.tables, plan.keys, plan.columns, plan.erasures)
-    return {table: count for table, count in counts.items() if count}
 
 
 def _present_tables(session: SparkSession, tables: ErasableTables) -> list[str]:

@@ -57,7 +57,7 @@ def settings(adapter: Any, source: Any) -> SourceSettings:
 
 
 @macro_method(while_parsing=[])
-def tool_columns(adapter: Any, settings: SourceSettings, names: list[str]) -> list[str]:
+def tool_columns(adapter: Any, settings: Any, names: list[str]) -> list[str]:
     """Those of the columns of a raw table that the replication tool adds to the source's."""
     parsed = SYSTEMS[settings["system"]].model_construct(**settings)
     return [name for name in names if parsed.is_own_column(name)]

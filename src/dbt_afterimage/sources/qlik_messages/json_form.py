@@ -25,19 +25,23 @@ _TYPES = {"transactionEventCounter": "bigint", "transactionLastEvent": "boolean"
 HEADERS = (
     "struct<" + ", ".join(f"{name} {_TYPES.get(name, 'string')}" for name in HEADER_FIELDS) + ">"
 )
-COLUMN = (
-    "struct<name string, ordinal int, type string, length int, precision int, scale int, "
-    "primaryKeyPosition int, nullable boolean>"
+_LINEAGE = (
+    "struct<server string, task string, schema string, table string, tableVersion bigint, "
+    "timestamp string>"
 )
+_COLUMN = (
+    "ordinal int, type string, length int, precision int, scale int, primaryKeyPosition int, "
+    "nullable boolean"
+)
+COLUMN = f"struct<name string, {_COLUMN}>"
 METADATA = (
-    "struct<schemaId string, lineage struct<server string, task string, schema string, "
-    "table string, tableVersion bigint, timestamp string>, columns array<" + COLUMN + ">, "
-    "dataSchema string>"
+    f"struct<schemaId string, lineage {_LINEAGE}, columns array<{COLUMN}>, dataSchema string>"
 )
-BODY = (
-    "struct<schema string, table string, data map<string, string>, beforeData map<string, string>, "
-    f"headers {HEADERS}, metadata {METADATA}>"
+_DATA = (
+    "schema string, table string, data map<string, string>, beforeData map<string, string>, "
+    f"headers {HEADERS}"
 )
+BODY = f"struct<{_DATA}, metadata {METADATA}>"
 """The common form of all messages; values are text, masks and other bytes are hex."""
 
 TABLE_FIELDS = ("schema", "table")
@@ -53,16 +57,10 @@ COLUMN_FIELDS = (
     "nullable",
 )
 
-_DATA = (
-    "schema string, table string, data map<string, string>, beforeData map<string, string>, "
-    f"headers {HEADERS}"
-)
 _CORRUPT = f"{PREFIX}corrupt"
 _MESSAGE = (
-    f"struct<{_DATA}, schemaId string, lineage struct<server string, task string, "
-    "schema string, table string, tableVersion bigint, timestamp string>, "
-    "tableStructure struct<tableColumns map<string, struct<ordinal int, type string, length int, "
-    "precision int, scale int, primaryKeyPosition int, nullable boolean>>>, dataSchema string>"
+    f"struct<{_DATA}, schemaId string, lineage {_LINEAGE}, "
+    f"tableStructure struct<tableColumns map<string, struct<{_COLUMN}>>>, dataSchema string>"
 )
 _TEXT = (
     f"magic string, type string, messageSchemaId string, message {_MESSAGE}, {_DATA}, "
@@ -122,13 +120,8 @@ def json_body(parsed: Column) -> Column:
     return F.struct(
         *[
             F.when(is_enveloped, message[name]).otherwise(parsed[name]).alias(name)
-            for name in TABLE_FIELDS
+            for name in (*TABLE_FIELDS, "data", "beforeData", "headers")
         ],
-        F.when(is_enveloped, message["data"]).otherwise(parsed["data"]).alias("data"),
-        F.when(is_enveloped, message["beforeData"])
-        .otherwise(parsed["beforeData"])
-        .alias("beforeData"),
-        F.when(is_enveloped, message["headers"]).otherwise(parsed["headers"]).alias("headers"),
         metadata.alias("metadata"),
     ).cast(BODY)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dbt.adapters.events.logging import AdapterLogger
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.rebuild import check_still_there
@@ -157,16 +157,7 @@ def _ddl_records(
     # without its code it may be a truncate, and must not pass for a record that does nothing
     has_no_code = (F.col("record_id") == DDL) & F.col("ddl_code").isNull()
     says_nothing = has_no_code & F.col("reject_reason").isNull()
-    named = named.withColumns(
-        {
-            "reject_reason": F.when(says_nothing, F.lit("malformed_message")).otherwise(
-                F.col("reject_reason")
-            ),
-            "reject_detail": F.when(says_nothing, F.lit("LOGRECID is not a number")).otherwise(
-                F.col("reject_detail")
-            ),
-        }
-    )
+    named = _rejected(named, says_nothing, "malformed_message", "LOGRECID is not a number")
     return (
         with_tables(named, tables, settings["source_table"], landed_to)
         .drop("layout", "image")
@@ -307,6 +298,16 @@ def _decoded(
     )
 
 
+def _rejected(records: DataFrame, where: Column, reason: str, detail: str) -> DataFrame:
+    """Reject some of the records for another reason than they may have."""
+    return records.withColumns(
+        {
+            "reject_reason": F.when(where, F.lit(reason)).otherwise(F.col("reject_reason")),
+            "reject_detail": F.when(where, F.lit(detail)).otherwise(F.col("reject_detail")),
+        }
+    )
+
+
 def _rows(
     placed: DataFrame,
     ddl: DataFrame,
@@ -325,17 +326,8 @@ def _rows(
         }
     )
     if settings["framing"] != "decoded":
-        no_columns = F.col("layout").isNull()
-        rows = rows.withColumns(
-            {
-                "reject_reason": F.when(no_columns, F.lit("unknown_schema")).otherwise(
-                    F.col("reject_reason")
-                ),
-                "reject_detail": F.when(
-                    no_columns, F.lit("the catalogue has no columns of its table at its address")
-                ).otherwise(F.col("reject_detail")),
-            }
-        )
+        detail = "the catalogue has no columns of its table at its address"
+        rows = _rejected(rows, F.col("layout").isNull(), "unknown_schema", detail)
     known = F.create_map(
         *[F.lit(part) for code, kind in DDL_KINDS.items() for part in (code, kind)]
     )
@@ -347,25 +339,23 @@ def _rows(
     is_whole = F.col("commit_address").isNotNull()
     is_image = F.col("record_id") == BEFORE_IMAGE
     data = F.to_json("data") if settings["framing"] == "decoded" else F.hex("data")
-    rejected = ~is_whole | F.col("reject_reason").isNotNull()
-    both = both.withColumns(
-        {
-            # an update and its before image share the place of the update
-            "change_seq": F.when(is_image, F.coalesce("pair_address", "log_address")).otherwise(
-                F.col("log_address")
-            ),
-            "changed_at": F.coalesce("committed_at", "landed_at"),
-            "ddl_kind": F.coalesce(known[F.col("ddl_code")], F.lit("unknown")),
-            "reject_reason": F.when(~is_whole, F.lit("unsupported_record")).otherwise(
-                F.col("reject_reason")
-            ),
-            "reject_detail": F.when(
-                ~is_whole, F.lit("its transaction has no COMMIT in the log")
-            ).otherwise(F.col("reject_detail")),
-            "undecoded_data": F.when(rejected, data),
-            "recorded_at": F.lit(recorded_at).cast("timestamp"),
-        }
-    ).withColumn("ddl_kind", F.when(F.col("record_id") == DDL, F.col("ddl_kind")))
+    detail = "its transaction has no COMMIT in the log"
+    both = (
+        _rejected(both, ~is_whole, "unsupported_record", detail)
+        .withColumns(
+            {
+                # an update and its before image share the place of the update
+                "change_seq": F.when(is_image, F.coalesce("pair_address", "log_address")).otherwise(
+                    F.col("log_address")
+                ),
+                "changed_at": F.coalesce("committed_at", "landed_at"),
+                "ddl_kind": F.coalesce(known[F.col("ddl_code")], F.lit("unknown")),
+                "undecoded_data": F.when(F.col("reject_reason").isNotNull(), data),
+                "recorded_at": F.lit(recorded_at).cast("timestamp"),
+            }
+        )
+        .withColumn("ddl_kind", F.when(F.col("record_id") == DDL, F.col("ddl_kind")))
+    )
     names = [F.col(name).cast(kind).alias(name) for name, kind in LOG_COLUMNS.items()]
     # together what a staging view reads together
     return (
