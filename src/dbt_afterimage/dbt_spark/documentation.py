@@ -104,7 +104,7 @@ def document(manifest: Manifest) -> None:
 
 def _run_after_all_logs(manifest: Manifest) -> None:
     """Let models that count all change logs depend on them: dbt parses one file after another."""
-    models: list[Any] = [node for node in manifest.nodes.values() if _layer(node) is not None]
+    models = models_of_package(manifest)
     logs = [node.unique_id for node in models if node.config.materialized == "change_log"]
     for node in models:
         if node.config.materialized == "change_activity" and node.config.get(_COUNTS_ALL):
@@ -114,7 +114,7 @@ def _run_after_all_logs(manifest: Manifest) -> None:
 
 def _run_after_histories(manifest: Manifest, columns: _Columns) -> None:
     """Let `afterimage_cuts` depend on the histories of all tables that belong to a task."""
-    models: list[Any] = [node for node in manifest.nodes.values() if _layer(node) is not None]
+    models = models_of_package(manifest)
     of_kind = [node for node in models if node.config.materialized == "scd2_history"]
     others = manifest.nodes.keys() - {node.unique_id for node in of_kind}
     histories = [node.unique_id for node in of_kind if columns.task_of(node)]
@@ -127,9 +127,9 @@ def _run_after_histories(manifest: Manifest, columns: _Columns) -> None:
             node.depends_on.nodes = sorted([*named, *histories])
 
 
-def is_of_package(node: Any) -> bool:
-    """Whether a node is a model that one of our materializations builds."""
-    return _layer(node) is not None
+def models_of_package(manifest: Manifest) -> list[Any]:
+    """The models that our materializations build."""
+    return [node for node in manifest.nodes.values() if _layer(node) is not None]
 
 
 def _layer(node: Any) -> str | None:

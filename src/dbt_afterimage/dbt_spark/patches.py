@@ -16,12 +16,11 @@ from dbt.adapters.spark.connections import SparkConnectionMethod
 
 from dbt_afterimage.dbt_spark.catalog import readable_columns
 from dbt_afterimage.dbt_spark.documentation import document
-from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi
+from dbt_afterimage.dbt_spark.macro_api.registry import MacroApi, ParsingMacroApi, dbt_errors
 from dbt_afterimage.dbt_spark.preflight import check_after_parsing, check_before_connecting
 from dbt_afterimage.dbt_spark.python_submission import SessionPythonJobHelper
 from dbt_afterimage.dbt_spark.statements import start_sessions_quietly
-from dbt_afterimage.dbt_spark.stored_views import readable_relation
-from dbt_afterimage.spark.session import active
+from dbt_afterimage.spark.session import active, current
 
 SUBMISSION_METHOD = "session"
 _EXTENDED_FLAG = "_afterimage_extended"
@@ -145,6 +144,20 @@ def _read_stored_views() -> None:
         adapter = self.db_wrapper._adapter
         if target_model.config.materialized != "staging_view" or not _runs_in_session(adapter):
             return relation
-        return readable_relation(adapter, relation)
+        return _readable_relation(adapter, relation)
 
     resolver.create_relation = create_relation
+
+
+def _readable_relation(adapter: Any, relation: Any) -> Any:
+    """The relation that reads a staging model: another one if a table keeps its statement."""
+    found = adapter.get_relation(relation.database, relation.schema, relation.identifier)
+    if found is None or found.is_view:
+        return relation
+    from dbt_afterimage.storage.stored_view import readable_name
+
+    with dbt_errors():
+        name = readable_name(current(), str(relation))
+    if name == str(relation):
+        return relation
+    return relation.incorporate(path={"database": None, "schema": None, "identifier": name})

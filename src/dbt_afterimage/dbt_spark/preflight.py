@@ -17,7 +17,7 @@ import yaml
 from dbt.adapters.spark.connections import SparkConnectionMethod
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_afterimage.dbt_spark.documentation import PACKAGE, is_of_package
+from dbt_afterimage.dbt_spark.documentation import PACKAGE, models_of_package
 from dbt_afterimage.dbt_spark.statements import check_method, command_flag
 from dbt_afterimage.settings import SettingsError, parse_settings
 
@@ -71,7 +71,7 @@ def check_before_connecting(adapter: Any) -> None:
         problem = problem_of(manifest)
         if problem:
             raise DbtRuntimeError(problem)
-    elif _models(manifest) and _check_session(manifest):
+    elif models_of_package(manifest) and _check_session(manifest):
         check_method(adapter.config.credentials)
     setattr(adapter, _CHECKED, manifest)
 
@@ -93,7 +93,7 @@ def _ignored_configs(manifest: Manifest) -> str:
         f"{node.unique_id} is configured with `{name}`, which the materialization "
         f"{node.config.materialized} does not have. Nothing was run. Fix: remove it for this "
         f"model{instead}."
-        for node in _models(manifest)
+        for node in models_of_package(manifest)
         for name, instead in _ignored_by_us(node)
     ]
     return "\n".join(problems)
@@ -210,7 +210,11 @@ def _copied_macro(manifest: Manifest) -> str:
 def _missing_hook(manifest: Manifest) -> str:
     """The package brings the hook; a project that has only its macros lacks it."""
     # a staging view writes no progress
-    models = [node.name for node in _models(manifest) if node.config.materialized != "staging_view"]
+    models = [
+        node.name
+        for node in models_of_package(manifest)
+        if node.config.materialized != "staging_view"
+    ]
     macro = _check_session(manifest)
     if not models or macro is None or _is_reached(manifest, macro.unique_id):
         return ""
@@ -222,11 +226,6 @@ def _missing_hook(manifest: Manifest) -> str:
         "on-run-start:\n"
         f'  - "{{{{ {macro.package_name}.check_session() }}}}"'
     )
-
-
-def _models(manifest: Manifest) -> list[Any]:
-    """The models that our materializations build."""
-    return [node for node in manifest.nodes.values() if is_of_package(node)]
 
 
 def _check_session(manifest: Manifest) -> Macro | None:

@@ -12,8 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import AfterimageError, explained
 from dbt_afterimage.internal_columns import LANDED_BYTES, LANDED_COLUMNS, LANDED_FILE
@@ -21,9 +26,6 @@ from dbt_afterimage.spark.identifiers import quoted
 from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.schema_contract import Alterations
 from dbt_afterimage.storage.schema_evolution import alter_table, column_types
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 _KINDS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".parquet": "parquet"}
 _COMPRESSED = (".gz", ".bz2", ".zst")
@@ -91,10 +93,6 @@ def land_files(
     Raises:
         FilesError: there is no file, or one cannot be landed.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
-
     try:
         sizes = _listed(session, paths)
         kind = _kind(sizes)
@@ -212,8 +210,6 @@ def _read(
     session: SparkSession, kind: str, files: list[str], options: Mapping[str, str]
 ) -> DataFrame:
     """The rows of all files, of CSV as text, with what identifies their file."""
-    from pyspark.sql import functions as F
-
     reader = session.read.format(kind).options(**{**_OPTIONS[kind], **options})
     if kind == "csv":
         names = reader.load(files[:1]).columns
@@ -258,8 +254,6 @@ def _types(
 
 def _inferred(rows: DataFrame, names: Sequence[str]) -> dict[str, str]:
     """The type of each column of texts by what its values look like; all are read once."""
-    from pyspark.sql import functions as F
-
     measures: list[Column] = []
     for number, name in enumerate(names):
         value = F.col(quoted(name))
@@ -298,8 +292,6 @@ def _typed(rows: DataFrame, columns: Mapping[str, str], wanted: Mapping[str, str
     Raises:
         FilesError: a value is none of its column's type; names the file.
     """
-    from pyspark.sql import functions as F
-
     casts = [name for name, kind in columns.items() if kind != wanted[name]]
     failures = []
     for name in casts:

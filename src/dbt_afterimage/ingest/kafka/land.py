@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dbt_afterimage.ingest.kafka import java_ends, python_ends
@@ -32,9 +32,6 @@ from dbt_afterimage.storage.progress import (
     recover_progress,
     rows_after_progress,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 BATCH = 1_000_000
 _MARK = "landed_at"
@@ -68,19 +65,18 @@ def land(
     recorded = read_progress(session, progress, table)
     stored = session.table(table)
     done = recover_progress(stored, recorded, mark=_MARK)
-    known = read_landed(session, progress, table)
-    landed = known.offsets
+    landed = read_landed(session, progress, table)
     if done != recorded:
-        landed = offsets.merged(
-            landed, offsets.last_offsets(rows_after_progress(stored, recorded, _MARK))
-        )
+        unrecorded = offsets.last_offsets(rows_after_progress(stored, recorded, _MARK))
+        landed = replace(landed, offsets=offsets.merged(landed.offsets, unrecorded))
     ends = python_ends.ends(request) if is_remote(session) else java_ends.ends(session, request)
-    check_topics(request, ends, Landed(landed, known.topics), table)
-    start = starting_offsets(request, ends, landed, table)
-    first = Landed(offsets.merged(landed, initial_offsets(ends, start)), known.topics | ends.topics)
-    if first != Landed(landed, known.topics):
+    check_topics(request, ends, landed, table)
+    start = starting_offsets(request, ends, landed.offsets, table)
+    before = initial_offsets(ends, start)
+    first = Landed(offsets.merged(landed.offsets, before), landed.topics | ends.topics)
+    if first != landed:
         record_landed(session, progress, table, done.recorded_at, first)
-    position = {key: offset + 1 for key, offset in initial_offsets(ends, start).items()}
+    position = {key: offset + 1 for key, offset in before.items()}
     counts = {key: ends.latest[key] - offset for key, offset in position.items()}
     wanted = sum(counts.values())
     if request.max_messages is not None:

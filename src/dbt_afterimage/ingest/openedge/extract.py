@@ -13,7 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from dbt_afterimage.errors import without_plan
 from dbt_afterimage.spark.identifiers import quoted
@@ -21,9 +26,6 @@ from dbt_afterimage.storage.checkpoint import checkpoint, unpersist
 from dbt_afterimage.storage.create import table_writer
 from dbt_afterimage.storage.schema_contract import Alterations
 from dbt_afterimage.storage.schema_evolution import alter_table, column_types
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 TRACKING = "_Cdc-Change-Tracking"
 SEQUENCE = "_Change-Sequence"
@@ -83,9 +85,6 @@ def land(
         LandingError: there is nothing to extract, or a change table cannot be; all that can be is
             landed all the same.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     if not tables:
         raise LandingError(
             "`land openedge`: no table of the source has a `table_number`. Fix: set it in the "
@@ -199,8 +198,6 @@ class _Reader:
 
     def policies(self, tracking: str) -> dict[int, list[_Place]]:
         """Table number -> how far each of its policies was landed, by the time it began."""
-        from pyspark.sql import functions as F
-
         if not self._session.catalog.tableExists(tracking):
             return {}
         number, policy = F.col(f"`{TABLE_NUMBER}`"), F.coalesce(F.col(f"`{POLICY}`"), F.lit(""))
@@ -223,8 +220,6 @@ class _Reader:
 
     def last(self, landed: str) -> int:
         """The greatest sequence that was landed; 0 when none was."""
-        from pyspark.sql import functions as F
-
         if not self._session.catalog.tableExists(landed):
             return 0
         found = self._session.table(landed).agg(F.max(f"`{SEQUENCE}`")).first()
@@ -232,8 +227,6 @@ class _Reader:
 
     def append(self, name: str, landed: str, condition: str, key: Sequence[str]) -> int:
         """Append the rows of a table that meet a condition and were not landed yet."""
-        from pyspark.sql import functions as F
-
         query = f'(select * from "{self._owner}"."{name}" extracted where {condition}) captured'
         rows = self._extracted(query)
         exists = self._session.catalog.tableExists(landed)
@@ -261,8 +254,6 @@ class _Reader:
         Times without a zone are read as text: Spark would take them for times in the zone of Java,
         and change those that summer time leaves out.
         """
-        from pyspark.sql import functions as F
-
         reader = self._session.read.format("jdbc").options(**self._options, dbtable=query)
         types = reader.option("preferTimestampNTZ", "true").load().dtypes
         without_zone = [name for name, kind in types if kind == "timestamp_ntz"]

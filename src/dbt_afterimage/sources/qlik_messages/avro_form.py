@@ -14,6 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -55,8 +56,6 @@ class AvroUnavailableError(RuntimeError):
 
 def parsed_envelope(value: Column) -> Column:
     """A value (binary) in the Qlik envelope."""
-    from pyspark.sql.avro.functions import from_avro
-
     return from_avro(value, ENVELOPE, _PERMISSIVE)
 
 
@@ -70,8 +69,6 @@ def with_avro_body(rows: DataFrame, reference: Column, schemas: Mapping[str, str
         reference: which schema they were written by.
         schemas: reference -> JSON text.
     """
-    from pyspark.sql.avro.functions import from_avro
-
     found = F.lit(None).cast(BODY)
     for number, (name, text) in enumerate(schemas.items()):
         readable = _readable(rows.sparkSession, text)
@@ -92,8 +89,6 @@ def _readable(session: SparkSession, schema: str) -> tuple[StructType, _BodyOf] 
 
     A registry has the schemas of other applications too, and Protobuf and JSON Schema.
     """
-    from pyspark.sql.avro.functions import from_avro
-
     record = from_avro(F.lit(None).cast("binary"), schema, _PERMISSIVE).alias("record")
     try:
         empty = session.range(0).select(record)
