@@ -92,11 +92,7 @@ def own_token() -> str | None:
 
 
 def client_line(settings: Mapping[str, str], listen: Listen) -> str:
-    """A line for a client's shell, with the token if it was made for this start.
-
-    Args:
-        settings: of `server_settings`.
-    """
+    """A line for a client's shell, with the token if it was made for this start."""
     # to 127.0.0.1, PySpark sends a token by TLS only
     address = "<proxy>:443/;use_ssl=true" if listen.is_behind_tls else f"localhost:{listen.port}/"
     token = "" if own_token() else f";token={settings[_TOKEN]}"
@@ -143,9 +139,6 @@ def shown_command(settings: Mapping[str, str], listen: Listen) -> str:
 
 def run_server(settings: Mapping[str, str], listen: Listen) -> int:
     """Run the server in the foreground until it ends or this process is told to end.
-
-    Args:
-        settings: of `server_settings`.
 
     Returns:
         Its exit code; 0 after Ctrl+C, SIGTERM or SIGHUP.

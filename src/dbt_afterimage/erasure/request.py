@@ -63,9 +63,6 @@ def check_columns(
 ) -> tuple[str, ...]:
     """The columns to erase, as the change log spells them.
 
-    Args:
-        data_columns: those that the change log has.
-
     Raises:
         ErasureError: one of them is a key column, or none of the log's data columns.
     """

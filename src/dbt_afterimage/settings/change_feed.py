@@ -90,9 +90,6 @@ def unavailable_spellings(value: str) -> list[str]:
     Source: Debezium's `UnchangedToastedPlaceholder` of the PostgreSQL connector, and the binary
     handling modes of its page. Arrays hold the placeholder as text, as the numbers of its bytes,
     as bytes, or as the UUID that Java makes of its bytes.
-
-    Args:
-        value: the placeholder, `unavailable.value.placeholder`.
     """
     data = value.encode()
     as_base64, as_hex = b64encode(data).decode(), data.hex()

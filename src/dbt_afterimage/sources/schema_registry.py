@@ -26,7 +26,6 @@ def registered_schema(registry: str, schema_id: str) -> str | None:
 
     Args:
         registry: the registry's address, or a folder of files `<id>.avsc`.
-        schema_id: a number as text.
 
     Raises:
         RegistryError: it does not answer, or not as a registry does.

@@ -15,12 +15,7 @@ _joins: dict[str, Any] = {}
 
 @macro_method()
 def hand_over_join(adapter: Any, model: str, join: Any) -> None:
-    """Keep what the macro `temporal_join` joins for the materialization of the same model.
-
-    Args:
-        model: unique id of the model.
-        join: what the macros take.
-    """
+    """Keep what the macro `temporal_join` joins for the materialization of the same model."""
     _joins[model] = join
 
 
@@ -61,11 +56,7 @@ def continues_feeds(adapter: Any, seen: dict[str, str], reached: dict[str, str])
 def record_feeds(
     adapter: Any, progress: Any, relation: Any, model: str, reached: dict[str, str]
 ) -> None:
-    """Record up to which `feed_at` a table has applied each feed.
-
-    Args:
-        reached: feed -> time as text.
-    """
+    """Record up to which `feed_at` a table has applied each feed."""
     from dbt_afterimage.storage.formats import format_named
     from dbt_afterimage.storage.progress import Progress, write_progress
 

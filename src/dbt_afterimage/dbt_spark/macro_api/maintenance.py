@@ -20,7 +20,6 @@ def compact(adapter: Any, relation: Any, keep_days: int, max_files: int) -> str:
 
     Args:
         keep_days: days for which old states of the table stay readable.
-        max_files: rewrites up to this many data files.
 
     Raises:
         DbtRuntimeError: an argument cannot be, or another run wrote to the table.

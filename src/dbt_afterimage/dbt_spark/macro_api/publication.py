@@ -56,8 +56,6 @@ def end_publication(
     """Publish what a command has written, or hold it back and say why.
 
     Args:
-        nodes: of dbt's graph.
-        results: of the command's nodes.
         selected: ids of the nodes that it was to run.
     """
     from dbt_afterimage.storage.compaction import compact_written
@@ -118,7 +116,6 @@ def close_run(
     """Publish the tables of a run that several commands have written, and what was held back.
 
     Args:
-        nodes: of dbt's graph.
         accept: although nodes have failed; outside of a named run, all tables of the project.
 
     Raises:
@@ -182,7 +179,6 @@ def _others(
     Args:
         pending: with the versions that a command has recorded.
         news: the tables that are to be published, `pending` among them.
-        built: what the command has built.
     """
     known = {table: state.published_version(table) for table in _inputs(nodes, tables, news)}
     found, reasons = {}, []

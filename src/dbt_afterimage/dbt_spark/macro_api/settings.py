@@ -75,11 +75,7 @@ def types_of_encoding(adapter: Any, encoding: str) -> list[str]:
 
 @macro_method(while_parsing=[])
 def registered_schemas(adapter: Any, location: str, table: str) -> list[dict[str, Any]]:
-    """The schemas of a table's messages, as {id, is_avro, text, encodings}.
-
-    Args:
-        location: the setting `schema_registry` of a change feed.
-    """
+    """The schemas of a table's messages, as {id, is_avro, text, encodings}."""
     from dbt_afterimage.sources.field_encodings import field_encodings
     from dbt_afterimage.sources.qlik_messages.avro_form import AvroUnavailableError
     from dbt_afterimage.sources.qlik_messages.decode import check_avro

@@ -169,7 +169,6 @@ def create_table(
     is one commit each.
 
     Args:
-        descriptions: column name -> description.
         properties: table properties, the table's `comment` among them.
         kept: views that the statement reads; freed, whatever happens.
     """
@@ -328,7 +327,6 @@ def store_view(
     """Keep the statement of a view in an empty table, where the catalog has no views.
 
     Args:
-        descriptions: column name -> description.
         properties: of the view, its `comment` among them.
         reads: names of other staging models that the statement reads.
     """
@@ -342,11 +340,7 @@ def store_view(
 
 @macro_method(while_parsing={})
 def mart_properties(adapter: Any, settings: Any, is_tracking: bool) -> dict[str, str]:
-    """Table properties of a mart, by which a later run decides whether it can write to the mart.
-
-    Args:
-        is_tracking: its rows depend on `track` and `ignore`.
-    """
+    """Table properties of a mart, by which a later run decides whether it can write to the mart."""
     return _origin(settings, is_tracking).properties()
 
 

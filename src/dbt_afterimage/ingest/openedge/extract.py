@@ -162,7 +162,6 @@ def _check_restart(table: CapturedTable, places: Sequence[_Place]) -> None:
     """Stop where a later policy is not behind the one before; the macro's guard does the same.
 
     Args:
-        table: whose change table is to be extracted.
         places: of its policies, the oldest one first.
 
     Raises:

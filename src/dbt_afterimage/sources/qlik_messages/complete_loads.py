@@ -114,7 +114,6 @@ def find_complete_loads(
     """Loads that are complete and not recorded yet.
 
     Args:
-        model: its name, for messages to the user.
         named: tables whose last load counts as complete, whatever has come.
         parts: runs of REFRESH messages, of all batches: `run_records.all_run_records`.
         positions: per table and partition, its changes.
@@ -155,7 +154,6 @@ def loads_with_a_gap(
     Only what earlier runs have read can be gone: a load that came in this run costs nothing.
 
     Args:
-        loads: which they belong to.
         read: the last offsets that earlier runs have read.
     """
     waited = {
@@ -189,8 +187,6 @@ def loaded_messages(
     """The messages of loads, decoded, once per load, with _RUN_COLUMNS.
 
     Args:
-        decoder: reads messages.
-        loads: at least one.
         schemas: what is known of schema ids; empty if this run has read none.
     """
     run_rows = list(loads.run_rows())

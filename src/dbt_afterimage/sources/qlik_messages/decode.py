@@ -135,7 +135,6 @@ def decoded(
 
     Args:
         forms: those that are among them.
-        schemas: what is known of schema ids.
         texts: Avro schema by its reference: a hash of the text that a message brings along, or a
             schema id.
 

@@ -124,7 +124,6 @@ def new_and_late(
 
     Args:
         loads: of one table, in their order.
-        recorded: of that table.
     """
     new: list[FullLoad] = []
     late: list[FullLoad] = []

@@ -92,9 +92,6 @@ def late_load_rows(late: DataFrame, stored: DataFrame) -> DataFrame:
 
     Which load they belong to can no longer be told. Those between the first and the last message
     of a part are left out: that part may have them.
-
-    Args:
-        late: decoded messages.
     """
     parts = stored.filter(F.col("kind") == LOAD_PART)
     parts = parts.select(

@@ -46,9 +46,6 @@ class Decoder:
     def schemas(self, new: DataFrame, forms: set[str]) -> dict[str, Schema]:
         """Schema ids that metadata messages of earlier runs and of this one describe.
 
-        Args:
-            forms: those that are among them.
-
         Raises:
             AvroUnavailableError: Avro is among them, and Spark cannot read it.
         """

@@ -23,9 +23,6 @@ def batch_decoder(
 
     The struct is RESULT_TYPE: column name -> text or NULL, and why a record is rejected. A record
     without a layout number, or with an unknown one, gets NULL.
-
-    Args:
-        layouts: number -> columns of a table at some time.
     """
 
     def decode(data: pa.Array, numbers: pa.Array) -> pa.Array:

@@ -90,7 +90,6 @@ def read_catalogue(
     Args:
         columns: landed SYS_COLUMNS, all snapshots.
         boundaries: table id -> addresses of the DDL records that may have changed its columns.
-        table: name of the landed table, for messages.
         landed_to: address of the last COMMIT that is landed, None where there is none.
 
     Returns:
@@ -160,7 +159,6 @@ def relations_by_name(tables: DataFrame, table: str, landed_to: str | None) -> D
 
     Args:
         tables: landed SYS_TABLES, all snapshots.
-        table: name of the landed table, for messages.
         landed_to: as for `read_catalogue`.
 
     Returns:

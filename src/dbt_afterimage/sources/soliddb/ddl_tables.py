@@ -24,8 +24,6 @@ def with_tables(ddl: DataFrame, tables: DataFrame, table: str, landed_to: str | 
     Args:
         ddl: records of `raw.normal_log` with ddl_code, and ddl_name, which may be in quotes and
             have the database in front.
-        tables: landed SYS_TABLES, all snapshots.
-        table: name of the landed log, for messages.
         landed_to: address of the last COMMIT that is landed, None where there is none.
 
     Returns:
@@ -52,10 +50,6 @@ def with_tables(ddl: DataFrame, tables: DataFrame, table: str, landed_to: str | 
 
 def check_names(ddl: DataFrame, table: str) -> None:
     """Stop where a name fits tables of several schemas.
-
-    Args:
-        ddl: of `with_tables`.
-        table: name of the landed log, for messages.
 
     Raises:
         RawLogError: which table a record concerns is not known.

@@ -30,10 +30,6 @@ def check_late_records(
     They are not decoded: without the rest of their transactions they cannot be told from records
     that have none, and a late ALTER changes how rows behind it are read.
 
-    Args:
-        added: records that were added to the log, of `raw.normal_log`.
-        last: address up to which the log was read.
-
     Raises:
         GapError: there are some, and `on_gap` is `fail`.
     """
@@ -68,9 +64,6 @@ def check_late_records(
 
 def check_log_gap(context: RunContext, log: DataFrame, last: str) -> None:
     """Warn, or stop, where the COMMIT up to which the log was read is gone from it.
-
-    Args:
-        last: address of that COMMIT.
 
     Raises:
         GapError: it is gone, and `on_gap` is `fail`.
