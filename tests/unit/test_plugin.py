@@ -397,7 +397,7 @@ RunModel = Callable[..., list[Any]]
 @pytest.fixture
 def run_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[RunModel]:
     """Runs a model as dbt does: stripped, with dbt's code after it, in a session that is a list."""
-    monkeypatch.setattr(python_submission, "dbt_folder", lambda flag, otherwise: tmp_path)
+    monkeypatch.setattr(python_submission, "command_flag", lambda flag, otherwise: tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models").mkdir()
     lines_before = dict(linecache.cache)

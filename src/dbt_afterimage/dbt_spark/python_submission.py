@@ -15,7 +15,7 @@ from dbt.adapters.base.impl import PythonJobHelper
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_afterimage.dbt_spark.statements import dbt_folder, live_session
+from dbt_afterimage.dbt_spark.statements import command_flag, live_session
 from dbt_afterimage.errors import explained, has_explanation, is_ours, without_plan
 from dbt_afterimage.spark.session import why_java_ended
 
@@ -67,7 +67,8 @@ class SessionPythonJobHelper(PythonJobHelper):
     def _blank_lines_on_top(self) -> int:
         """Lines that dbt stripped off the file's top: a line number is to be that of the file."""
         try:
-            text = (dbt_folder("PROJECT_DIR", ".") / self._file).read_text(encoding="utf-8")
+            file = Path(command_flag("PROJECT_DIR", "."), self._file)
+            text = file.read_text(encoding="utf-8")
         except OSError:  # a model of a package: dbt does not say where the package is
             return 0
         return text[: len(text) - len(text.lstrip())].count("\n")

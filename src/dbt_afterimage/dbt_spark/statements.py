@@ -56,11 +56,6 @@ def command_flag(name: str, otherwise: Any = None) -> Any:
     return getattr(get_flags(), name, otherwise)  # type: ignore[no-untyped-call]
 
 
-def dbt_folder(flag: str, otherwise: str) -> Path:
-    """A folder among the flags of the dbt command that runs; ``otherwise`` outside of a command."""
-    return Path(command_flag(flag, otherwise))
-
-
 def check_method(credentials: Any) -> None:
     """Check that a target has its Spark session in the dbt process.
 
@@ -82,12 +77,12 @@ def live_session(parameters: dict[str, Any]) -> SparkSession:
     Raises:
         DbtRuntimeError: Spark does not start, or its Connect server cannot be used.
     """
-    log = dbt_folder("LOG_PATH", "logs") / "spark.log"
+    log = Path(command_flag("LOG_PATH", "logs")) / "spark.log"
     arguments = submit_arguments(
         os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"), parameters.get("spark.jars")
     )
     # in place: dbt-spark sets them on the session with each statement
-    warehouse_folder.resolve(parameters, dbt_folder("PROJECT_DIR", "."))
+    warehouse_folder.resolve(parameters, Path(command_flag("PROJECT_DIR", ".")))
     try:
         # of a JVM that has ended, `start` tells
         is_first = not spark.why_java_ended() and spark.active() is None

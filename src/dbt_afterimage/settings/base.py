@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Any, ClassVar, Literal, TypedDict
+from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationInfo,
@@ -101,6 +102,15 @@ class SourceSettings(TypedDict, total=False):
     pairs_before_images: bool
     has_halves: bool
     without_before_images: str
+
+
+def _duration(value: Any) -> str:
+    duration_seconds(str(value))
+    return str(value)
+
+
+Duration = Annotated[str, BeforeValidator(_duration)]
+"""A setting such as `15 minutes`."""
 
 
 class Base(BaseModel):
@@ -228,9 +238,7 @@ class TableSettings(BaseModel):
     @field_validator("landing_delay", mode="before")
     @classmethod
     def _is_delay(cls, value: Any) -> str | None:
-        if value is not None:
-            duration_seconds(str(value))
-        return value if value is None else str(value)
+        return value if value is None else _duration(value)
 
     @field_validator("*")
     @classmethod

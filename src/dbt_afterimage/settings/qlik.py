@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from dbt_afterimage.sequence import QlikChangeSequence, duration_seconds
-from dbt_afterimage.settings.base import TableSettings
+from dbt_afterimage.sequence import QlikChangeSequence
+from dbt_afterimage.settings.base import Duration, TableSettings
 
 HEADER_NAME = r"[a-z_][a-z0-9_]*"
 """Allowed names of additional header columns, in small letters and without the prefix."""
@@ -23,19 +23,13 @@ class QlikChangeTableSettings(TableSettings):
     optional_columns = ("stream_position",)
 
     system: Literal["qlik_change_table"]
-    look_back: str = "15 minutes"
+    look_back: Duration = "15 minutes"
     lob_columns: list[str] = Field(default_factory=list)
     header_prefix: str = "header__"
     header_columns: list[str] = Field(default_factory=list)
     mask_byte_order: Literal["auto", "msb_first", "lsb_first"] = "auto"
     mask_first_data_bit: Literal["auto"] | Annotated[int, Field(ge=0, strict=True)] = "auto"
     mask_columns: list[str] = Field(default_factory=list)
-
-    @field_validator("look_back", mode="before")
-    @classmethod
-    def _is_duration(cls, value: Any) -> str:
-        duration_seconds(str(value))
-        return str(value)
 
     @field_validator("header_columns")
     @classmethod

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from dbt_afterimage.sequence import QlikChangeSequence, duration_seconds
-from dbt_afterimage.settings.base import TableSettings
+from dbt_afterimage.sequence import QlikChangeSequence
+from dbt_afterimage.settings.base import Duration, TableSettings
 
 
 class QlikMessagesSettings(TableSettings):
@@ -24,7 +24,7 @@ class QlikMessagesSettings(TableSettings):
     optional_columns = ("stream_position", "transaction_last_event")
 
     system: Literal["qlik_messages"]
-    look_back: str = "15 minutes"
+    look_back: Duration = "15 minutes"
     base: None = None
     table_from: Literal["topic", "schema_id", "header", "message"] = "topic"
     table_header: str | None = None
@@ -36,12 +36,6 @@ class QlikMessagesSettings(TableSettings):
     on_key_mismatch: Literal["fail", "warn", "ignore"] = "fail"
     message_table: str | None = None
     table_schema: str | None = None
-
-    @field_validator("look_back", mode="before")
-    @classmethod
-    def _is_duration(cls, value: Any) -> str:
-        duration_seconds(str(value))
-        return str(value)
 
     @field_validator("base", mode="before")
     @classmethod

@@ -2,12 +2,10 @@
 
 from dbt_afterimage.dbt_spark.macro_api import (  # noqa: F401  registers them
     columns,
-    cuts,
     erasure,
     history,
     ingest,
     joins,
-    live,
     maintenance,
     progress,
     publication,

@@ -1,4 +1,4 @@
-"""Which batch each model has applied."""
+"""Which batch each model has applied, and up to when logs are complete, for cuts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dbt.adapters.events.logging import AdapterLogger
 
 from dbt_afterimage.dbt_spark.macro_api.registry import dbt_errors, macro_function, macro_method
 from dbt_afterimage.dbt_spark.macro_api.tables import table_format
-from dbt_afterimage.spark.literals import is_of_batches
+from dbt_afterimage.settings import positions
+from dbt_afterimage.spark.literals import is_of_batches, timestamp_as_text
 from dbt_afterimage.spark.session import current
 
 logger = AdapterLogger("afterimage")
 
 macro_function(is_of_batches, while_parsing="")
+macro_function(timestamp_as_text)
 
 
 @macro_method(while_parsing={})
@@ -139,3 +141,31 @@ def reset_progress(adapter: Any, progress: Any, models: list[str]) -> None:
 
     with dbt_errors():
         reset(current(), str(progress), *models)
+
+
+@macro_method()
+def read_up_to(adapter: Any, context: dict[str, Any]) -> str | None:
+    """A log has read all that had landed by this time; None if that is not known.
+
+    Args:
+        context: what `_log_context` says of the log.
+    """
+    from dbt_afterimage.change_log.reading import read_times
+    from dbt_afterimage.run_context import RunContext
+
+    with dbt_errors():
+        return read_times.read_up_to(current(), RunContext(**context))
+
+
+@macro_method()
+def complete_until(adapter: Any, read_at: str, landing_delay: str) -> str:
+    """Every change before this time had landed by ``read_at``."""
+    from dbt_afterimage.change_log.reading import read_times
+
+    return read_times.complete_until(read_at, landing_delay)
+
+
+@macro_method()
+def first_position(adapter: Any, settings: Any) -> str:
+    """The change_seq of a first full load: before every change."""
+    return positions(settings).first
