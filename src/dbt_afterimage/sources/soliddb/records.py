@@ -58,19 +58,7 @@ class Layout:
         return self._decode_values(values)
 
     def _decode_values(self, values: Sequence[bytes | None]) -> Decoded:
-        try:
-            return Decoded(
-                [
-                    None if value is None else decode(value)
-                    for decode, value in zip(self._decoders, values, strict=True)
-                ]
-            )
-        # a custom framing may return values that are not bytes, which raise arbitrary errors
-        except Exception:
-            return self._decode_what_can_be(values)
-
-    def _decode_what_can_be(self, values: Sequence[bytes | None]) -> Decoded:
-        """The other values stay, the key above all, so that the rejected record can be found."""
+        """Each by itself: the others stay, the key above all, so that the record can be found."""
         texts: list[str | None] = []
         problems: list[tuple[str, str]] = []
         for column, decode, value in zip(self.columns, self._decoders, values, strict=True):
@@ -78,8 +66,11 @@ class Layout:
             if value is not None:
                 try:
                     text = decode(value)
+                # values of a custom framing need not be bytes: then any error may be raised
                 except Exception as error:
                     problems.append((column.name, str(error)))
             texts.append(text)
+        if not problems:
+            return Decoded(texts)
         detail = "; ".join(f"{name}: {problem}" for name, problem in problems)
         return Decoded(texts, f"uncastable_value:{problems[0][0]}", detail)
