@@ -47,17 +47,15 @@ select * from final
     {%- set load = settings.base -%}
     {%- set raw_columns = afterimage._landed_columns(macro, relation) or afterimage._settings(source_name, base).declared_columns -%}
     {%- set raw_names = raw_columns | map(attribute='name') | list -%}
-    {%- set columns = [] -%}
-    {%- set missing = [] -%}
+    {%- set found = {} -%}
     {%- for column in data -%}
         {%- set raw_name = afterimage._same_name(column.name, raw_names) -%}
-        {%- if raw_name is none -%}
-            {%- do missing.append(column.name) -%}
-        {%- else -%}
+        {%- if raw_name is not none -%}
             {%- set raw = raw_columns[raw_names.index(raw_name)] -%}
-            {%- do columns.append(afterimage._typed_column(column.name, raw, column.data_type, column.is_array)) -%}
+            {%- do found.update({column.name: afterimage._typed_column(column.name, raw, column.data_type, column.is_array)}) -%}
         {%- endif -%}
     {%- endfor -%}
+    {%- set columns = found.values() | list -%}
     {%- if not columns -%}
         {{ exceptions.raise_compiler_error(
             "`" ~ macro ~ "`: base table " ~ source_name ~ "." ~ base ~ " has none of the data columns of its change table."
@@ -73,7 +71,7 @@ select
     cast(null as bigint) as transaction_event,
     {{- afterimage._no_optional_columns(settings) | indent }}
     cast(null as array<string>) as declared_changed_columns,
-    {%- if missing %}
+    {%- if columns | length < data | length %}
     array(
         {%- for column in columns %}
         {{ afterimage._text(column.name) }}{{ ',' if not loop.last }}
@@ -98,11 +96,11 @@ select
     {{ afterimage._record_hash(raw_columns) | indent(4) }} as record_hash,
     {{ afterimage._raw_record(raw_columns) | indent(4) }} as raw_record
     {%- for column in data %},
-    {%- set present = columns | selectattr('name', 'equalto', column.name) | list %}
+    {%- set present = found.get(column.name) %}
     {%- if not present %}
     cast(null as {{ column.data_type | replace(',', ', ') }}) as {{ afterimage._quoted(column.name) }}
-    {%- elif present[0].is_cast or present[0].raw_name != column.name %}
-    {{ afterimage._cast_column(present[0]) | indent }} as {{ afterimage._quoted(column.name) }}
+    {%- elif present.is_cast or present.raw_name != column.name %}
+    {{ afterimage._cast_column(present) | indent }} as {{ afterimage._quoted(column.name) }}
     {%- else %}
     {{ afterimage._quoted(column.name) }}
     {%- endif %}

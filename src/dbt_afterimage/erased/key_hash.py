@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.spark.literals import text
 
 
 def key_hash_sql(change_log: str, key: Sequence[str], types: Mapping[str, str]) -> str:
@@ -14,8 +15,7 @@ def key_hash_sql(change_log: str, key: Sequence[str], types: Mapping[str, str]) 
     name makes equal keys of two tables different hashes.
     """
     texts = [text_sql(quoted(name), types[name]) for name in key]
-    name = change_log.replace("'", "\\'")
-    return f"sha2(concat('{name}', to_json(array({', '.join(texts)}))), 256)"
+    return f"sha2(concat({text(change_log)}, to_json(array({', '.join(texts)}))), 256)"
 
 
 def text_sql(column: str, kind: str) -> str:

@@ -14,6 +14,7 @@ from dbt_afterimage.erasure.tables import ErasableTables
 from dbt_afterimage.errors import conflicts_explained
 from dbt_afterimage.internal_columns import PREFIX
 from dbt_afterimage.spark.identifiers import quoted
+from dbt_afterimage.spark.literals import text
 from dbt_afterimage.storage.mart_batch import ACTION, MartBatch
 from dbt_afterimage.storage.publish import current_version, publish
 from dbt_afterimage.storage.temp_view import temporary_view
@@ -66,11 +67,10 @@ def correct_load_markers(session: SparkSession, tables: ErasableTables) -> None:
         F.count_if(F.col("load_rows").isNull()).alias("left"), F.max("load_rows").alias("marked")
     )
     for row in counts.filter("left < marked").collect():
-        load_id = row["load_id"].replace("\\", "\\\\").replace("'", "\\'")
         with conflicts_explained(tables.log):
             session.sql(
                 f"update {tables.log} set load_rows = {row['left']} "
-                f"where load_rows is not null and load_id = '{load_id}'"
+                f"where load_rows is not null and load_id = {text(row['load_id'])}"
             )
 
 
