@@ -614,7 +614,6 @@ def test_a_null_in_a_column_that_an_update_does_not_list_is_unknown(
         # it does not say what changed
         (None, None, None, "y"),
     ]
-    assert settings_of(None, settings)["forward_filled_columns"] == (None if sparse else [])
 
 
 def test_what_a_record_says_that_it_knows(spark: SparkSession) -> None:
@@ -650,7 +649,6 @@ def test_what_a_record_says_that_it_knows(spark: SparkSession) -> None:
         (None, None, None, "z"),
         (None, None, "x", "y"),
     ]
-    assert settings["forward_filled_columns"] is None
 
 
 def test_a_null_is_unknown_in_updates_alone(spark: SparkSession) -> None:
@@ -667,7 +665,6 @@ def test_a_null_is_unknown_in_updates_alone(spark: SparkSession) -> None:
     settings = settings_of(None, given)
     found = sorted(staged(spark, settings, columns, rows, ["change_seq", "known_columns"]))
     assert [row["known_columns"] for row in found] == [None, ["id", "b"]]
-    assert settings["forward_filled_columns"] == ["A"]
     with pytest.raises(CompilationError, match=r"`unknown_if_null`.*no_column"):
         staging_sql(settings_of(None, given | {"unknown_if_null": ["no_column"]}), columns)
 

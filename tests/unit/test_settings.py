@@ -43,7 +43,6 @@ DEFAULTS = {
     "change_seq_form": "35 digits",
     "declared_columns": [],
     "data_columns": [],
-    "forward_filled_columns": [],
     "pairs_before_images": True,
     "has_halves": False,
     "without_before_images": "before_images: false",
@@ -136,7 +135,6 @@ def test_everything_set() -> None:
         "landing_delay": "10 minutes",
         "optional_columns": {"stream_position": "string", "username": "string", "host": "string"},
         "lob_columns": ["remark"],
-        "forward_filled_columns": ["remark"],
         "header_prefix": "hdr_",
         "header_columns": ["username", "host"],
         "mask_byte_order": "lsb_first",
@@ -587,7 +585,6 @@ def test_openedge_defaults() -> None:
         "change_seq_form": "19 digits",
         "declared_columns": [],
         "data_columns": [],
-        "forward_filled_columns": None,
         "pairs_before_images": True,
         "has_halves": True,
         "without_before_images": "policy_level: 2",
@@ -611,10 +608,6 @@ def test_columns_that_the_tracking_table_adds_may_be_the_key() -> None:
         {"name": "tenant", "data_type": "int"},
         {"name": "r", "data_type": "bigint"},
     ]
-
-
-def test_dense_updates_carry_nothing_forward() -> None:
-    assert openedge("sparse_updates: false")["forward_filled_columns"] == []
 
 
 @pytest.mark.parametrize(
@@ -671,8 +664,6 @@ def test_a_feed_is_described_by_settings() -> None:
     assert settings["before_images"] is False
     # what the sequence reads may be data, unless `ignore_columns` has it
     assert [column["name"] for column in settings["data_columns"]] == ["order_id", "lsn"]
-    assert settings["forward_filled_columns"] == []
-    assert feed(FEED + "unavailable_value: '?'")["forward_filled_columns"] is None
 
 
 def test_a_feed_with_before_images_in_its_records_may_lack_them() -> None:

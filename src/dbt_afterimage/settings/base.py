@@ -58,7 +58,6 @@ class SourceSettings(TypedDict, total=False):
         change_seq_form: in words.
         declared_columns: in YAML order.
         data_columns: those of them that are not the tool's.
-        forward_filled_columns: those that a change may leave out; None = any but the key.
         optional_columns: those of the change-event contract that the table has, with their types.
         pairs_before_images: staging may yield before images.
         has_halves: staging joins parts of a change, and shows one without the rest as an `N`.
@@ -97,7 +96,6 @@ class SourceSettings(TypedDict, total=False):
     change_seq_form: str
     declared_columns: list[ColumnEntry]
     data_columns: list[ColumnEntry]
-    forward_filled_columns: list[str] | None
     optional_columns: dict[str, str]
     pairs_before_images: bool
     has_halves: bool
@@ -200,13 +198,6 @@ class TableSettings(BaseModel):
     @abstractmethod
     def is_own_column(self, name: str) -> bool:
         """Whether a column of the raw table is one that the tool adds to the source's."""
-
-    @abstractmethod
-    def forward_filled_columns(self) -> list[str] | None:
-        """Columns that a change may leave out, so that their last value is carried forward.
-
-        None = any but the key.
-        """
 
     def metadata_columns(self) -> dict[str, str]:
         """The optional columns of the contract that the table has, with their types."""

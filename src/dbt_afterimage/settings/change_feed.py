@@ -345,20 +345,6 @@ class ChangeFeedSettings(TableSettings):
         """Of JSON documents the declared columns are all."""
         return self.json_text is not None or super().lists_all_columns(declared)
 
-    def forward_filled_columns(self) -> list[str] | None:
-        """Any if a record may leave out values, else those that a before image may leave out."""
-        lists_changes = self.changed_columns is not None or self.changed_mask is not None
-        is_any = (
-            self.unavailable_value is not None
-            or self.json_text is not None
-            or (lists_changes and self.sparse_updates)
-            or self.known_columns is not None
-            or self.unchanged_columns is not None
-            or self.unknown_if_null is True
-        )
-        if_null = [] if isinstance(self.unknown_if_null, bool) else self.unknown_if_null
-        return None if is_any else [*self.incomplete_before, *if_null]
-
 
 @dataclass(frozen=True)
 class Recognition:

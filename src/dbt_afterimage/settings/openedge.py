@@ -69,10 +69,6 @@ class OpenEdgeSettings(TableSettings):
         """
         return name.startswith("_") or name.lower() == "changed_fields"
 
-    def forward_filled_columns(self) -> list[str] | None:
-        """An update may leave out what it did not change."""
-        return None if self.sparse_updates else []
-
     def added_columns(self) -> list[ColumnEntry]:
         """Columns of the tracking table that a setting may name."""
         types = {

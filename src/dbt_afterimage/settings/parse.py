@@ -70,7 +70,6 @@ def parse_settings(source: Mapping[str, Any]) -> SourceSettings:
     settings["declared_columns"] = columns
     settings["data_columns"] = data
     settings["optional_columns"] = parsed.metadata_columns()
-    settings["forward_filled_columns"] = parsed.forward_filled_columns()
     settings["pairs_before_images"] = parsed.pairs_before_images()
     settings["has_halves"] = parsed.has_halves()
     settings["without_before_images"] = parsed.without_before_images()

@@ -63,10 +63,6 @@ class QlikChangeTableSettings(TableSettings):
         """Those of the system, and additional header columns as text."""
         return {**super().metadata_columns(), **dict.fromkeys(self.header_columns, "string")}
 
-    def forward_filled_columns(self) -> list[str]:
-        """Large objects: an update sends them only when it changed them."""
-        return self.lob_columns
-
 
 _QLIK_HEADERS = (
     "change_seq",

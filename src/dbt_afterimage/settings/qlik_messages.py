@@ -86,7 +86,3 @@ class QlikMessagesSettings(TableSettings):
     def lists_all_columns(self, declared: Sequence[str]) -> bool:
         """All, if no metadata message has the table's columns: then these are decoded."""
         return bool(declared) and self.schemas_from != "metadata"
-
-    def forward_filled_columns(self) -> None:
-        """Any: a message may lack columns, or say in its column mask that it does not know them."""
-        return None

@@ -63,7 +63,3 @@ class SolidDbSettings(TableSettings):
     def is_own_column(self, name: str) -> bool:
         """No column: a table's rows are in the log, and its source entry declares its own."""
         return False
-
-    def forward_filled_columns(self) -> None:
-        """Any: a column that ALTER TABLE adds or drops is in some records and not in others."""
-        return None

@@ -21,7 +21,6 @@ def test_by_default_the_topic_gives_the_table_and_the_yaml_its_columns() -> None
     assert settings["schemas_from"] == "columns"
     assert settings["change_seq_form"] == "35 digits"
     assert has_own_loads(settings)
-    assert settings["forward_filled_columns"] is None
 
 
 def test_a_schema_comes_from_metadata_or_from_the_messages_themselves() -> None:

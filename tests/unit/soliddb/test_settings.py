@@ -28,8 +28,6 @@ def test_defaults() -> None:
     assert found["capture_off"] == "skip_all"
     assert found["look_back"] == 0
     assert found["change_seq_form"] == "40 or 56 hexadecimal digits"
-    # an ALTER TABLE may leave any column out of some records
-    assert found["forward_filled_columns"] is None
 
 
 @pytest.mark.parametrize("framing", ["length_prefixed", "engine", "decoded", "our_framing.cut"])
