@@ -39,7 +39,6 @@ class Listen:
     """Where a server listens.
 
     Attributes:
-        host: the address to bind to.
         port: of Spark Connect.
         thrift_port: of the Thrift server in the same application; None for no Thrift server.
         is_behind_tls: other machines reach it through a proxy with TLS only.

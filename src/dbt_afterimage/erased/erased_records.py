@@ -28,10 +28,7 @@ class ErasedKeys:
     """The erasures of one change log; without any, no record is changed.
 
     Attributes:
-        session: the live Spark session.
         change_log: its name in `afterimage_progress`.
-        key: its key columns.
-        erasures: all erasures of it.
     """
 
     session: SparkSession

@@ -43,7 +43,6 @@ class ErasurePlan:
     """The plan of an erasure.
 
     Attributes:
-        tables: the tables of the source table.
         keys: the keys, with those that key changes lead to.
         columns: columns to set to NULL, as the log spells them; None = whole records.
         up_to: change_seq up to which records are erased.

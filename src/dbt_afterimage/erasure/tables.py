@@ -18,7 +18,6 @@ class Mart:
         kind: its materialization, or that of a feed.
         model: the model's alias.
         name: its name in `afterimage_progress`.
-        table: the table.
         history: its input, None for a history itself.
         select: the statement that yields all of its rows, None for a history and its feed.
     """
@@ -37,7 +36,6 @@ class DecodedLog:
 
     Attributes:
         name: its name in `afterimage_progress`.
-        table: the table.
         staging: the staging view of the source table.
         records: condition for the records of the source table.
     """
@@ -55,13 +53,9 @@ class ErasableTables:
     Attributes:
         change_log: name of the change log in `afterimage_progress`.
         selected_as: its model's name for dbt's `--select`.
-        log: the change log.
         rejected: the rejected records; the table may not exist.
-        progress: the progress table.
         erasures: the table of erasures; it may not exist.
         table_format: `iceberg` or `delta`.
-        settings: validated settings of the source table.
-        data_columns: names of the log's data columns.
         beginning_of_time: `valid_from` of a load without a time.
         is_published: whether readers see the marts at the tag of a publication.
         marts: the marts that were built; each after its inputs.

@@ -48,7 +48,6 @@ class LogRun:
         is_rebuild: `rebuild_changes` is set: the rows replace the table's, and are not appended.
         recorded_at: the identity of this run's batch, ISO text in UTC.
         seen: the version of the raw table that earlier runs have read; nothing where not known.
-        version: the version that there is.
     """
 
     stored: DataFrame | None
@@ -84,7 +83,6 @@ class LogBatch:
     """One append to a decoded log, decided but not written yet.
 
     Attributes:
-        run: what it belongs to.
         rows: the rows, with all columns of the table; maybe none.
         is_empty: the raw table has no new records since the last run.
         change_seq: up to which position the raw table is read then, None before the first one, and

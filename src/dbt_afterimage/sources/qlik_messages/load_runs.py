@@ -30,11 +30,6 @@ class Run:
     """REFRESH messages of one table in one partition, with no newer change between them.
 
     Attributes:
-        table: whose messages they are.
-        topic: of the partition.
-        partition: its number.
-        first_offset: of the run's first message.
-        last_offset: of its last one.
         rows: how many messages it has.
         after: the greatest change_seq of the table before it in the partition; "" for none.
         ended_by: the change_seq of the next change in the partition; None when none has come yet.
@@ -67,11 +62,9 @@ class FullLoad:
     """A full load of a table.
 
     Attributes:
-        table: what is loaded.
         load_id: its name: topic, partition and offset of one of its messages.
         after: the greatest change_seq before it; "" for none.
         until: it lies before this change_seq, or at it.
-        runs: its messages.
         is_complete: a change has come in each partition that has some of them.
         loaded_at: when its last message was produced, ISO text in UTC.
     """

@@ -34,8 +34,6 @@ class Decoder:
     """Inputs of decoding besides the messages.
 
     Attributes:
-        session: the live Spark session.
-        settings: of the source.
         stored: the messages that earlier runs have decoded; None where there are none.
     """
 
