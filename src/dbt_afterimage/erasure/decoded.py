@@ -16,8 +16,8 @@ from dbt_afterimage.erased.erased_decoded import (
 )
 from dbt_afterimage.erased.erasures import Erasure
 from dbt_afterimage.erased.key_hash import key_hash_sql
-from dbt_afterimage.erasure.keys import Keys
-from dbt_afterimage.erasure.tables import DecodedLog, ErasableTables
+from dbt_afterimage.erasure.keys import Scope
+from dbt_afterimage.erasure.tables import DecodedLog
 from dbt_afterimage.errors import conflicts_explained
 from dbt_afterimage.internal_columns import PREFIX
 from dbt_afterimage.spark.identifiers import quoted
@@ -31,15 +31,16 @@ _IDENTITY = f"{PREFIX}identity"
 
 
 def record_hashes(
-    session: SparkSession, tables: ErasableTables, log: DecodedLog, keys: Keys, up_to: str
+    session: SparkSession, scope: Scope, log: DecodedLog, up_to: str
 ) -> Mapping[str, list[int]]:
     """The identity of the decoded records of each key, by the hash of the key.
 
     The staging view gives the key of each: only it contains how a decoded record is read.
     """
+    tables = scope.tables
     staged = session.table(readable_name(session, log.staging))
     types = column_types(staged.schema)
-    of_keys = staged.join(F.broadcast(keys.rows), tables.key, "left_semi")
+    of_keys = scope.rows_of_keys(staged)
     rows = of_keys.filter(F.col("change_seq").isNull() | (F.col("change_seq") <= up_to))
     if session.catalog.tableExists(tables.rejected):
         # these are erased wherever they claim to be

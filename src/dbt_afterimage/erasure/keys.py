@@ -38,6 +38,23 @@ class Keys:
     followed: list[Texts]
 
 
+@dataclass(frozen=True)
+class Scope:
+    """The keys to erase, from which tables.
+
+    Attributes:
+        columns: columns to set to NULL, as the log spells them; None = whole records.
+    """
+
+    tables: ErasableTables
+    keys: Keys
+    columns: tuple[str, ...] | None
+
+    def rows_of_keys(self, rows: DataFrame) -> DataFrame:
+        """Those of some rows that have one of the keys."""
+        return rows.join(F.broadcast(self.keys.rows), self.tables.key, "left_semi")
+
+
 def find_keys(session: SparkSession, tables: ErasableTables, request: ErasureRequest) -> Keys:
     """The keys that a request names and, where it says so, those that key changes lead to.
 

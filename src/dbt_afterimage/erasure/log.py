@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from dbt_afterimage.change_log.deciding.quarantine import record_key
-from dbt_afterimage.erasure.keys import Keys
+from dbt_afterimage.erasure.keys import Scope
 from dbt_afterimage.erasure.tables import ErasableTables
 from dbt_afterimage.errors import conflicts_explained
 from dbt_afterimage.internal_columns import PREFIX
@@ -23,34 +23,31 @@ _IS_OWN = f"{PREFIX}is_own_key"
 _IS_BEFORE = f"{PREFIX}is_before_key"
 
 
-def log_rows(
-    session: SparkSession, tables: ErasableTables, keys: Keys, columns: Sequence[str] | None
-) -> DataFrame:
+def log_rows(session: SparkSession, scope: Scope) -> DataFrame:
     """Rows of the change log that hold data to erase, with a flag for each of their two images."""
-    log = session.table(tables.log)
-    rows = _flagged(_flagged(log, tables.key, keys, _IS_OWN, ""), tables.key, keys, _IS_BEFORE)
+    log = session.table(scope.tables.log)
+    rows = _flagged(_flagged(log, scope, _IS_OWN, ""), scope, _IS_BEFORE, "before")
     is_own, is_before = (F.coalesce(F.col(flag), F.lit(False)) for flag in (_IS_OWN, _IS_BEFORE))
-    if columns is None:
+    if scope.columns is None:
         return rows.filter(is_own | is_before)
     has_own, has_before = F.lit(False), F.lit(False)
-    for name in columns:
+    for name in scope.columns:
         has_own = has_own | F.col(quoted(name)).isNotNull()
         has_before = has_before | F.col("before")[name].isNotNull()
     return rows.filter((is_own & has_own) | (is_before & has_before))
 
 
-def erase_from_log(
-    session: SparkSession, tables: ErasableTables, keys: Keys, columns: Sequence[str] | None
-) -> None:
+def erase_from_log(session: SparkSession, scope: Scope) -> None:
     """Delete the rows of the keys, or set columns to NULL in both images; one commit.
 
     Raises:
         ConcurrentRunError: a run wrote to the log meanwhile.
     """
+    tables, columns = scope.tables, scope.columns
     version = current_version(session, tables.log, tables.table_format)
     if version is None:
         return
-    rows = log_rows(session, tables, keys, columns)
+    rows = log_rows(session, scope)
     if columns is not None:
         rows = rows.withColumns(_erased_images(rows.schema, columns))
     action = F.lit("delete" if columns is None else "update").alias(ACTION)
@@ -74,18 +71,15 @@ def correct_load_markers(session: SparkSession, tables: ErasableTables) -> None:
             )
 
 
-def rejected_rows(session: SparkSession, tables: ErasableTables, keys: Keys) -> DataFrame | None:
+def rejected_rows(session: SparkSession, scope: Scope) -> DataFrame | None:
     """Rejected records of the keys that still have their text; None without such a table."""
-    if not session.catalog.tableExists(tables.rejected):
+    if not session.catalog.tableExists(scope.tables.rejected):
         return None
-    rejected = session.table(tables.rejected).filter("raw_record is not null")
-    named = _rejected_keys(tables, keys)
-    return rejected.join(F.broadcast(named), "record_key", "left_semi")
+    rejected = session.table(scope.tables.rejected).filter("raw_record is not null")
+    return rejected.join(F.broadcast(_rejected_keys(scope)), "record_key", "left_semi")
 
 
-def erase_from_rejected(
-    session: SparkSession, tables: ErasableTables, keys: Keys, columns: Sequence[str] | None
-) -> None:
+def erase_from_rejected(session: SparkSession, scope: Scope) -> None:
     """Set the text of rejected records of the keys to NULL, and with whole records their key.
 
     The rows stay, without data: by its hash a record that is read again is known as rejected.
@@ -93,19 +87,20 @@ def erase_from_rejected(
     Raises:
         ConcurrentRunError: a run wrote to the table meanwhile.
     """
-    if not session.catalog.tableExists(tables.rejected):
+    rejected = scope.tables.rejected
+    if not session.catalog.tableExists(rejected):
         return
     changes = "target.raw_record = null"
-    if columns is None:
+    if scope.columns is None:
         changes += (
             ", target.record_key = null, "
             "target.resolved_at = coalesce(target.resolved_at, current_timestamp())"
         )
-    with temporary_view(_rejected_keys(tables, keys)) as view, conflicts_explained(tables.rejected):
+    with temporary_view(_rejected_keys(scope)) as view, conflicts_explained(rejected):
         session.sql(
-            f"merge into {tables.rejected} as target using {view} as source "
+            f"merge into {rejected} as target using {view} as source "
             "on target.record_key = source.record_key and "
-            f"{'true' if columns is None else 'target.raw_record is not null'} "
+            f"{'true' if scope.columns is None else 'target.raw_record is not null'} "
             f"when matched then update set {changes}"
         )
 
@@ -118,16 +113,15 @@ def rejected_without_key(session: SparkSession, tables: ErasableTables) -> int:
     return rows.filter("record_key is null and raw_record is not null").count()
 
 
-def _rejected_keys(tables: ErasableTables, keys: Keys) -> DataFrame:
-    return keys.rows.select(record_key(tables.key).alias("record_key"))
+def _rejected_keys(scope: Scope) -> DataFrame:
+    return scope.keys.rows.select(record_key(scope.tables.key).alias("record_key"))
 
 
-def _flagged(
-    rows: DataFrame, key: Sequence[str], keys: Keys, flag: str, image: str = "before"
-) -> DataFrame:
-    """Rows with a flag that is true where the key of an image is one of the keys."""
+def _flagged(rows: DataFrame, scope: Scope, flag: str, image: str) -> DataFrame:
+    """Rows with a flag that is true where the key of an image, or of the row, is to be erased."""
+    key = scope.tables.key
     names = [f"{flag}_{number}" for number in range(len(key))]
-    given = keys.rows.toDF(*names).withColumn(flag, F.lit(True))
+    given = scope.keys.rows.toDF(*names).withColumn(flag, F.lit(True))
     same = F.lit(True)
     for name, other in zip(key, names, strict=True):
         value = F.col(image)[name] if image else F.col(quoted(name))

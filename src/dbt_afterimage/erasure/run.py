@@ -17,7 +17,7 @@ from dbt_afterimage.erased.erasures import (
     record_erasures,
 )
 from dbt_afterimage.erasure.decoded import decoded_rows, erase_from_decoded, record_hashes
-from dbt_afterimage.erasure.keys import Keys, find_keys, shown
+from dbt_afterimage.erasure.keys import Scope, find_keys, shown
 from dbt_afterimage.erasure.log import (
     correct_load_markers,
     erase_from_log,
@@ -39,21 +39,16 @@ Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class ErasurePlan:
+class ErasurePlan(Scope):
     """The plan of an erasure.
 
     Attributes:
-        keys: the keys, with those that key changes lead to.
-        columns: columns to set to NULL, as the log spells them; None = whole records.
         up_to: change_seq up to which records are erased.
         counts: rows with data to erase, by table, in the order of the work.
         without_key: rejected records that do not say whose they are.
         erasures: what `afterimage_erasures` will say.
     """
 
-    tables: ErasableTables
-    keys: Keys
-    columns: tuple[str, ...] | None
     up_to: str
     counts: dict[str, int]
     without_key: int
@@ -84,9 +79,10 @@ def plan_erasure(
     _check_pinned_states(session, present, tables)
     _check_up_to_date(session, tables)
     keys = find_keys(session, tables, request)
+    scope = Scope(tables, keys, columns)
     up_to = _read_up_to(session, tables)
-    erasures = _erasures(session, tables, keys, columns, up_to)
-    counts = _counts(session, tables, keys, columns, erasures)
+    erasures = _erasures(session, scope, up_to)
+    counts = _counts(session, scope, erasures)
     known = {
         each.key_hash for each in erasures_of(session, tables.erasures_table, tables.change_log)
     }
@@ -109,28 +105,30 @@ def erase(session: SparkSession, plan: ErasurePlan, report: Report) -> None:
     Raises:
         ConcurrentRunError: a run wrote to a table meanwhile.
     """
-    tables, keys, columns = plan.tables, plan.keys, plan.columns
+    tables = plan.tables
     # first: from now on no run brings the data back
     record_erasures(session, tables.erasures_table, str(uuid4()), getpass.getuser(), plan.erasures)
     for decoded in tables.decoded:
         erase_from_decoded(
             session, decoded, [each for each in plan.erasures if each.decoded_log == decoded.name]
         )
-    erase_from_rejected(session, tables, keys, columns)
-    erase_from_log(session, tables, keys, columns)
-    if columns is None:
+    erase_from_rejected(session, plan)
+    erase_from_log(session, plan)
+    if plan.columns is None:
         correct_load_markers(session, tables)
     for mart in tables.marts:
-        rebuild_mart_rows(session, tables, mart, keys, columns)
+        rebuild_mart_rows(session, plan, mart)
     # after all rows: a mart that is rebuilt reads the tables before it
     for table in _present_tables(session, tables):
         with conflicts_explained(table):
             report(f"{table}: {format_named(tables.table_format).purge(session, table)}")
         session.sql(f"refresh table {table}")
-    for table, left in _counts(session, tables, keys, columns, plan.erasures).items():
+    for table, left in _counts(session, plan, plan.erasures).items():
         if left:
             raise ConcurrentRunError.of(table)
-    complete_erasures(session, tables.erasures_table, tables.change_log, keys.hashes, columns)
+    complete_erasures(
+        session, tables.erasures_table, tables.change_log, plan.keys.hashes, plan.columns
+    )
 
 
 def _present_tables(session: SparkSession, tables: ErasableTables) -> list[str]:
@@ -193,17 +191,12 @@ def _read_up_to(session: SparkSession, tables: ErasableTables) -> str:
     return greatest(read, last[0] if last else None) or ""
 
 
-def _erasures(
-    session: SparkSession,
-    tables: ErasableTables,
-    keys: Keys,
-    columns: tuple[str, ...] | None,
-    up_to: str,
-) -> list[Erasure]:
+def _erasures(session: SparkSession, scope: Scope, up_to: str) -> list[Erasure]:
     """One erasure per key, and one per key and decoded log."""
+    tables, keys, columns = scope.tables, scope.keys, scope.columns
     found = []
     for decoded in tables.decoded:
-        hashes = record_hashes(session, tables, decoded, keys, up_to)
+        hashes = record_hashes(session, scope, decoded, up_to)
         found += [
             Erasure(
                 tables.change_log,
@@ -220,21 +213,16 @@ def _erasures(
     ]
 
 
-def _counts(
-    session: SparkSession,
-    tables: ErasableTables,
-    keys: Keys,
-    columns: tuple[str, ...] | None,
-    erasures: Sequence[Erasure],
-) -> dict[str, int]:
-    counts = {}
+def _counts(session: SparkSession, scope: Scope, erasures: Sequence[Erasure]) -> dict[str, int]:
+    """Rows with data to erase, by table."""
+    tables, counts = scope.tables, {}
     for decoded in tables.decoded:
         own = [each for each in erasures if each.decoded_log == decoded.name]
-        counts[decoded.table] = decoded_rows(session, decoded, own, columns).count()
-    rejected = rejected_rows(session, tables, keys)
+        counts[decoded.table] = decoded_rows(session, decoded, own, scope.columns).count()
+    rejected = rejected_rows(session, scope)
     if rejected is not None:
         counts[tables.rejected] = rejected.count()
-    counts[tables.log] = log_rows(session, tables, keys, columns).count()
+    counts[tables.log] = log_rows(session, scope).count()
     for mart in tables.marts:
-        counts[mart.table] = mart_rows(session, tables, mart, keys, columns).count()
+        counts[mart.table] = mart_rows(session, scope, mart).count()
     return counts
