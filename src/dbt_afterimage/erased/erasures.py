@@ -7,11 +7,13 @@ rows: where rows are missing, no run goes on.
 
 from __future__ import annotations
 
+import getpass
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from threading import Lock
+from uuid import uuid4
 
 from dbt_common.invocation import get_invocation_id
 from pyspark.sql import DataFrame, SparkSession
@@ -75,8 +77,8 @@ class Erasure:
 
 
 _lock = Lock()
-_command = ("", "")
-_cached: list[Erasure] = []
+_cached: dict[tuple[str, str], list[Erasure]] = {}
+"""dbt command that runs, and name of the table -> all erasures; of the last command only."""
 
 
 def erasures_of(session: SparkSession, table: ErasuresTable, change_log: str) -> list[Erasure]:
@@ -99,13 +101,9 @@ def erasures_in_decoded_log(
 
 
 def record_erasures(
-    session: SparkSession,
-    table: ErasuresTable,
-    erasure_id: str,
-    user: str,
-    erasures: Sequence[Erasure],
+    session: SparkSession, table: ErasuresTable, erasures: Sequence[Erasure]
 ) -> None:
-    """Append erasures, which are not completed yet; the table is created with the first ones."""
+    """Append the erasures of a call, not completed yet; the first call creates the table."""
     listed = ", ".join(f"{name} {kind} comment '{what}'" for name, kind, what in _COLUMNS)
     session.sql(
         f"create table if not exists {table.name} ({listed}) {table_options(table.table_format)} "
@@ -116,15 +114,15 @@ def record_erasures(
     given = ", ".join(f"{name} {kinds[name]}" for name in (*names, "record_hashes"))
     rows = local_rows(session, [_values(each) for each in erasures], given).withColumns(
         {
-            "erasure_id": F.lit(erasure_id),
-            "erased_by": F.lit(user),
+            "erasure_id": F.lit(str(uuid4())),
+            "erased_by": F.lit(getpass.getuser()),
             "erased_at": F.current_timestamp(),
             "completed_at": F.lit(None).cast("timestamp"),
         }
     )
     rows.select(*kinds).writeTo(table.name).append()
     _record_rows(session, table)
-    _drop_cache()
+    _cached.clear()
 
 
 def complete_erasures(
@@ -179,22 +177,15 @@ def _record_rows(session: SparkSession, table: ErasuresTable) -> None:
 
 
 def _all(session: SparkSession, table: ErasuresTable) -> list[Erasure]:
-    global _command  # noqa: PLW0603 - one per process, as dbt's command is
+    command = (get_invocation_id(), table.name)
     with _lock:
-        command = (get_invocation_id(), table.name)
-        if command != _command:
+        if command not in _cached:
             found = session.catalog.tableExists(table.name)
             erasures = _read(session.table(table.name)) if found else []
             check_erasures(session, table.name, table.table_format, table.progress, len(erasures))
-            _cached[:] = erasures
-            _command = command
-        return list(_cached)
-
-
-def _drop_cache() -> None:
-    global _command  # noqa: PLW0603 - see `_all`
-    with _lock:
-        _command = ("", "")
+            _cached.clear()
+            _cached[command] = erasures
+        return _cached[command]
 
 
 def _read(rows: DataFrame) -> list[Erasure]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from uuid import uuid4
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -107,7 +105,7 @@ def erase(session: SparkSession, plan: ErasurePlan, report: Report) -> None:
     """
     tables = plan.tables
     # first: from now on no run brings the data back
-    record_erasures(session, tables.erasures_table, str(uuid4()), getpass.getuser(), plan.erasures)
+    record_erasures(session, tables.erasures_table, plan.erasures)
     for decoded in tables.decoded:
         erase_from_decoded(
             session, decoded, [each for each in plan.erasures if each.decoded_log == decoded.name]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dbt.adapters.events.logging import AdapterLogger
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from dbt_afterimage.change_log.rebuild import check_still_there
@@ -220,34 +220,29 @@ def _first_pending_row(placed: DataFrame, catalogue: Catalogue) -> _Pending | No
         & F.col("commit_address").isNotNull()
         & is_newer
     )
-    found = (
-        placed.filter(waits)
-        .agg(F.min(F.struct("commit_address", "log_address", "raw_relation_id")).alias("row"))
-        .first()
-    )
-    if found is None or found["row"] is None:
+    found = _first(placed.filter(waits), "commit_address", "log_address", "raw_relation_id")
+    if found is None:
         return None
-    commit_address, log_address, relation = found["row"]
+    commit_address, log_address, relation = found
     wanted = f"the columns of the table with REL_ID {relation}"
     return _Pending(commit_address, log_address, wanted, catalogue.newest)
 
 
 def _first_pending_ddl(ddl: DataFrame) -> _Pending | None:
     """DDL whose table is not in the catalogue yet."""
-    found = (
-        ddl.filter("waits_for_tables")
-        .agg(
-            F.min(
-                F.struct("commit_address", "log_address", "ddl_code", "ddl_name", "newest")
-            ).alias("row")
-        )
-        .first()
-    )
-    if found is None or found["row"] is None:
+    columns = ("commit_address", "log_address", "ddl_code", "ddl_name", "newest")
+    found = _first(ddl.filter("waits_for_tables"), *columns)
+    if found is None:
         return None
-    commit_address, log_address, code, name, newest = found["row"]
+    commit_address, log_address, code, name, newest = found
     wanted = f"the id of the table {name} ({DDL_KINDS[code]})"
     return _Pending(commit_address, log_address, wanted, newest)
+
+
+def _first(rows: DataFrame, *columns: str) -> Row | None:
+    """The least values of these columns, taken together; None if there are no rows."""
+    found = rows.agg(F.min(F.struct(*columns))).first()
+    return found[0] if found else None
 
 
 def _horizon(
