@@ -170,6 +170,7 @@ class TableSettings(BaseModel):
         has_own_loads: full loads come among the changes, with a load_id and a position each.
         positions_per_table: a change_seq counts the changes of one table, so tables have no common
             order.
+        has_halves: a change may come in parts that staging joins; without the rest it is an `N`.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -178,6 +179,7 @@ class TableSettings(BaseModel):
     optional_columns: ClassVar[tuple[str, ...]] = ()
     has_own_loads: ClassVar[bool] = False
     positions_per_table: ClassVar[bool] = False
+    has_halves: ClassVar[bool] = False
 
     system: str
     key: list[str] = Field(default_factory=list)
@@ -206,10 +208,6 @@ class TableSettings(BaseModel):
     def pairs_before_images(self) -> bool:
         """Whether a before image may come as a record of its own, or staging yields one."""
         return self.before_images
-
-    def has_halves(self) -> bool:
-        """Whether a change may come in parts that staging joins; without the rest it is an `N`."""
-        return False
 
     def without_before_images(self) -> str:
         """The setting that says the source stores no before images."""

@@ -17,6 +17,8 @@ class OpenEdgeSettings(TableSettings):
     optional_columns = ("source_user",)
     column_settings = (*TableSettings.column_settings, "arrays")
     positions_per_table = True
+    # a tracking row and its change row, or the records of a split change
+    has_halves = True
 
     system: Literal["openedge"]
     look_back: int = Field(default=10_000, ge=0)
@@ -52,10 +54,6 @@ class OpenEdgeSettings(TableSettings):
                 "stores before images, and no other does. Fix: leave `before_images` out"
             )
         return {**given, "before_images": stored}
-
-    def has_halves(self) -> bool:
-        """A tracking row and its change row, or the records of a split change."""
-        return True
 
     def without_before_images(self) -> str:
         """The setting that says the source stores no before images."""

@@ -71,7 +71,7 @@ def parse_settings(source: Mapping[str, Any]) -> SourceSettings:
     settings["data_columns"] = data
     settings["optional_columns"] = parsed.metadata_columns()
     settings["pairs_before_images"] = parsed.pairs_before_images()
-    settings["has_halves"] = parsed.has_halves()
+    settings["has_halves"] = model.has_halves
     settings["without_before_images"] = parsed.without_before_images()
     if parsed.lists_all_columns([column["name"] for column in columns]):
         # a mapping that the whole source has may name columns that some of its tables lack

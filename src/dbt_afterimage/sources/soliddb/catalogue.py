@@ -190,12 +190,11 @@ def relations_by_name(tables: DataFrame, table: str, landed_to: str | None) -> D
     )
 
 
-def newest_snapshot(tables: DataFrame, table: str, landed_to: str | None) -> DataFrame:
+def newest_snapshot(tables: DataFrame, landed_to: str | None) -> DataFrame:
     """One row, taken_at: address of the newest snapshot of SYS_TABLES, NULL where there is none.
 
-    Arguments are those of `relations_by_name`.
+    Arguments are those of `relations_by_name`, which checks the columns.
     """
-    _check_columns(tables, table, _TABLES_COLUMNS)
     taken_at = tables.select(_taken_at(tables)).filter(_is_landed(landed_to))
     return taken_at.agg(F.max("taken_at").alias("taken_at"))
 

@@ -36,7 +36,7 @@ def with_tables(ddl: DataFrame, tables: DataFrame, table: str, landed_to: str | 
     """
     name = F.upper(F.translate("ddl_name", '"', ""))
     named = F.broadcast(relations_by_name(tables, table, landed_to))
-    newest = newest_snapshot(tables, table, landed_to).withColumnRenamed("taken_at", "newest")
+    newest = newest_snapshot(tables, landed_to).withColumnRenamed("taken_at", "newest")
     return (
         ddl.withColumn("relation_name", F.substring_index(name, ".", -2))
         .join(named, "relation_name", "left")
