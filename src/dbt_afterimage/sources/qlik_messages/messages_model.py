@@ -39,12 +39,12 @@ from dbt_afterimage.sources.qlik_messages.message_columns import (
     TOMBSTONE,
     check_raw_columns,
 )
-from dbt_afterimage.sources.qlik_messages.messages_rebuild import check_loads_still_there
 from dbt_afterimage.sources.qlik_messages.named_tables import named_tables
 from dbt_afterimage.sources.qlik_messages.offset_gaps import check_load_gap, check_offset_gap
 from dbt_afterimage.sources.qlik_messages.run_records import (
     DONE_COLUMNS,
     all_run_records,
+    check_loads_still_there,
     done_rows,
     late_load_rows,
     parts_of,
