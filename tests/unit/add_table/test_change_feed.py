@@ -15,7 +15,6 @@ from dbt_afterimage.cli.commands.add_table.change_feed import (
     table_name,
 )
 from dbt_afterimage.cli.commands.add_table.keys import Sample
-from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
 from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawTable
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
 
@@ -65,15 +64,12 @@ def test_a_change_table_of_sql_server_with_its_full_load() -> None:
     preset = preset_of(OF_CDC)
     assert preset is not None
     found = propose(OF_CDC, schema, preset, "crm", Sample(unique=(("id",),)))
-    assert found.tables[0].settings == {
-        "preset": "sql_server_cdc",
-        "base": unanswered_base(),
-    }
+    assert found.entry.settings == {"preset": "sql_server_cdc"}
     assert found.staging == "stg_crm__customers"
-    assert found.staging_arguments == ("'crm'", "'dbo_Customers_CT'", "base='customers'")
+    assert found.staging_call[1:] == ["'crm'", "'dbo_Customers_CT'", "base='customers'"]
     assert (found.key.columns, found.key.reason) == (("id",), "unique in the base table")
     assert found.has_before_images
-    assert found.key_columns == ("id", "name", "city")
+    assert found.key_columns == ["id", "name", "city"]
 
 
 def test_a_change_table_of_an_older_sql_server_has_no_command_id() -> None:
@@ -81,7 +77,7 @@ def test_a_change_table_of_an_older_sql_server_has_no_command_id() -> None:
     preset = preset_of(table)
     assert preset is not None
     found = propose(table, RawSchema.of("landed", [table]), preset, "crm", Sample())
-    settings = found.tables[0].settings
+    settings = found.entry.settings
     parts = settings["sequence"]
     assert list(parts) == ["`__$start_lsn`", "`__$seqval`", "if(`__$operation` = 1, 0, 1)"]
     ChangeFeedSettings.model_validate({"system": "change_feed", **settings, "key": ["id"]})

@@ -56,7 +56,7 @@ def test_debezium_messages_are_recognized() -> None:
 
 
 def test_whole_rows_before_updates_are_before_images() -> None:
-    found = propose(table(*captured("replica_identity_full")), "shop", "landed")
+    found = propose(table(*captured("replica_identity_full")), "landed", "shop")
     (entry,) = found.tables
     assert (entry.name, entry.identifier) == ("customers", "shop_messages")
     assert entry.settings == {"preset": "debezium", "filter": "topic = 'shop.public.Customers'"}
@@ -66,13 +66,13 @@ def test_whole_rows_before_updates_are_before_images() -> None:
         ("biography", "string"),
     ]
     assert (found.key.columns, found.key.is_sure) == (("id",), True)
-    assert found.staging_arguments == ("'shop'", "'customers'")
+    assert found.staging_call == ["stage_change_feed", "'shop'", "'customers'"]
     assert found.has_before_images
     assert any("JSON has no dates" in note for note in found.notes)
 
 
 def test_rows_with_the_key_alone_are_none() -> None:
-    found = propose(table(*captured("replica_identity_default")), "shop", "landed")
+    found = propose(table(*captured("replica_identity_default")), "landed", "shop")
     assert not found.has_before_images
     assert found.tables[0].settings["before_images"] is False
 
@@ -97,7 +97,7 @@ def test_a_schema_gives_types_and_encodings() -> None:
         {"field": "tags", "type": "array"},
         {"field": "any", "type": "struct", "name": "io.debezium.data.VariableScaleDecimal"},
     )
-    (entry,) = propose(table(value), "shop", "landed").tables
+    (entry,) = propose(table(value), "landed", "shop").tables
     assert [(column.name, column.data_type) for column in entry.columns] == [
         ("id", "int"),
         ("born", "date"),
@@ -118,7 +118,7 @@ def test_a_schema_gives_types_and_encodings() -> None:
 def test_numbers_that_may_be_times_are_a_question() -> None:
     """Without a schema nothing says what a number counts."""
     row = {"id": 7, "made": 1772436600000, "seen": 1772436600000000, "size": 12345678}
-    found = propose(table(event("postgresql", row)), "shop", "landed")
+    found = propose(table(event("postgresql", row)), "landed", "shop")
     types = [column.data_type for column in found.tables[0].columns]
     assert types == ["bigint"] * 4
     asked = [note for note in found.notes if "or a time?" in note]
@@ -141,7 +141,7 @@ def test_numbers_that_may_be_times_are_a_question() -> None:
     ],
 )
 def test_the_preset_is_that_of_the_connector(connector: str, preset: str) -> None:
-    (entry,) = propose(table(event(connector, {"id": 1})), "shop", "landed").tables
+    (entry,) = propose(table(event(connector, {"id": 1})), "landed", "shop").tables
     assert entry.settings["preset"] == preset
     ChangeFeedSettings.model_validate({"system": "change_feed", **entry.settings, "key": ["id"]})
 
@@ -151,7 +151,7 @@ def test_documents_of_mongodb() -> None:
         {"_id": {"$oid": "x"}, "seen": {"$date": 1}, "visits": {"$numberLong": "7"}, "tags": ["a"]}
     )
     value = json.dumps({"op": "c", "after": document, "source": {"connector": "mongodb"}})
-    found = propose(table(value, keys=('{"id": "1"}',)), "shop", "landed")
+    found = propose(table(value, keys=('{"id": "1"}',)), "landed", "shop")
     assert [(column.name, column.data_type) for column in found.tables[0].columns] == [
         ("_id", "string"),
         ("seen", "timestamp"),
@@ -164,12 +164,12 @@ def test_documents_of_mongodb() -> None:
 @pytest.mark.parametrize("key", ['{"id": 7}', '{"schema": {}, "payload": {"id": 7}}'])
 def test_the_key_of_a_message_is_the_tables(key: str) -> None:
     values = captured("replica_identity_full")
-    found = propose(table(*values, keys=("no json", key)), "shop", "landed")
+    found = propose(table(*values, keys=("no json", key)), "landed", "shop")
     assert (found.key.columns, found.key.is_sure) == (("id",), True)
 
 
 def test_without_a_key_the_user_is_prompted() -> None:
-    found = propose(table(*captured("replica_identity_full"), keys=()), "shop", "landed")
+    found = propose(table(*captured("replica_identity_full"), keys=()), "landed", "shop")
     assert (found.key.reason, found.key.is_sure) == ("its messages have no key", False)
 
 
@@ -178,13 +178,13 @@ def test_another_connector_is_refused() -> None:
     with pytest.raises(
         UnreadableEventsError, match=r"landed\.shop_messages.*vitess.*mysql, .*Fix:"
     ):
-        propose(table(value), "shop", "landed")
+        propose(table(value), "landed", "shop")
 
 
 def test_events_without_a_row_are_refused() -> None:
     value = '{"op": "t", "after": null, "source": {"connector": "postgresql"}}'
     with pytest.raises(UnreadableEventsError, match=r"none of 1 sampled events.*Fix:"):
-        propose(table(value), "shop", "landed")
+        propose(table(value), "landed", "shop")
 
 
 def test_topics_of_debezium_itself_are_left_out_beside_its_tables_only() -> None:

@@ -63,15 +63,11 @@ def test_candidates_begin_with_the_table_s_own_id_and_end_with_pairs() -> None:
 
 def proposal(key: KeyProposal) -> Proposal:
     return Proposal(
-        table="invoices",
+        system="qlik_change_table",
         schema="sales",
         source="sales",
-        source_settings={},
-        system="qlik_change_table",
-        tables=(SourceTable("invoices__ct", ""),),
-        staging="stg_qlik__invoices",
-        staging_macro="stage_qlik_change_table",
-        staging_arguments=(),
+        table="invoices",
+        entry=SourceTable("invoices__ct", ""),
         key=key,
         key_columns=("Invoice_id", "line_no"),
     )

@@ -12,7 +12,6 @@ from dbt_afterimage.cli.commands.add_table.openedge import (
     TableNumberUnknownError,
     propose,
 )
-from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
 from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawTable
 
 CHANGES = RawTable(
@@ -52,17 +51,17 @@ def test_tables_are_recognized_by_their_columns() -> None:
 def test_the_table_number_is_the_one_that_has_the_changes() -> None:
     found = propose(CHANGES, SCHEMA, "plant", SAMPLE)
     assert found.table == "work_order"
-    assert found.tables[0].settings == {
+    assert found.entry.settings == {
         "table_number": 12,
-        "base": unanswered_base(),
         "arrays": ["phones"],
     }
-    assert found.staging_arguments == (
+    assert found.staging_call == [
+        "stage_openedge",
         "'plant'",
         "'CDC_Work-Order'",
         "tracking='cdc_change_tracking'",
         "base='work_order'",
-    )
+    ]
     assert found.key.columns == ("order-num",)
     assert [table.name for table in found.shared_tables] == ["cdc_change_tracking"]
 
@@ -75,5 +74,5 @@ def test_a_table_number_that_is_not_sure_is_an_error(numbers: dict[int, int]) ->
 
 def test_updates_without_a_row_before_them_are_those_of_level_2() -> None:
     found = propose(CHANGES, SCHEMA, "plant", replace(SAMPLE, operations=frozenset({1, 4})))
-    assert found.tables[0].settings["policy_level"] == 2
+    assert found.entry.settings["policy_level"] == 2
     assert not found.has_before_images

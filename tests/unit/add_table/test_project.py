@@ -12,15 +12,11 @@ from dbt_afterimage.cli.commands.add_table.proposal import KeyProposal, Proposal
 from dbt_afterimage.cli.commands.add_table.render import Layout, files
 
 ORDERS = Proposal(
-    table="orders",
+    system="qlik_change_table",
     schema="erp",
     source="erp",
-    source_settings={"system": "qlik_change_table"},
-    system="qlik_change_table",
-    tables=(SourceTable("orders__ct", "Change records of orders."),),
-    staging="stg_qlik__orders",
-    staging_macro="stage_qlik_change_table",
-    staging_arguments=("'erp'", "'orders__ct'"),
+    table="orders",
+    entry=SourceTable("orders__ct", "Change records of orders."),
     key=KeyProposal(("id",), "declared", is_sure=True),
     key_columns=("id",),
 )
@@ -60,7 +56,7 @@ def test_a_table_that_reads_all_schemas_cannot_go_beside_one_of_a_schema(tmp_pat
     )
     settings = {"message_table": "orders", "table_schema": "sales"}
     table = SourceTable("sales_orders", "Not landed.", settings)
-    proposal = replace(ORDERS, table="sales_orders", source="store", tables=(table,))
+    proposal = replace(ORDERS, table="sales_orders", source="store", entry=table)
     with pytest.raises(
         AlreadyDeclaredError, match=r"table orders of the source store.*Fix: set `t"
     ):

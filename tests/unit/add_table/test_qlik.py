@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from dbt_afterimage.cli.commands.add_table import qlik
 from dbt_afterimage.cli.commands.add_table.keys import Sample
-from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
 from dbt_afterimage.cli.support.raw_schema.qlik_change_table import is_change_table
 from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawTable
 
@@ -27,8 +26,8 @@ SCHEMA = RawSchema.of("sales", [BASE, CHANGES, RawTable("other", (Column("id", "
 def test_settings_are_left_out_where_the_default_is_right() -> None:
     found = qlik.propose(CHANGES, SCHEMA, "sales", Sample(operations=frozenset("BU")))
     assert found.table == "invoices"
-    assert found.tables[0].settings == {"base": unanswered_base()}
-    assert found.staging_arguments == ("'sales'", "'invoices__ct'", "base='invoices'")
+    assert found.entry.settings == {}
+    assert found.staging_call[1:] == ["'sales'", "'invoices__ct'", "base='invoices'"]
     assert found.has_mask and found.has_before_images
     assert found.key.columns == ("id",)
 
@@ -68,7 +67,7 @@ def test_the_prefix_and_the_base_are_found_by_columns_and_name() -> None:
     )
     schema = RawSchema.of("sales", [BASE, renamed])
     found = qlik.propose(renamed, schema, "sales", Sample())
-    assert found.tables[0].settings["header_prefix"] == "HDR_"
+    assert found.entry.settings["header_prefix"] == "HDR_"
     assert [table.name for table in found.tables] == ["INVOICES_changes", "invoices"]
     assert not found.has_mask
 
@@ -79,7 +78,7 @@ def test_header_columns_that_are_not_qliks_own_are_proposed() -> None:
     headers = [Column(f"header__{name}", "string") for name in names]
     changes = RawTable("invoices__ct", (*HEADERS, MASK, *DATA, *headers))
     found = qlik.propose(changes, RawSchema.of("sales", [changes]), "sales", Sample())
-    assert found.tables[0].settings["header_columns"] == ["username"]
+    assert found.entry.settings["header_columns"] == ["username"]
     assert "username; the change log keeps them" in " ".join(found.notes)
 
 
@@ -87,14 +86,13 @@ def test_a_base_table_without_the_columns_is_none() -> None:
     other = RawTable("invoices", (Column("x", "int"), Column("y", "int")))
     found = qlik.propose(CHANGES, RawSchema.of("sales", [other, CHANGES]), "sales", Sample())
     assert found.table == "invoices"
-    assert len(found.tables) == 1
-    assert "base" not in found.tables[0].settings
+    assert found.base is None
 
 
 def test_updates_without_any_before_image() -> None:
     found = qlik.propose(CHANGES, SCHEMA, "s", Sample(operations=frozenset("U")))
     assert not found.has_before_images
-    assert found.tables[0].settings["before_images"] is False
+    assert found.entry.settings["before_images"] is False
 
 
 def test_what_is_no_change_table() -> None:

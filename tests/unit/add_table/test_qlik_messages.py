@@ -50,7 +50,7 @@ def test_metadata_names_columns_and_key_of_the_newest_version() -> None:
     found = newest_metadata([json.dumps(new), json.dumps(old), "no json"])
     assert list(found) == [("employees", "salaries")]
     table = MessageTable(RAW, "salaries", (), found["employees", "salaries"])
-    proposal = propose(table, "staff", "landed")
+    proposal = propose(table, "landed", "staff")
     assert proposal.source_settings["schemas_from"] == "metadata"
     assert proposal.key.columns == ("emp_no", "from_date")
     assert proposal.key.is_sure
@@ -67,7 +67,7 @@ def test_metadata_names_columns_and_key_of_the_newest_version() -> None:
 
 
 def test_without_metadata_columns_and_types_follow_from_the_data() -> None:
-    proposal = propose(TABLE, "shop", "landed")
+    proposal = propose(TABLE, "landed", "shop")
     assert proposal.tables[0].settings == {"message_table": "shop.orders"}
     assert {c.name: c.data_type for c in proposal.tables[0].columns} == {
         "order_id": "bigint",
@@ -84,22 +84,22 @@ def test_without_metadata_columns_and_types_follow_from_the_data() -> None:
 
 def test_deletes_that_hold_the_key_only_name_it() -> None:
     deletes = (message("DELETE", {"order_id": 1}), message("DELETE", {"order_id": 2}))
-    proposal = propose(replace(TABLE, data=(*TABLE.data, *deletes)), "shop", "landed")
+    proposal = propose(replace(TABLE, data=(*TABLE.data, *deletes)), "landed", "shop")
     assert (proposal.key.columns, proposal.key.is_sure) == (("order_id",), True)
 
 
 def test_updates_without_before_data() -> None:
     update = message("UPDATE", {"order_id": 1})
-    assert not propose(replace(TABLE, data=(update,)), "shop", "landed").has_before_images
+    assert not propose(replace(TABLE, data=(update,)), "landed", "shop").has_before_images
 
 
 def test_messages_that_are_no_json_are_an_error_that_says_what_to_do() -> None:
     with pytest.raises(UnreadableMessagesError, match=r"shop\.orders is JSON.*Fix: declare"):
-        propose(replace(TABLE, data=("Obj\x01",)), "shop", "landed")
+        propose(replace(TABLE, data=("Obj\x01",)), "landed", "shop")
 
 
 def test_one_model_decodes_the_messages_of_all_tables() -> None:
-    found = files(propose(TABLE, "store", "landed"), Layout("models", "python_models", ""))
+    found = files(propose(TABLE, "landed", "store"), Layout("models", "python_models", ""))
     kafka = (DATA.parents[2] / "docs" / "kafka.md").read_text(encoding="utf-8")
     shared = found["python_models/staging/store/stg_store__messages.py"]
     assert 'dbt.source("store", "messages")' in shared
@@ -132,7 +132,7 @@ def test_tables_of_one_name_are_told_apart_by_their_schemas() -> None:
     ]
     settings = []
     for each in found:
-        (table,) = each.propose("store", "").tables
+        (table,) = each.propose("store").tables
         settings.append((table.settings["message_table"], table.settings.get("table_schema")))
     assert settings == [("orders", "hr"), ("orders", "sales"), ("lines", None)]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dbt_afterimage.cli.commands.add_table import with_settings
 from dbt_afterimage.cli.commands.add_table.proposal import (
     KeyProposal,
     Proposal,
@@ -24,31 +25,25 @@ ROOT = Path(__file__).parents[3]
 CLONE = Layout(models="models", python="python_models", namespace="")
 
 PROPOSAL = Proposal(
-    table="invoices",
+    system="qlik_change_table",
     schema="sales",
     source="sales",
-    source_settings={"system": "qlik_change_table"},
-    system="qlik_change_table",
-    tables=(
-        SourceTable(
-            "invoices__ct",
-            "One row per change record of invoices.",
-            {
-                "key": ["invoice_id"],
-                "base": {"kind": "frozen"},
-                "lob_columns": [f"a_rather_long_name_of_a_column_{number}" for number in range(9)],
-            },
-            (
-                SourceColumn("invoice_id", "Key."),
-                SourceColumn("order-no", "With a hyphen: and a colon; " + "many words " * 20),
-                SourceColumn("on", "A word of YAML", "decimal(9,2)"),
-            ),
+    table="invoices",
+    entry=SourceTable(
+        "invoices__ct",
+        "One row per change record of invoices.",
+        {
+            "key": ["invoice_id"],
+            "base": {"kind": "frozen"},
+            "lob_columns": [f"a_rather_long_name_of_a_column_{number}" for number in range(9)],
+        },
+        (
+            SourceColumn("invoice_id", "Key."),
+            SourceColumn("order-no", "With a hyphen: and a colon; " + "many words " * 20),
+            SourceColumn("on", "A word of YAML", "decimal(9,2)"),
         ),
-        SourceTable("invoices", "The full load."),
     ),
-    staging="stg_qlik__invoices",
-    staging_macro="stage_qlik_change_table",
-    staging_arguments=("'sales'", "'invoices__ct'", "base='invoices'"),
+    base=SourceTable("invoices", "The full load."),
     key=KeyProposal(("invoice_id",), "declared", is_sure=True),
     key_columns=("invoice_id",),
     has_mask=True,
@@ -95,12 +90,29 @@ def test_a_user_s_project_calls_macros_and_tests_of_the_package() -> None:
 def test_settings_and_columns_are_read_back_as_they_were() -> None:
     text = files(PROPOSAL, CLONE)["models/staging/sales/_invoices__sources.yml"]
     (source,) = yaml.safe_load(text)["sources"]
-    assert source["config"]["meta"]["afterimage"] == PROPOSAL.source_settings
+    assert source["config"]["meta"]["afterimage"] == {"system": "qlik_change_table"}
     table = source["tables"][0]
-    assert table["config"]["meta"]["afterimage"] == PROPOSAL.tables[0].settings
+    assert table["config"]["meta"]["afterimage"] == PROPOSAL.entry.settings
     assert [column["name"] for column in table["columns"]] == ["invoice_id", "order-no", "on"]
     assert [column.get("quote") for column in table["columns"]] == [None, True, None]
     assert table["columns"][2]["data_type"] == "decimal(9,2)"
+
+
+def test_dbt_stops_at_a_question_until_the_user_says_how_the_base_table_is_kept() -> None:
+    bare = replace(PROPOSAL, entry=replace(PROPOSAL.entry, settings={"lob_columns": ["scan"]}))
+    asked = with_settings(bare, None, None)
+    assert list(asked.entry.settings) == ["key", "lob_columns", "base"]
+    assert asked.entry.settings["base"]["kind"].startswith("frozen or live?")
+    assert [note.partition(":")[0] for note in asked.notes] == [
+        "the time of the full load is not in the data",
+        "base.kind",
+    ]
+    answered = with_settings(bare, "2026-03-02", "live")
+    assert answered.entry.settings["base"] == {"kind": "live", "loaded_at": "2026-03-02"}
+    assert not answered.notes
+    without = with_settings(replace(bare, base=None), "2026-03-02", "live")
+    assert "base" not in without.entry.settings
+    assert "--loaded-at has no effect" in without.notes[0]
 
 
 def test_without_before_images_field_changes_come_from_history() -> None:
@@ -144,7 +156,7 @@ def test_files_pass_yamllint_ruff_and_the_line_width_of_sqlfluff(
 
 @pytest.mark.parametrize("name", ["in'voices", "x') }}{{ env_var('HOME", "a\\", "a\nb"])
 def test_a_table_whose_name_would_be_code_is_refused(name: str) -> None:
-    hostile = replace(PROPOSAL, staging_arguments=("'sales'", f"'{name}'"))
+    hostile = replace(PROPOSAL, base=SourceTable(name, "The full load."))
     with pytest.raises(UnsafeNameError, match=r"(?s)^sales\.invoices__ct: .*Fix: create a view"):
         files(hostile, CLONE)
 
@@ -155,7 +167,7 @@ def test_what_dbt_would_render_in_yaml_is_refused(value: str) -> None:
     column = replace(table, settings={}, columns=(SourceColumn(value, "A column."),))
     for hostile in (table, column):
         with pytest.raises(UnsafeNameError, match="Nothing was written"):
-            files(replace(PROPOSAL, tables=(hostile,)), CLONE)
+            files(replace(PROPOSAL, entry=hostile), CLONE)
 
 
 def test_a_table_of_a_shared_model_whose_name_would_be_code_is_refused() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dbt_afterimage.cli.commands.add_table.proposal import unanswered_base
 from dbt_afterimage.cli.commands.add_table.soliddb import (
     Landed,
     LoggedTable,
@@ -48,10 +47,15 @@ def test_the_log_and_the_catalogue_are_known_by_their_columns() -> None:
 def test_framing_and_key_are_left_to_the_user() -> None:
     found = propose(LOANS, SCHEMA, "branch")
     assert not found.key.is_sure
-    assert found.source_settings == {"system": "soliddb"}
+    assert found.source_settings == {}
     assert [note.partition(":")[0] for note in found.notes] == ["framing"]
-    assert found.tables[0].settings == {}
-    assert found.staging_arguments == ("'branch'", "'loans'", "log=ref('stg_branch__log')")
+    assert found.entry.settings == {}
+    assert found.staging_call == [
+        "stage_soliddb_table",
+        "'branch'",
+        "'loans'",
+        "log=ref('stg_branch__log')",
+    ]
     assert found.shared_model is not None
     assert found.shared_model.arguments == (
         'log=dbt.source("branch", "sys_log")',
@@ -67,7 +71,7 @@ def test_values_in_a_map_are_decoded_already() -> None:
     ]
     landed = replace(LANDED, log=replace(LOG, columns=tuple(columns)))
     found = propose(replace(LOANS, landed=landed), SCHEMA, "branch")
-    assert (found.source_settings["framing"], found.notes) == ("decoded", ())
+    assert (found.source_settings["framing"], found.notes) == ("decoded", [])
 
 
 def test_a_full_load_has_the_name_of_the_table() -> None:
@@ -75,10 +79,9 @@ def test_a_full_load_has_the_name_of_the_table() -> None:
     schema = RawSchema.of("landed", [LOG, TABLES, COLUMNS, base])
     found = propose(replace(LOANS, unique=(("loan_number",),)), schema, "branch")
     assert found.key.reason == "unique in the full load"
-    assert found.tables[0].settings == {"base": unanswered_base()}
-    assert found.staging_arguments[-1] == "base='loans_at_start'"
+    assert found.staging_call[-1] == "base='loans_at_start'"
 
 
 def test_a_table_of_one_of_several_schemas() -> None:
     found = propose(replace(LOANS, is_one_of_many=True), SCHEMA, "branch")
-    assert found.tables[0].settings == {"table_schema": "BRANCH"}
+    assert found.entry.settings == {"table_schema": "BRANCH"}

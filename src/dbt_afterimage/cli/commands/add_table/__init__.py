@@ -107,7 +107,7 @@ def add_table(
             _write(project, complete, dry_run, overwrite)
             added.append(complete.staging)
         except AfterimageError as error:
-            typer.echo(f"{proposal.schema}.{proposal.tables[0].name}: not added")
+            typer.echo(f"{proposal.raw_name}: not added")
             failures.append(str(error))
     if failures:
         listed = "\n".join(failures)
@@ -121,25 +121,29 @@ def add_table(
 
 def with_settings(proposal: Proposal, loaded_at: str | None, base_kind: str | None) -> Proposal:
     """The proposal with its key, and what the user says of its full load, among its settings."""
-    changed, *others = proposal.tables
-    settings = dict(changed.settings)
-    notes = proposal.notes
+    settings = dict(proposal.entry.settings)
+    notes = [*proposal.notes]
     if proposal.key.columns:
         settings = {"key": list(proposal.key.columns), **settings}
-    if loaded_at and "base" in settings:
-        settings["base"] = {**settings["base"], "loaded_at": loaded_at}
-        notes = tuple(note for note in notes if "base.loaded_at" not in note)
+    if proposal.base:
+        # a wrong kind makes a wrong history, so dbt stops at a question in its place
+        kind = base_kind or "frozen or live? does anything change the base table after its load"
+        settings["base"] = {"kind": kind}
+        if loaded_at:
+            settings["base"]["loaded_at"] = loaded_at
+        else:
+            notes.append(
+                "the time of the full load is not in the data: set base.loaded_at, or history "
+                "begins in 1900"
+            )
+        if not base_kind:
+            notes.append(
+                f"base.kind: {kind}. Answer in the YAML file, or give --base-kind: dbt stops until "
+                "then"
+            )
     elif loaded_at:
-        notes += ("--loaded-at has no effect: the table has no full load of its own",)
-    if base_kind and "base" in settings:
-        settings["base"] = {**settings["base"], "kind": base_kind}
-    if "?" in settings.get("base", {}).get("kind", ""):
-        notes += (
-            f"base.kind: {settings['base']['kind']}. Answer in the YAML file, or give --base-kind: "
-            "dbt stops until then",
-        )
-    changed = replace(changed, settings=settings)
-    return replace(proposal, tables=(changed, *others), notes=notes)
+        notes.append("--loaded-at has no effect: the table has no full load of its own")
+    return replace(proposal, entry=replace(proposal.entry, settings=settings), notes=notes)
 
 
 def _ask_key(proposal: Proposal) -> str | None:
@@ -156,8 +160,7 @@ def _ask_key(proposal: Proposal) -> str | None:
 
     if not sys.stdin.isatty():
         return None
-    name = f"{proposal.schema}.{proposal.tables[0].name}"
-    typer.echo(f"{name}: {proposal.key.reason}.")
+    typer.echo(f"{proposal.raw_name}: {proposal.key.reason}.")
     typed: str = typer.prompt(
         "  Key (columns, separated by commas; - for none)",
         default=",".join(proposal.key.columns),
@@ -177,7 +180,7 @@ def _write(project: Project, proposal: Proposal, dry_run: bool, overwrite: bool)
     if edited and not overwrite and not dry_run:
         shown = "\n".join(change.diff() for change in edited)
         raise NotAddedError(
-            f"{proposal.schema}.{proposal.tables[0].name}: {len(edited)} of its files are not as "
+            f"{proposal.raw_name}: {len(edited)} of its files are not as "
             f"add-table would write them. Nothing was written for this table. Fix: keep the files "
             f"as they are, or replace them with --overwrite.\n{shown}"
         )
@@ -193,7 +196,7 @@ def _summarize(proposal: Proposal, written: int, wanted: int, dry_run: bool) -> 
     key = ", ".join(proposal.key.columns) or "none: change log and field changes only"
     done = "would be written" if dry_run else "written"
     state = f"{written} files {done}" if written else f"all {wanted} files are as they should be"
-    typer.echo(f"{proposal.schema}.{proposal.tables[0].name}: {state}")
+    typer.echo(f"{proposal.raw_name}: {state}")
     if written:
         typer.echo(f"  key: {key} ({proposal.key.reason})")
         for note in proposal.notes:

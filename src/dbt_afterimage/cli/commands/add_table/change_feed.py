@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     Found,
     Proposal,
     SourceTable,
-    proposal_of,
+    full_load,
     source_column,
 )
 from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of, unique_keys
@@ -29,6 +28,7 @@ from dbt_afterimage.settings.change_feed import ChangeFeedSettings, presets
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SYSTEM = "change_feed"
 _SUFFIXES = ("_ct", "_cdc", "_changes", "_change_feed", "_events", "_snapshots", "_extracts")
 
 
@@ -84,14 +84,11 @@ def find(session: SparkSession, schema: RawSchema) -> Iterator[Found]:
     known = [(table, preset) for table in schema.tables.values() if (preset := preset_of(table))]
     for table, of_table in known:
 
-        def proposed(
-            source: str, prefix: str, table: RawTable = table, preset: str = of_table
-        ) -> Proposal:
+        def proposed(source: str, table: RawTable = table, preset: str = of_table) -> Proposal:
             sample = _sample(session, schema, table, preset)
-            return propose(table, schema, preset, source, sample, prefix)
+            return propose(table, schema, preset, source, sample)
 
-        name = table_name(table)
-        yield Found("change_feed", table.name, name, proposed, is_certain(of_table))
+        yield Found(SYSTEM, table.name, table_name(table), proposed, is_certain(of_table))
 
 
 def _sample(session: SparkSession, schema: RawSchema, table: RawTable, preset: str) -> Sample:
@@ -123,7 +120,6 @@ def propose(
     preset: str,
     source: str,
     sample: Sample,
-    prefix: str = "",
 ) -> Proposal:
     """The proposal for a change feed.
 
@@ -149,11 +145,10 @@ def propose(
         for column in table.columns
     )
     text = table.comment or f"The change feed of {name}."
-    proposal = proposal_of(
-        "change_feed",
+    return Proposal(
+        SYSTEM,
         schema.name,
         source,
-        prefix,
         name,
         SourceTable(table.name, text, settings, described),
         propose_key(
@@ -165,11 +160,10 @@ def propose(
             declared_by="the base table" if base else "the table",
         ),
         columns,
-        notes=notes,
-        base=base,
+        notes,
+        full_load(base, name),
+        has_before_images=own.before_images,
     )
-    # a preset has the setting itself
-    return replace(proposal, has_before_images=own.before_images)
 
 
 def _is_lacking(part: str, table: RawTable) -> bool:

@@ -17,12 +17,12 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     Proposal,
     SourceColumn,
     SourceTable,
-    proposal_of,
     source_column,
 )
 from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.settings.change_feed import SCHEMA_ENCODINGS, presets
 
+SYSTEM = "change_feed"
 _UNAVAILABLE = "__debezium_unavailable_value"
 
 # Kafka Connect's name of a type -> Spark's
@@ -81,7 +81,7 @@ def is_of_debezium_itself(topic: str) -> bool:
     return topic.startswith("__debezium-heartbeat") or topic.endswith(".transaction")
 
 
-def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> Proposal:
+def propose(table: MessageTable, schema: str, source: str) -> Proposal:
     """The proposal for a table.
 
     Raises:
@@ -118,21 +118,24 @@ def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> 
     names = [column.name for column in columns]
     key, raw, entry = _key(table.keys, names), table.messages.name, table_name(table)
     text = f"Changes of {table.name}, in the messages that {raw} holds."
-    settings = {"preset": preset, "filter": f"topic = '{table.name}'"}
-    return proposal_of(
-        "change_feed",
+    settings: dict[str, Any] = {"preset": preset, "filter": f"topic = '{table.name}'"}
+    has_before_images = _has_before_images(events, key.columns)
+    if not has_before_images:
+        settings["before_images"] = False
+        notes.append(
+            "before_images: false (no sampled event has a whole row before it; the source stores "
+            "none: PostgreSQL with REPLICA IDENTITY FULL, MongoDB with pre-images)"
+        )
+    return Proposal(
+        SYSTEM,
         schema,
         source,
-        prefix,
         entry,
         SourceTable(entry, text, settings, columns, identifier=raw),
         key,
         names,
-        notes=notes,
-        no_before_images=""
-        if _has_before_images(events, key.columns)
-        else "before_images: false (no sampled event has a whole row before it; the source stores "
-        "none: PostgreSQL with REPLICA IDENTITY FULL, MongoDB with pre-images)",
+        notes,
+        has_before_images=has_before_images,
     )
 
 

@@ -76,7 +76,7 @@ class KeyOptions:
             if typed is None:
                 likely = ",".join(proposal.key.columns) or "COLUMN,..."
                 raise KeyUnknownError(
-                    f"{proposal.schema}.{proposal.tables[0].name}: its key is not sure: "
+                    f"{proposal.raw_name}: its key is not sure: "
                     f"{proposal.key.reason}. Fix: add --key {proposal.table}={likely}, or "
                     f"--key {proposal.table}={NO_KEY} for a table without a key."
                 )
@@ -100,7 +100,7 @@ def _with_key(proposal: Proposal, given: Sequence[str]) -> Proposal:
     for name in given:
         if name.lower() not in by_name:
             raise KeyUnknownError(
-                f"{proposal.schema}.{proposal.tables[0].name}: --key names {name!r}, which is "
+                f"{proposal.raw_name}: --key names {name!r}, which is "
                 f"none of its columns: {', '.join(by_name.values())}."
                 f"{did_you_mean(name, list(by_name.values()))} Fix: correct the name."
             )

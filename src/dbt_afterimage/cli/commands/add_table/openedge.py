@@ -17,7 +17,7 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     Proposal,
     SourceColumn,
     SourceTable,
-    proposal_of,
+    full_load,
     source_column,
 )
 from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of
@@ -27,6 +27,7 @@ from dbt_afterimage.errors import AfterimageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SYSTEM = "openedge"
 # Of the sampled change rows, how many must be in the tracking table under one table number.
 _CONVINCING = 0.9
 _OWN = {
@@ -113,10 +114,10 @@ def find(session: SparkSession, schema: RawSchema) -> Iterator[Found]:
     for table in schema.tables.values():
         if is_change_table(table) and (_has_tracking(table) or tracking_table(schema)):
 
-            def proposed(source: str, prefix: str, table: RawTable = table) -> Proposal:
-                return propose(table, schema, source, _sample(session, schema, table), prefix)
+            def proposed(source: str, table: RawTable = table) -> Proposal:
+                return propose(table, schema, source, _sample(session, schema, table))
 
-            yield Found("openedge", table.name, table_name(table), proposed)
+            yield Found(SYSTEM, table.name, table_name(table), proposed)
 
 
 def _sample(session: SparkSession, schema: RawSchema, table: RawTable) -> OpenEdgeSample:
@@ -155,9 +156,7 @@ def _owns(table: RawTable, names: list[str]) -> str:
     return ", ".join(f"`{column.name}` as {name}" for column, name in found if column)
 
 
-def propose(
-    table: RawTable, schema: RawSchema, source: str, sample: OpenEdgeSample, prefix: str = ""
-) -> Proposal:
+def propose(table: RawTable, schema: RawSchema, source: str, sample: OpenEdgeSample) -> Proposal:
     """The proposal for a change table.
 
     Raises:
@@ -171,6 +170,13 @@ def propose(
     arrays = [name for name in columns if in_base.get(name.lower(), "").startswith("array")]
     if arrays:
         settings["arrays"] = arrays
+    notes = [
+        f"table_number: {number} ({sample.numbers[number]} of {sample.rows} sampled change rows)"
+    ]
+    has_before_images = 4 not in sample.operations or 3 in sample.operations
+    if not has_before_images:
+        settings["policy_level"] = 2
+        notes.append("policy_level: 2 (no sampled update has a row before it)")
     described = tuple(
         source_column(column.name, column.comment)
         if column.name in columns
@@ -183,25 +189,18 @@ def propose(
     )
     text = table.comment or f"The change table of {name}."
     shared = "The tracking table, one row per change of any table."
-    return proposal_of(
-        "openedge",
+    return Proposal(
+        SYSTEM,
         schema.name,
         source,
-        prefix,
         name,
         SourceTable(table.name, text, settings, described),
         propose_key(name, columns, base, Sample(unique=sample.unique)),
         columns,
-        notes=[
-            f"table_number: {number} ({sample.numbers[number]} of {sample.rows} sampled change "
-            "rows)"
-        ],
-        base=base,
-        arguments=[f"tracking='{tracking.name}'"] if tracking else [],
-        no_before_images="policy_level: 2 (no sampled update has a row before it)"
-        if 4 in sample.operations and 3 not in sample.operations
-        else "",
-        before_images_setting={"policy_level": 2},
+        notes,
+        full_load(base, name),
+        [f"tracking='{tracking.name}'"] if tracking else [],
+        has_before_images,
         shared_tables=(SourceTable(tracking.name, shared),) if tracking else (),
     )
 

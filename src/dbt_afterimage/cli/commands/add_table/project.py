@@ -47,7 +47,7 @@ class Project:
         Raises:
             AlreadyDeclaredError: dbt would refuse the project.
         """
-        name = f"{proposal.schema}.{proposal.tables[0].name}"
+        name = proposal.raw_name
         if proposal.table in self._added:
             raise AlreadyDeclaredError(
                 f"{name}: its models would have the same names as those of "

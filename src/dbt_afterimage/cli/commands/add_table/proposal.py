@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from dbt_afterimage.cli.support.raw_schema.schema import RawTable
-
-LOAD_WITHOUT_TIME = (
-    "the time of the full load is not in the data: set base.loaded_at, or history begins in 1900"
-)
-
-
-def unanswered_base() -> dict[str, str]:
-    """`base` with a question as its kind, at which dbt stops: a wrong one makes a wrong history."""
-    return {"kind": "frozen or live? does anything change the base table after its load"}
 
 
 @dataclass(frozen=True)
@@ -50,7 +40,7 @@ class SourceTable:
     name: str
     description: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    columns: tuple[SourceColumn, ...] = ()
+    columns: Sequence[SourceColumn] = ()
     identifier: str | None = None
 
 
@@ -73,66 +63,6 @@ class SharedModel:
     description: str
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """All that the files of one table need.
-
-    Attributes:
-        table: name of the table in model names.
-        schema: the raw schema.
-        source: name of the dbt source, and of the folders.
-        source_settings: settings of the source, for all its tables.
-        system: the source system.
-        tables: entries of the source that belong to this table alone.
-        shared_tables: entries that all tables of the source share.
-        shared_model: the model that decodes for all tables of the source.
-        staging: the staging model's name.
-        staging_macro: the macro that it calls.
-        staging_arguments: arguments of the macro, as Jinja source.
-        key: the proposed key.
-        key_columns: the columns that a key may have.
-        has_before_images: whether the source stores them.
-        has_mask: whether the change table stores a change mask.
-        notes: what the user should know or check.
-    """
-
-    table: str
-    schema: str
-    source: str
-    source_settings: Mapping[str, Any]
-    system: str
-    tables: tuple[SourceTable, ...]
-    staging: str
-    staging_macro: str
-    staging_arguments: tuple[str, ...]
-    key: KeyProposal
-    key_columns: tuple[str, ...]
-    has_before_images: bool = True
-    has_mask: bool = False
-    shared_tables: tuple[SourceTable, ...] = ()
-    shared_model: SharedModel | None = None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Found:
-    """A table of a source system whose changes a raw schema holds.
-
-    Attributes:
-        system: the system's name in settings.
-        name: as the user may name it: the raw change table, or the table at the source.
-        table: its name in model names, and another name that the user may use.
-        propose: samples it; takes the name of the dbt source and a prefix of model names.
-        is_certain: no other table has such columns. False: it must be named, `--all` leaves it out.
-    """
-
-    system: str
-    name: str
-    table: str
-    propose: Callable[[str, str], Proposal]
-    is_certain: bool = True
-
-
 # System -> name of a staging model, and its macro.
 _STAGING = {
     "qlik_change_table": ("stg_qlik__{table}", "stage_qlik_change_table"),
@@ -143,67 +73,97 @@ _STAGING = {
 }
 
 
+@dataclass(frozen=True)
+class Proposal:
+    """All that the files of one table need.
+
+    Attributes:
+        system: the source system.
+        schema: the raw schema.
+        source: name of the dbt source, and of the folders.
+        table: name of the table in model names.
+        entry: the table in the source YAML.
+        key: the proposed key.
+        key_columns: the columns that a key may have.
+        notes: what the user should know or check.
+        base: the landed full load in the source YAML.
+        arguments: of the staging macro, as Jinja source, between the entry and the base.
+        has_before_images: whether the source stores them.
+        has_mask: whether the change table stores a change mask.
+        source_settings: settings of the source, for all its tables, besides its system.
+        shared_tables: entries that all tables of the source share.
+        shared_model: the model that decodes for all tables of the source.
+    """
+
+    system: str
+    schema: str
+    source: str
+    table: str
+    entry: SourceTable
+    key: KeyProposal
+    key_columns: Sequence[str]
+    notes: Sequence[str] = ()
+    base: SourceTable | None = None
+    arguments: Sequence[str] = ()
+    has_before_images: bool = True
+    has_mask: bool = False
+    source_settings: Mapping[str, Any] = field(default_factory=dict)
+    shared_tables: Sequence[SourceTable] = ()
+    shared_model: SharedModel | None = None
+
+    @property
+    def raw_name(self) -> str:
+        """The table as messages to the user name it."""
+        return f"{self.schema}.{self.entry.name}"
+
+    @property
+    def tables(self) -> list[SourceTable]:
+        """The entries of the source that belong to this table alone."""
+        return [self.entry, *([self.base] if self.base else [])]
+
+    @property
+    def staging(self) -> str:
+        """The staging model's name."""
+        return _STAGING[self.system][0].format(source=self.source, table=self.table)
+
+    @property
+    def staging_call(self) -> list[str]:
+        """The macro that the staging model calls, and its arguments as Jinja source."""
+        base = [f"base='{self.base.name}'"] if self.base else []
+        given = [f"'{self.source}'", f"'{self.entry.name}'", *self.arguments, *base]
+        return [_STAGING[self.system][1], *given]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A table of a source system whose changes a raw schema holds.
+
+    Attributes:
+        system: the system's name in settings.
+        name: as the user may name it: the raw change table, or the table at the source.
+        table: its name in model names, and another name that the user may use.
+        propose: samples it; takes the name of the dbt source.
+        is_certain: no other table has such columns. False: it must be named, `--all` leaves it out.
+    """
+
+    system: str
+    name: str
+    table: str
+    propose: Callable[[str], Proposal]
+    is_certain: bool = True
+
+
 def source_column(name: str, description: str = "", data_type: str | None = None) -> SourceColumn:
     """A column of the source."""
     return SourceColumn(name, description or f"Column {name} of the source.", data_type)
 
 
-def proposal_of(
-    system: str,
-    schema: str,
-    source: str,
-    prefix: str,
-    table: str,
-    entry: SourceTable,
-    key: KeyProposal,
-    key_columns: Iterable[str],
-    *,
-    notes: Iterable[str],
-    base: RawTable | None = None,
-    arguments: Iterable[str] = (),
-    no_before_images: str = "",
-    before_images_setting: Mapping[str, Any] = MappingProxyType({"before_images": False}),
-    source_settings: Mapping[str, Any] = MappingProxyType({}),
-    **others: Any,
-) -> Proposal:
-    """The proposal for a table of a system.
+def full_load(base: RawTable | None, table: str) -> SourceTable | None:
+    """A landed full load in the source YAML.
 
     Args:
         table: the table's name in model names.
-        entry: its entry in the source YAML, without what follows from the arguments below.
-        base: its landed full load.
-        arguments: of the staging macro, behind the source and the entry.
-        no_before_images: a note of why updates have no before image; empty where they have.
-        before_images_setting: the setting that says so.
-        source_settings: of the source, but its system.
-        others: further fields of the proposal.
     """
-    name, macro = _STAGING[system]
-    notes, settings = list(notes), dict(entry.settings)
-    given = [f"'{source}'", f"'{entry.name}'", *arguments]
-    bases = []
-    if no_before_images:
-        settings |= before_images_setting
-        notes.append(no_before_images)
-    if base:
-        given.append(f"base='{base.name}'")
-        settings["base"] = unanswered_base()
-        notes.append(LOAD_WITHOUT_TIME)
-        text = base.comment or f"One row per row of {table}: the full load."
-        bases.append(SourceTable(base.name, text))
-    return Proposal(
-        table=prefix + table,
-        schema=schema,
-        source=source,
-        source_settings={"system": system, **source_settings},
-        system=system,
-        tables=(replace(entry, settings=settings), *bases),
-        staging=name.format(source=source, table=prefix + table),
-        staging_macro=macro,
-        staging_arguments=tuple(given),
-        key=key,
-        key_columns=tuple(key_columns),
-        has_before_images=not no_before_images,
-        notes=tuple(notes),
-        **others,
-    )
+    if base is None:
+        return None
+    return SourceTable(base.name, base.comment or f"One row per row of {table}: the full load.")

@@ -21,7 +21,7 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     Proposal,
     SourceColumn,
     SourceTable,
-    proposal_of,
+    full_load,
     source_column,
 )
 from dbt_afterimage.cli.support.raw_schema.qlik_change_table import (
@@ -60,8 +60,8 @@ def find(session: SparkSession, schema: RawSchema) -> Iterator[Found]:
     for table in schema.tables.values():
         if is_change_table(table):
 
-            def proposed(source: str, prefix: str, table: RawTable = table) -> Proposal:
-                return propose(table, schema, source, _sample(session, schema, table), prefix)
+            def proposed(source: str, table: RawTable = table) -> Proposal:
+                return propose(table, schema, source, _sample(session, schema, table))
 
             yield Found(SYSTEM, table.name, table_name(table, schema), proposed)
 
@@ -94,9 +94,7 @@ def table_name(table: RawTable, schema: RawSchema) -> str:
     return model_name(name)
 
 
-def propose(
-    table: RawTable, schema: RawSchema, source: str, sample: Sample, prefix: str = ""
-) -> Proposal:
+def propose(table: RawTable, schema: RawSchema, source: str, sample: Sample) -> Proposal:
     """The proposal for a change table."""
     name, base, data = table_name(table, schema), base_table(table, schema), data_columns(table)
     names = [column.name for column in data]
@@ -126,21 +124,24 @@ def propose(
             f"the key {', '.join(text_key)} is text, so that `order by` gives 1, 10, 102: add "
             "`data_type` if it holds numbers"
         )
+    has_before_images = "U" not in sample.operations or "B" in sample.operations
+    if not has_before_images:
+        settings["before_images"] = False
+        notes.append(
+            "no update of the sample has its before image: field changes are derived from history"
+        )
     text = table.comment or f"One row per change record of {name}."
-    return proposal_of(
+    return Proposal(
         SYSTEM,
         schema.name,
         source,
-        prefix,
         name,
-        SourceTable(table.name, text, settings, tuple(columns)),
+        SourceTable(table.name, text, settings, columns),
         key,
         names,
-        notes=notes,
-        base=base,
-        no_before_images=""
-        if "U" not in sample.operations or "B" in sample.operations
-        else "no update of the sample has its before image: field changes are derived from history",
+        notes,
+        full_load(base, name),
+        has_before_images=has_before_images,
         has_mask=header(table, "change_mask") is not None,
     )
 

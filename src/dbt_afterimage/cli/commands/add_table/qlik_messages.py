@@ -18,12 +18,12 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     SharedModel,
     SourceColumn,
     SourceTable,
-    proposal_of,
     source_column,
 )
 from dbt_afterimage.cli.support.raw_schema.schema import model_name
 from dbt_afterimage.errors import AfterimageError
 
+SYSTEM = "qlik_messages"
 _TYPES = {
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
     "timestamp": re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?"),
@@ -35,7 +35,7 @@ class UnreadableMessagesError(AfterimageError):
     """Sampled messages do not show a table's columns."""
 
 
-def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> Proposal:
+def propose(table: MessageTable, schema: str, source: str) -> Proposal:
     """The proposal for a table.
 
     Raises:
@@ -56,24 +56,27 @@ def propose(table: MessageTable, source: str, schema: str, prefix: str = "") -> 
             f"types follow from {len(table.data)} sampled messages: check them, above all decimals"
         )
     updates = [_body(value) for value in table.data if _operation(value) == "UPDATE"]
-    has_none = updates and not any(isinstance(body.get("beforeData"), dict) for body in updates)
+    has_before_images = not updates or any(
+        isinstance(body.get("beforeData"), dict) for body in updates
+    )
+    notes = [note]
+    if not has_before_images:
+        settings["before_images"] = False
+        notes.append("no sampled update has beforeData: field changes are derived from history")
     entry, raw = table_name(table), table.messages
     log = f"stg_{source}__{model_name(raw.name)}"
     text = f"One row per row of {table.name} at the source. Not landed."
-    return proposal_of(
-        "qlik_messages",
+    return Proposal(
+        SYSTEM,
         schema,
         source,
-        prefix,
         entry,
         SourceTable(entry, text, settings, columns),
         key,
         [column.name for column in columns],
-        notes=[note],
+        notes,
         arguments=[f"messages=ref('{log}')"],
-        no_before_images="no sampled update has beforeData: field changes are derived from history"
-        if has_none
-        else "",
+        has_before_images=has_before_images,
         source_settings=source_settings,
         shared_tables=(SourceTable(raw.name, raw.comment or "One row per landed message."),),
         shared_model=SharedModel(

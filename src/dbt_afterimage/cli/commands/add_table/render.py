@@ -52,10 +52,8 @@ def files(proposal: Proposal, layout: Layout) -> dict[str, str]:
     Raises:
         UnsafeNameError: a name or a value has characters that would be code in one of them.
     """
-    arguments = [*proposal.staging_arguments]
-    if proposal.shared_model:
-        arguments += proposal.shared_model.arguments
-    for argument in arguments:
+    shared = proposal.shared_model
+    for argument in (*proposal.staging_call[1:], *(shared.arguments if shared else ())):
         if _JINJA.search(argument) or not _ARGUMENT.fullmatch(argument):
             raise _unsafe(proposal, argument)
     table, source = proposal.table, proposal.source
@@ -65,9 +63,7 @@ def files(proposal: Proposal, layout: Layout) -> dict[str, str]:
     found = {
         f"{staging}/_{table}__sources.yml": _rendered("sources.yml", proposal, layout),
         f"{staging}/_{table}__models.yml": _rendered("staging_models.yml", proposal, layout),
-        f"{staging}/{proposal.staging}.sql": _call(
-            layout, proposal.staging_macro, *proposal.staging_arguments
-        ),
+        f"{staging}/{proposal.staging}.sql": _call(layout, *proposal.staging_call),
         f"{layout.python}/changes/{source}/{table}_changes.py": _rendered(
             "changes.py", proposal, layout
         ),
@@ -87,9 +83,8 @@ def files(proposal: Proposal, layout: Layout) -> dict[str, str]:
         found[f"{staging}/_{source}__{proposal.system}__sources.yml"] = _rendered(
             "shared_sources.yml", proposal, layout
         )
-    if proposal.shared_model:
-        model = proposal.shared_model.name
-        found[f"{layout.python}/staging/{source}/{model}.py"] = _rendered(
+    if shared:
+        found[f"{layout.python}/staging/{source}/{shared.name}.py"] = _rendered(
             "shared_model.py", proposal, layout
         )
         found[f"{layout.python}/staging/{source}/_{source}__{proposal.system}__models.yml"] = (
@@ -104,7 +99,7 @@ def files(proposal: Proposal, layout: Layout) -> dict[str, str]:
 
 def _unsafe(proposal: Proposal, found: str) -> UnsafeNameError:
     return UnsafeNameError(
-        f"{proposal.schema}.{proposal.tables[0].name}: dbt or Python would run a part of a name or "
+        f"{proposal.raw_name}: dbt or Python would run a part of a name or "
         f"value as code: {found!r}. Allowed: names without quotation marks, backslashes, line "
         "breaks, {{, {% and {#. Nothing was written for this table. Fix: create a view with plain "
         "names over the raw table, and add the view."

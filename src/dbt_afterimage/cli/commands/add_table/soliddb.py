@@ -13,7 +13,7 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     Proposal,
     SharedModel,
     SourceTable,
-    proposal_of,
+    full_load,
     source_column,
 )
 from dbt_afterimage.cli.support.raw_schema.read_schema import readable, relation_of
@@ -22,6 +22,7 @@ from dbt_afterimage.cli.support.raw_schema.schema import RawSchema, RawTable, mo
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SYSTEM = "soliddb"
 _LOG = {"recid", "trxid", "relid", "flags", "logaddr", "data", "landed_at"}
 _TABLES = {"id", "table_name", "table_schema", "snapshot_logaddr"}
 _COLUMNS = {"rel_id", "column_name", "column_number", "data_type_number", "snapshot_logaddr"}
@@ -93,12 +94,12 @@ def find(session: SparkSession, schema: RawSchema) -> Iterator[Found]:
         tables = _logged_tables(session, schema, landed)
     for table in tables:
 
-        def proposed(source: str, prefix: str, table: LoggedTable = table) -> Proposal:
+        def proposed(source: str, table: LoggedTable = table) -> Proposal:
             base, name = base_table(table, schema), model_name(table.full_name())
             unique = unique_in_load(session, schema, base, name, table.column_names())
-            return propose(replace(table, unique=unique), schema, source, prefix)
+            return propose(replace(table, unique=unique), schema, source)
 
-        yield Found("soliddb", table.full_name(), model_name(table.full_name()), proposed)
+        yield Found(SYSTEM, table.full_name(), model_name(table.full_name()), proposed)
 
 
 def _logged_tables(session: SparkSession, schema: RawSchema, landed: Landed) -> list[LoggedTable]:
@@ -140,7 +141,7 @@ def base_table(table: LoggedTable, schema: RawSchema) -> RawTable | None:
     return schema.full_load(model_name(table.full_name()), table.column_names())
 
 
-def propose(table: LoggedTable, schema: RawSchema, source: str, prefix: str = "") -> Proposal:
+def propose(table: LoggedTable, schema: RawSchema, source: str) -> Proposal:
     """The proposal for a table of the server."""
     entry, columns, landed = model_name(table.full_name()), table.column_names(), table.landed
     base, log = base_table(table, schema), f"stg_{source}__log"
@@ -159,11 +160,10 @@ def propose(table: LoggedTable, schema: RawSchema, source: str, prefix: str = ""
         ("tables", landed.tables, "One row per table and snapshot of the catalogue (SYS_TABLES)."),
         ("columns", landed.columns, "One row per column and snapshot (SYS_COLUMNS)."),
     )
-    return proposal_of(
-        "soliddb",
+    return Proposal(
+        SYSTEM,
         schema.name,
         source,
-        prefix,
         entry,
         SourceTable(
             entry,
@@ -174,9 +174,9 @@ def propose(table: LoggedTable, schema: RawSchema, source: str, prefix: str = ""
         ),
         key,
         columns,
-        notes=notes,
-        base=base,
-        arguments=[f"log=ref('{log}')"],
+        notes,
+        full_load(base, entry),
+        [f"log=ref('{log}')"],
         source_settings={"framing": "decoded"} if is_decoded else {},
         shared_tables=tuple(SourceTable(one.name, one.comment or text) for _, one, text in shared),
         shared_model=SharedModel(

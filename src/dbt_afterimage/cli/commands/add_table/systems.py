@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count, repeat
 from typing import TYPE_CHECKING
@@ -53,21 +54,12 @@ def tables_in_messages(tables: Sequence[MessageTable], schema: str) -> Iterator[
     of_debezium = [t for t in tables if any(debezium.is_event(value) for value in t.data)]
     for table in tables:
         if table in of_debezium:
-            propose, system, name = debezium.propose, "change_feed", table.name
+            propose, system, name = debezium.propose, debezium.SYSTEM, table.name
         elif of_debezium and debezium.is_of_debezium_itself(table.name):
             continue
         else:
-            propose, system, name = qlik_messages.propose, "qlik_messages", full_name(table)
-
-        def proposed(
-            source: str,
-            prefix: str,
-            propose: Callable[[MessageTable, str, str, str], Proposal] = propose,
-            table: MessageTable = table,
-        ) -> Proposal:
-            return propose(table, source, schema, prefix)
-
-        yield Found(system, name, table_name(table), proposed)
+            propose, system, name = qlik_messages.propose, qlik_messages.SYSTEM, full_name(table)
+        yield Found(system, name, table_name(table), partial(propose, table, schema))
 
 
 FINDERS: tuple[Callable[[SparkSession, RawSchema], Iterable[Found]], ...] = (
@@ -146,7 +138,8 @@ def _proposed(
     source = f"{named}_{item.system}" if is_mixed and item.system != qlik.SYSTEM else named
     try:
         with reading.readable(f"{schema}.{item.name}"):
-            return item.propose(source, prefix)
+            proposal = item.propose(source)
+            return replace(proposal, table=prefix + proposal.table)
     except AfterimageError as error:
         return error
     finally:
