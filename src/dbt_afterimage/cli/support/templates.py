@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 
-def templates_of(package: str) -> Any:
-    """A Jinja environment over a package's folder `templates`: `[[ value ]]`, `[% block %]`."""
+def rendered(
+    package: str,
+    template: str,
+    filters: Mapping[str, Any] = MappingProxyType({}),
+    **values: Any,
+) -> str:
+    """A template of a package's folder `templates`: `[[ value ]]`, `[% block %]`."""
+    environment = _environment(package)
+    environment.filters.update(filters)
+    text: str = environment.get_template(f"{template}.jinja").render(**values)
+    return text
+
+
+@cache
+def _environment(package: str) -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(

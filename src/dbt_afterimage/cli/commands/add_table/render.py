@@ -6,13 +6,13 @@ import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from typing import Any
 
 import yaml
 
 from dbt_afterimage.cli.commands.add_table.proposal import Proposal
-from dbt_afterimage.cli.support.templates import templates_of
+from dbt_afterimage.cli.support.templates import rendered
 from dbt_afterimage.errors import AfterimageError
 
 # What sqlfluff and yamllint of this project allow.
@@ -56,40 +56,39 @@ def files(proposal: Proposal, layout: Layout) -> dict[str, str]:
     for argument in (*proposal.staging_call[1:], *(shared.arguments if shared else ())):
         if _JINJA.search(argument) or not _ARGUMENT.fullmatch(argument):
             raise _unsafe(proposal, argument)
+    filters = {"flow": flow, "text": text, "settings": settings, "needs_quotes": needs_quotes}
+    template = partial(
+        rendered,
+        "dbt_afterimage.cli.commands.add_table",
+        filters=filters,
+        p=proposal,
+        ns=layout.namespace,
+    )
+    call = partial(_call, layout.namespace)
     table, source = proposal.table, proposal.source
     staging = f"{layout.models}/staging/{source}"
     marts = f"{layout.models}/marts/{source}"
-    history = f"{table}_history"
     found = {
-        f"{staging}/_{table}__sources.yml": _rendered("sources.yml", proposal, layout),
-        f"{staging}/_{table}__models.yml": _rendered("staging_models.yml", proposal, layout),
-        f"{staging}/{proposal.staging}.sql": _call(layout, *proposal.staging_call),
-        f"{layout.python}/changes/{source}/{table}_changes.py": _rendered(
-            "changes.py", proposal, layout
-        ),
-        f"{marts}/_{table}__models.yml": _rendered("marts_models.yml", proposal, layout),
+        f"{staging}/_{table}__sources.yml": template("sources.yml"),
+        f"{staging}/_{table}__models.yml": template("staging_models.yml"),
+        f"{staging}/{proposal.staging}.sql": call(*proposal.staging_call),
+        f"{layout.python}/changes/{source}/{table}_changes.py": template("changes.py"),
+        f"{marts}/_{table}__models.yml": template("marts_models.yml"),
     }
-    changes = f"ref('{table}_changes')"
+    changes, history = f"ref('{table}_changes')", f"ref('{table}_history')"
     if proposal.key.columns:
-        found[f"{marts}/{history}.sql"] = _call(layout, "history", changes)
-        found[f"{marts}/{table}_current.sql"] = _call(layout, "current", f"ref('{history}')")
-    if proposal.has_before_images:
-        found[f"{marts}/{table}_field_changes.sql"] = _call(layout, "field_changes", changes)
-    elif proposal.key.columns:
-        found[f"{marts}/{table}_field_changes.sql"] = _call(
-            layout, "field_changes", changes, f"history=ref('{history}')"
-        )
+        found[f"{marts}/{table}_history.sql"] = call("history", changes)
+        found[f"{marts}/{table}_current.sql"] = call("current", history)
+    if proposal.has_before_images or proposal.key.columns:
+        derived = [] if proposal.has_before_images else [f"history={history}"]
+        found[f"{marts}/{table}_field_changes.sql"] = call("field_changes", changes, *derived)
+    of_all = f"_{source}__{proposal.system}"
     if proposal.shared_tables:
-        found[f"{staging}/_{source}__{proposal.system}__sources.yml"] = _rendered(
-            "shared_sources.yml", proposal, layout
-        )
+        found[f"{staging}/{of_all}__sources.yml"] = template("shared_sources.yml")
     if shared:
-        found[f"{layout.python}/staging/{source}/{shared.name}.py"] = _rendered(
-            "shared_model.py", proposal, layout
-        )
-        found[f"{layout.python}/staging/{source}/_{source}__{proposal.system}__models.yml"] = (
-            _rendered("shared_models.yml", proposal, layout)
-        )
+        python = f"{layout.python}/staging/{source}"
+        found[f"{python}/{shared.name}.py"] = template("shared_model.py")
+        found[f"{python}/{of_all}__models.yml"] = template("shared_models.yml")
     for path, written in found.items():
         for line in written.splitlines():
             if not path.endswith(".sql") and _JINJA.search(line):
@@ -106,27 +105,13 @@ def _unsafe(proposal: Proposal, found: str) -> UnsafeNameError:
     )
 
 
-def _call(layout: Layout, macro: str, *arguments: str) -> str:
+def _call(namespace: str, macro: str, *arguments: str) -> str:
     """A model of one macro call, wrapped where the line would be too long."""
-    line = f"{{{{ {layout.namespace}{macro}({', '.join(arguments)}) }}}}"
+    line = f"{{{{ {namespace}{macro}({', '.join(arguments)}) }}}}"
     if len(line) <= _SQL_WIDTH:
         return f"{line}\n"
     listed = ",\n".join(f"    {argument}" for argument in arguments)
-    return f"{{{{ {layout.namespace}{macro}(\n{listed}\n) }}}}\n"
-
-
-def _rendered(template: str, proposal: Proposal, layout: Layout) -> str:
-    text: str = (
-        _templates().get_template(f"{template}.jinja").render(p=proposal, ns=layout.namespace)
-    )
-    return text
-
-
-@cache
-def _templates() -> Any:
-    environment = templates_of("dbt_afterimage.cli.commands.add_table")
-    environment.filters.update(flow=flow, text=text, settings=settings, needs_quotes=needs_quotes)
-    return environment
+    return f"{{{{ {namespace}{macro}(\n{listed}\n) }}}}\n"
 
 
 def flow(value: Any) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from dbt_afterimage import __version__
+from dbt_afterimage.cli.support.templates import rendered
 from dbt_afterimage.errors import AfterimageError
+
+_rendered = partial(rendered, "dbt_afterimage.cli.commands.init")
 
 # The profile that the package ships has this name and this schema.
 _SHIPPED = "afterimage"
@@ -154,15 +157,3 @@ def _loaded(file: Path) -> dict[str, Any]:
             f"{file} is not YAML: {error}. Nothing was written. Fix: correct the file."
         ) from error
     return content if isinstance(content, dict) else {}
-
-
-def _rendered(template: str, **values: Any) -> str:
-    text: str = _templates().get_template(f"{template}.jinja").render(**values)
-    return text
-
-
-@cache
-def _templates() -> Any:
-    from dbt_afterimage.cli.support.templates import templates_of
-
-    return templates_of("dbt_afterimage.cli.commands.init")
