@@ -38,7 +38,7 @@ BASE = RawTable(
     declared_key=("order-num",),
 )
 SCHEMA = RawSchema.of("landed", [CHANGES, TRACKING, BASE])
-SAMPLE = OpenEdgeSample({12: 50, 13: 20}, 50, frozenset({1, 3, 4}))
+SAMPLE = OpenEdgeSample(operations={1, 3, 4}, numbers={12: 50, 13: 20}, rows=50)
 
 
 def test_tables_are_recognized_by_their_columns() -> None:
@@ -73,6 +73,6 @@ def test_a_table_number_that_is_not_sure_is_an_error(numbers: dict[int, int]) ->
 
 
 def test_updates_without_a_row_before_them_are_those_of_level_2() -> None:
-    found = propose(CHANGES, SCHEMA, "plant", replace(SAMPLE, operations=frozenset({1, 4})))
+    found = propose(CHANGES, SCHEMA, "plant", replace(SAMPLE, operations={1, 4}))
     assert found.entry.settings["policy_level"] == 2
     assert not found.has_before_images

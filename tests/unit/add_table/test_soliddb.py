@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dbt_afterimage.cli.commands.add_table.keys import Sample
 from dbt_afterimage.cli.commands.add_table.soliddb import (
     Landed,
     LoggedTable,
@@ -32,7 +33,7 @@ LOANS = LoggedTable(
     LANDED,
     "LOANS",
     "BRANCH",
-    ("LOAN_NUMBER", "STATE"),
+    ("loan_number", "state"),
     is_one_of_many=False,
 )
 
@@ -45,7 +46,7 @@ def test_the_log_and_the_catalogue_are_known_by_their_columns() -> None:
 
 
 def test_framing_and_key_are_left_to_the_user() -> None:
-    found = propose(LOANS, SCHEMA, "branch")
+    found = propose(LOANS, SCHEMA, "branch", Sample())
     assert not found.key.is_sure
     assert found.source_settings == {}
     assert [note.partition(":")[0] for note in found.notes] == ["framing"]
@@ -70,18 +71,18 @@ def test_values_in_a_map_are_decoded_already() -> None:
         for column in LOG.columns
     ]
     landed = replace(LANDED, log=replace(LOG, columns=tuple(columns)))
-    found = propose(replace(LOANS, landed=landed), SCHEMA, "branch")
+    found = propose(replace(LOANS, landed=landed), SCHEMA, "branch", Sample())
     assert (found.source_settings["framing"], found.notes) == ("decoded", [])
 
 
 def test_a_full_load_has_the_name_of_the_table() -> None:
     base = raw("loans_at_start", "loan_number state")
     schema = RawSchema.of("landed", [LOG, TABLES, COLUMNS, base])
-    found = propose(replace(LOANS, unique=(("loan_number",),)), schema, "branch")
+    found = propose(LOANS, schema, "branch", Sample(unique=[("loan_number",)]))
     assert found.key.reason == "unique in the full load"
     assert found.staging_call[-1] == "base='loans_at_start'"
 
 
 def test_a_table_of_one_of_several_schemas() -> None:
-    found = propose(replace(LOANS, is_one_of_many=True), SCHEMA, "branch")
+    found = propose(replace(LOANS, is_one_of_many=True), SCHEMA, "branch", Sample())
     assert found.entry.settings == {"table_schema": "BRANCH"}

@@ -19,7 +19,7 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     Proposal,
     SourceTable,
     full_load,
-    source_column,
+    source_columns,
 )
 from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of, unique_keys
 from dbt_afterimage.cli.support.raw_schema.schema import RawSchema, RawTable, model_name
@@ -135,15 +135,11 @@ def propose(
         parts = {part: kind for part, kind in own.sequence.items() if part not in lacking}
         settings["sequence"] = parts
         notes.append(f"sequence: without {', '.join(lacking)}, which the table lacks")
-    where = "in each full load" if own.load_id else "in the inserts"
-    described = tuple(
-        source_column(
-            column.name,
-            column.comment
-            or ("" if column.name in columns else f"Column of the feed (preset {preset})."),
-        )
-        for column in table.columns
-    )
+    where = "the base table"
+    if base is None:
+        of_data = "each full load" if own.load_id else "the inserts"
+        where = "the table" if table.declared_key else of_data
+    described = source_columns(table, columns, lambda _: f"Column of the feed (preset {preset}).")
     text = table.comment or f"The change feed of {name}."
     return Proposal(
         SYSTEM,
@@ -151,14 +147,7 @@ def propose(
         source,
         name,
         SourceTable(table.name, text, settings, described),
-        propose_key(
-            name,
-            columns,
-            base or table,
-            sample,
-            where="in the base table" if base else where,
-            declared_by="the base table" if base else "the table",
-        ),
+        propose_key(name, columns, base or table, sample, where),
         columns,
         notes,
         full_load(base, name),

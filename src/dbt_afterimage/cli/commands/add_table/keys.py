@@ -57,12 +57,12 @@ class Sample:
     """A sample of a table's data.
 
     Attributes:
-        operations: U and B, as far as the change table has them.
+        operations: those of updates, as far as the table has them.
         deletes: the columns that each sampled delete fills in; some sources fill in the key only.
         unique: sets of columns that have no value twice in a full load or in the inserts.
     """
 
-    operations: Collection[str] = frozenset()
+    operations: Collection[str | int] = frozenset()
     deletes: Sequence[Collection[str]] = ()
     unique: Collection[tuple[str, ...]] = ()
 
@@ -72,21 +72,19 @@ def propose_key(
     columns: Sequence[str],
     base: RawTable | None,
     sample: Sample,
-    where: str = "in the base table",
-    declared_by: str = "the base table",
+    where: str = "the base table",
 ) -> KeyProposal:
     """The key of a table.
 
     Args:
         columns: its data columns, in order.
-        where: in which rows columns are unique, for the user.
-        declared_by: what `base` is, for the user.
+        where: what declares the key, or in which rows columns are unique, for the user.
     """
     by_name = {name.lower(): name for name in columns}
     declared = [name.lower() for name in base.declared_key] if base else []
     if declared and by_name.keys() >= set(declared):
         found = tuple(by_name[name] for name in declared)
-        return KeyProposal(found, f"{declared_by} declares it", is_sure=True)
+        return KeyProposal(found, f"{where} declares it", is_sure=True)
     if filled := _agreed(sample.deletes, columns):
         return KeyProposal(filled, "deletes fill in these columns only", is_sure=True)
     candidates = [key for key in key_candidates(table, columns) if key in sample.unique]
@@ -95,9 +93,9 @@ def propose_key(
     singles = [key for key in candidates if len(key) == 1]
     others = [key for key in candidates[1:] if len(key) == 1 or not singles]
     if not others:
-        return KeyProposal(candidates[0], f"unique {where}", is_sure=True)
+        return KeyProposal(candidates[0], f"unique in {where}", is_sure=True)
     also = ", ".join(" + ".join(key) for key in others)
-    return KeyProposal(candidates[0], f"unique {where}, as is {also}", is_sure=False)
+    return KeyProposal(candidates[0], f"unique in {where}, as is {also}", is_sure=False)
 
 
 def _agreed(sets: Iterable[Collection[str]], columns: Sequence[str]) -> tuple[str, ...]:

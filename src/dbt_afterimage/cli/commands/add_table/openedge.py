@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.cli.commands.add_table.keys import (
@@ -15,10 +15,9 @@ from dbt_afterimage.cli.commands.add_table.keys import (
 from dbt_afterimage.cli.commands.add_table.proposal import (
     Found,
     Proposal,
-    SourceColumn,
     SourceTable,
     full_load,
-    source_column,
+    source_columns,
 )
 from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of
 from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawTable, model_name
@@ -43,21 +42,17 @@ class TableNumberUnknownError(AfterimageError):
 
 
 @dataclass(frozen=True)
-class OpenEdgeSample:
-    """A sample of a change table.
+class OpenEdgeSample(Sample):
+    """A sample of a change table; its operations are the values of `_Operation`.
 
     Attributes:
         numbers: source table number -> sampled change rows whose sequence, transaction and time
             the tracking table has under it.
         rows: how many change rows were sampled.
-        operations: the values of `_Operation` in the sample.
-        unique: sets of columns that have no value twice in the base table.
     """
 
-    numbers: Mapping[int, int]
-    rows: int
-    operations: frozenset[int]
-    unique: tuple[tuple[str, ...], ...] = ()
+    numbers: Mapping[int, int] = field(default_factory=dict)
+    rows: int = 0
 
 
 def own_name(column: str) -> str:
@@ -143,10 +138,10 @@ def _sample(session: SparkSession, schema: RawSchema, table: RawTable) -> OpenEd
     ).collect()
     base, names = base_table(table, schema), data_columns(table)
     return OpenEdgeSample(
-        {int(row[0]): row[1] for row in numbers if row[0] is not None},
-        sum(row[1] for row in operations),
-        frozenset(int(row[0]) for row in operations if row[0] is not None),
-        unique_in_load(session, schema, base, table_name(table), names),
+        operations={row[0] for row in operations},
+        unique=unique_in_load(session, schema, base, table_name(table), names),
+        numbers={int(row[0]): row[1] for row in numbers if row[0] is not None},
+        rows=sum(row[1] for row in operations),
     )
 
 
@@ -177,15 +172,10 @@ def propose(table: RawTable, schema: RawSchema, source: str, sample: OpenEdgeSam
     if not has_before_images:
         settings["policy_level"] = 2
         notes.append("policy_level: 2 (no sampled update has a row before it)")
-    described = tuple(
-        source_column(column.name, column.comment)
-        if column.name in columns
-        else SourceColumn(
-            column.name,
-            column.comment
-            or _OWN.get(own_name(column.name), "Column of OpenEdge's change tables."),
-        )
-        for column in table.columns
+    described = source_columns(
+        table,
+        columns,
+        lambda name: _OWN.get(own_name(name), "Column of OpenEdge's change tables."),
     )
     text = table.comment or f"The change table of {name}."
     shared = "The tracking table, one row per change of any table."
@@ -195,7 +185,7 @@ def propose(table: RawTable, schema: RawSchema, source: str, sample: OpenEdgeSam
         source,
         name,
         SourceTable(table.name, text, settings, described),
-        propose_key(name, columns, base, Sample(unique=sample.unique)),
+        propose_key(name, columns, base, sample),
         columns,
         notes,
         full_load(base, name),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,6 +156,23 @@ class Found:
 def source_column(name: str, description: str = "", data_type: str | None = None) -> SourceColumn:
     """A column of the source."""
     return SourceColumn(name, description or f"Column {name} of the source.", data_type)
+
+
+def source_columns(
+    table: RawTable, data: Collection[str], describe: Callable[[str], str]
+) -> list[SourceColumn]:
+    """All columns of a raw table.
+
+    Args:
+        data: its data columns.
+        describe: the description of another column, for one without a comment.
+    """
+    return [
+        source_column(
+            column.name, column.comment or ("" if column.name in data else describe(column.name))
+        )
+        for column in table.columns
+    ]
 
 
 def full_load(base: RawTable | None, table: str) -> SourceTable | None:

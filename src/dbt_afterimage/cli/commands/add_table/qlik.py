@@ -28,6 +28,7 @@ from dbt_afterimage.cli.support.raw_schema.qlik_change_table import (
     base_table,
     data_columns,
     header,
+    header_prefix,
     is_change_table,
 )
 from dbt_afterimage.cli.support.raw_schema.read_schema import relation_of
@@ -100,9 +101,8 @@ def propose(table: RawTable, schema: RawSchema, source: str, sample: Sample) -> 
     names = [column.name for column in data]
     notes: list[str] = []
     settings: dict[str, Any] = {}
-    found_prefix = _spelled_prefix(table)
-    if found_prefix != DEFAULT_PREFIX:
-        settings["header_prefix"] = found_prefix
+    if header_prefix(table) != DEFAULT_PREFIX:
+        settings["header_prefix"] = header_prefix(table)
     if additional := _additional_headers(table):
         settings["header_columns"] = additional
         notes.append(
@@ -146,18 +146,12 @@ def propose(table: RawTable, schema: RawSchema, source: str, sample: Sample) -> 
     )
 
 
-def _spelled_prefix(table: RawTable) -> str:
-    """The prefix as the table spells it."""
-    column = header(table, "change_seq")
-    return column.name[: -len("change_seq")] if column else DEFAULT_PREFIX
-
-
 def _additional_headers(table: RawTable) -> list[str]:
     """Header columns that are not Qlik's own, without the prefix, as far as a change can have them.
 
     Without a prefix they look like data columns.
     """
-    prefix = _spelled_prefix(table).lower()
+    prefix = (header_prefix(table) or "").lower()
     names = [column.name.lower() for column in table.columns]
     taken = {*RESERVED_COLUMNS, *_HEADERS, *names}
     found = [name.removeprefix(prefix) for name in names if prefix and name.startswith(prefix)]
@@ -167,20 +161,17 @@ def _additional_headers(table: RawTable) -> list[str]:
 def _source_columns(table: RawTable, base: RawTable | None, key: KeyProposal) -> list[SourceColumn]:
     """All columns with a description; a type where a typed column of the base is stored as text."""
     in_base = {column.name.lower(): column for column in base.columns} if base else {}
-    data, prefix = data_columns(table), _spelled_prefix(table).lower()
+    data, prefix = data_columns(table), (header_prefix(table) or "").lower()
     found = []
     for column in table.columns:
+        name, text, data_type = column.name.lower(), column.comment, None
         if column not in data:
-            own = column.name.lower().removeprefix(prefix)
-            text = column.comment or _HEADERS.get(own, f"Header column {own}.")
-            found.append(SourceColumn(column.name, text))
-            continue
-        other = in_base.get(column.name.lower())
-        text = column.comment or (other.comment if other else "")
-        if not text and column.name in key.columns:
-            text = "Key."
-        differs = other and column.data_type == "string" and other.data_type != "string"
-        found.append(
-            source_column(column.name, text, other.data_type if other and differs else None)
-        )
+            own = name.removeprefix(prefix)
+            text = text or _HEADERS.get(own, f"Header column {own}.")
+        else:
+            other = in_base.get(name, column)
+            text = text or other.comment or ("Key." if column.name in key.columns else "")
+            if column.data_type == "string" != other.data_type:
+                data_type = other.data_type
+        found.append(source_column(column.name, text, data_type))
     return found

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbt_afterimage.cli.commands.add_table.keys import Sample, propose_key, unique_in_load
@@ -50,9 +50,8 @@ class LoggedTable:
         landed: where its log is.
         name: TABLE_NAME.
         schema: TABLE_SCHEMA.
-        columns: COLUMN_NAME in order of COLUMN_NUMBER.
+        columns: COLUMN_NAME in order of COLUMN_NUMBER, lower case, as the staging view has them.
         is_one_of_many: several schemas have a table of this name.
-        unique: sets of columns that have no value twice in its full load, lower case.
     """
 
     landed: Landed
@@ -60,11 +59,6 @@ class LoggedTable:
     schema: str
     columns: tuple[str, ...]
     is_one_of_many: bool
-    unique: tuple[tuple[str, ...], ...] = ()
-
-    def column_names(self) -> list[str]:
-        """Its columns as the staging view names them."""
-        return [name.lower() for name in self.columns]
 
     def full_name(self) -> str:
         """Its name, with its schema if several schemas have a table of this name."""
@@ -96,8 +90,8 @@ def find(session: SparkSession, schema: RawSchema) -> Iterator[Found]:
 
         def proposed(source: str, table: LoggedTable = table) -> Proposal:
             base, name = base_table(table, schema), model_name(table.full_name())
-            unique = unique_in_load(session, schema, base, name, table.column_names())
-            return propose(replace(table, unique=unique), schema, source)
+            unique = unique_in_load(session, schema, base, name, table.columns)
+            return propose(table, schema, source, Sample(unique=unique))
 
         yield Found(SYSTEM, table.full_name(), model_name(table.full_name()), proposed)
 
@@ -115,46 +109,39 @@ def _logged_tables(session: SparkSession, schema: RawSchema, landed: Landed) -> 
     users = [row for row in named if is_users(row["table_name"], row["owner"])]
     # parts of indexes have another kind
     has_kind = "attr_type" in landed.columns.types()
-    snapshots: dict[int, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
-    for row in session.sql(
-        f"select distinct cast(rel_id as int) as id, {place} as place, "
-        f"cast(column_number as int) as number, column_name from {columns} "
-        f"where {'coalesce(cast(attr_type as int), 0) = 0' if has_kind else 'true'}"
-    ).collect():
-        snapshots[row["id"]][row["place"]].append((row["number"], row["column_name"]))
+    newest = session.sql(
+        "select id, max_by(numbered, place) from (select cast(rel_id as int) as id, "
+        f"{place} as place, array_sort(collect_set(struct(cast(column_number as int), "
+        f"lower(column_name)))) as numbered from {columns} "
+        f"where {'coalesce(cast(attr_type as int), 0) = 0' if has_kind else 'true'} "
+        "group by all) group by all"
+    ).collect()
+    names = {row[0]: tuple(name for _, name in row[1]) for row in newest}
     times = Counter(row["table_name"] for row in users)
     return [
         LoggedTable(
             landed,
             row["table_name"],
             row["owner"],
-            tuple(name for _, name in sorted(snapshots[row["id"]][max(snapshots[row["id"]])])),
+            names[row["id"]],
             times[row["table_name"]] > 1,
         )
         for row in sorted(users, key=lambda row: (row["table_name"], row["owner"]))
-        if row["id"] in snapshots
+        if row["id"] in names
     ]
 
 
 def base_table(table: LoggedTable, schema: RawSchema) -> RawTable | None:
     """The landed full load of the table."""
-    return schema.full_load(model_name(table.full_name()), table.column_names())
+    return schema.full_load(model_name(table.full_name()), table.columns)
 
 
-def propose(table: LoggedTable, schema: RawSchema, source: str) -> Proposal:
+def propose(table: LoggedTable, schema: RawSchema, source: str, sample: Sample) -> Proposal:
     """The proposal for a table of the server."""
-    entry, columns, landed = model_name(table.full_name()), table.column_names(), table.landed
+    entry, columns, landed = model_name(table.full_name()), table.columns, table.landed
     base, log = base_table(table, schema), f"stg_{source}__log"
     is_decoded = landed.log.types()["data"].startswith("map")
     notes = [] if is_decoded else [FRAMING]
-    key = propose_key(
-        entry,
-        columns,
-        base,
-        Sample(unique=table.unique),
-        where="in the full load",
-        declared_by="the full load",
-    )
     shared = (
         ("log", landed.log, "One row per record of the transaction log of all tables (SYS_LOG)."),
         ("tables", landed.tables, "One row per table and snapshot of the catalogue (SYS_TABLES)."),
@@ -172,7 +159,7 @@ def propose(table: LoggedTable, schema: RawSchema, source: str) -> Proposal:
             tuple(map(source_column, columns)),
             identifier=table.name if table.name.lower() != entry else None,
         ),
-        key,
+        propose_key(entry, columns, base, sample, "the full load"),
         columns,
         notes,
         full_load(base, entry),

@@ -7,10 +7,10 @@ from dbt_afterimage.settings.qlik import QlikChangeTableSettings
 
 
 def header_prefix(table: RawTable) -> str | None:
-    """The prefix of the header columns; None if the table is not a change table of Qlik."""
-    names = [name.lower() for name in table.names()]
-    prefixes = [name.removesuffix("change_seq") for name in names if name.endswith("change_seq")]
-    return next((prefix for prefix in prefixes if prefix + "change_oper" in names), None)
+    """The prefix of the header columns as it is spelled; None if it is no Qlik change table."""
+    names, seq = table.types(), "change_seq"
+    prefixes = [name[: -len(seq)] for name in table.names() if name.lower().endswith(seq)]
+    return next((one for one in prefixes if f"{one}change_oper".lower() in names), None)
 
 
 def is_change_table(table: RawTable) -> bool:
