@@ -6,7 +6,6 @@ from io import StringIO
 
 import pytest
 
-from dbt_afterimage.cli.commands.add_table import _ask_key
 from dbt_afterimage.cli.commands.add_table.keys import Sample, key_candidates, propose_key
 from dbt_afterimage.cli.commands.add_table.keys_option import KeyOptions, KeyUnknownError
 from dbt_afterimage.cli.commands.add_table.proposal import KeyProposal, Proposal, SourceTable
@@ -76,27 +75,35 @@ def proposal(key: KeyProposal) -> Proposal:
 UNSURE = KeyProposal(("Invoice_id",), "unique, as is line_no", is_sure=False)
 
 
-def test_an_unsure_key_is_prompted_for_or_an_error_says_what_to_type() -> None:
-    prompted = KeyOptions.parse([]).apply(proposal(UNSURE), lambda _: "invoice_id, line_no")
-    assert prompted.key.columns == ("Invoice_id", "line_no")
+def typed_key(monkeypatch: pytest.MonkeyPatch, text: str) -> tuple[str, ...]:
+    """The key after the user typed a text at the prompt."""
+    typed = StringIO(text)
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", typed)
+    return KeyOptions.parse([]).apply(proposal(UNSURE)).key.columns
+
+
+def test_an_unsure_key_is_prompted_for_or_an_error_says_what_to_type(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(KeyUnknownError, match=r"Fix: add --key invoices=Invoice_id, or") as error:
-        KeyOptions.parse([]).apply(proposal(UNSURE), lambda _: None)
+        KeyOptions.parse([]).apply(proposal(UNSURE))
     assert str(error.value).startswith("sales.invoices__ct: its key is not sure")
+    assert typed_key(monkeypatch, "invoice_id, line_no\n") == ("Invoice_id", "line_no")
+    assert typed_key(monkeypatch, "\n") == ("Invoice_id",)
 
 
 @pytest.mark.parametrize("typed", ["invoices=line_no", " line_no "])
-def test_a_key_may_be_typed_as_the_option_is_given(typed: str) -> None:
-    found = KeyOptions.parse([]).apply(proposal(UNSURE), lambda _: typed)
-    assert found.key.columns == ("line_no",)
+def test_a_key_may_be_typed_as_the_option_is_given(
+    monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    assert typed_key(monkeypatch, f"{typed}\n") == ("line_no",)
 
 
 def test_a_mistyped_key_is_prompted_for_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    typed = StringIO("linie_no\nline_no,line_no\nline_no\n")
-    monkeypatch.setattr(typed, "isatty", lambda: True)
-    monkeypatch.setattr("sys.stdin", typed)
-    assert _ask_key(proposal(UNSURE)) == "line_no"
+    assert typed_key(monkeypatch, "linie_no\nline_no,line_no\nline_no\n") == ("line_no",)
     shown = capsys.readouterr().out
     assert "none of its columns: Invoice_id, line_no" in shown
     assert "allowed: names of columns, each once" in shown
@@ -105,18 +112,18 @@ def test_a_mistyped_key_is_prompted_for_again(
 @pytest.mark.parametrize("option", ["line_no", "invoices=line_no"])
 def test_a_given_key_wins(option: str) -> None:
     sure = KeyProposal(("Invoice_id",), "declared", is_sure=True)
-    found = KeyOptions.parse([option]).apply(proposal(sure), lambda _: None)
+    found = KeyOptions.parse([option]).apply(proposal(sure))
     assert found.key.columns == ("line_no",)
 
 
 def test_no_key_can_be_given() -> None:
     for option in ("-", "invoices= -"):
-        assert KeyOptions.parse([option]).apply(proposal(UNSURE), lambda _: None).key.columns == ()
+        assert KeyOptions.parse([option]).apply(proposal(UNSURE)).key.columns == ()
 
 
 def test_a_given_key_names_columns_and_tables_that_are_there() -> None:
     with pytest.raises(KeyUnknownError, match=r"'linie_no'.*did you mean|line_no"):
-        KeyOptions.parse(["linie_no"]).apply(proposal(UNSURE), lambda _: None)
+        KeyOptions.parse(["linie_no"]).apply(proposal(UNSURE))
     with pytest.raises(UsageProblem, match=r"--key invoice=.*: no table"):
         KeyOptions.parse(["invoice=id"]).check(["invoices"])
     with pytest.raises(UsageProblem, match="2 tables are added"):

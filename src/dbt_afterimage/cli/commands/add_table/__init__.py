@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,7 +102,7 @@ def add_table(
     for proposal in proposals:
         try:
             own_kind = kinds.get(proposal.table, kinds.get(""))
-            complete = with_settings(keys.apply(proposal, _ask_key), loaded_at, own_kind)
+            complete = with_settings(keys.apply(proposal), loaded_at, own_kind)
             _write(project, complete, dry_run, overwrite)
             added.append(complete.staging)
         except AfterimageError as error:
@@ -146,29 +145,6 @@ def with_settings(proposal: Proposal, loaded_at: str | None, base_kind: str | No
     return replace(proposal, entry=replace(proposal.entry, settings=settings), notes=notes)
 
 
-def _ask_key(proposal: Proposal) -> str | None:
-    """The key that the user types, once it is one; None without a terminal."""
-    from dbt_afterimage.cli.commands.add_table.keys_option import with_typed_key
-
-    def checked(typed: str) -> str:
-        try:
-            with_typed_key(proposal, typed)
-        except AfterimageError as error:
-            # click shows it and prompts again
-            raise typer.BadParameter(str(error)) from error
-        return typed
-
-    if not sys.stdin.isatty():
-        return None
-    typer.echo(f"{proposal.raw_name}: {proposal.key.reason}.")
-    typed: str = typer.prompt(
-        "  Key (columns, separated by commas; - for none)",
-        default=",".join(proposal.key.columns),
-        value_proc=checked,
-    )
-    return typed
-
-
 def _write(project: Project, proposal: Proposal, dry_run: bool, overwrite: bool) -> None:
     from dbt_afterimage.cli.commands.add_table.render import files
     from dbt_afterimage.cli.support.file_changes import changes, write
@@ -184,20 +160,18 @@ def _write(project: Project, proposal: Proposal, dry_run: bool, overwrite: bool)
             f"add-table would write them. Nothing was written for this table. Fix: keep the files "
             f"as they are, or replace them with --overwrite.\n{shown}"
         )
-    _summarize(proposal, len(found), len(wanted), dry_run)
+    done = "would be written" if dry_run else "written"
+    state = (
+        f"{len(found)} files {done}" if found else f"all {len(wanted)} files are as they should be"
+    )
+    typer.echo(f"{proposal.raw_name}: {state}")
+    if found:
+        key = ", ".join(proposal.key.columns) or "none: change log and field changes only"
+        typer.echo(f"  key: {key} ({proposal.key.reason})")
+        for note in proposal.notes:
+            typer.echo(f"  {note}")
     if dry_run:
         for change in found:
             typer.echo(change.diff())
     else:
         write(project.folder, found)
-
-
-def _summarize(proposal: Proposal, written: int, wanted: int, dry_run: bool) -> None:
-    key = ", ".join(proposal.key.columns) or "none: change log and field changes only"
-    done = "would be written" if dry_run else "written"
-    state = f"{written} files {done}" if written else f"all {wanted} files are as they should be"
-    typer.echo(f"{proposal.raw_name}: {state}")
-    if written:
-        typer.echo(f"  key: {key} ({proposal.key.reason})")
-        for note in proposal.notes:
-            typer.echo(f"  {note}")

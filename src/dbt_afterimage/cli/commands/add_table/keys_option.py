@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
+
+import typer
 
 from dbt_afterimage.cli.frame import UsageProblem
 from dbt_afterimage.errors import AfterimageError
@@ -35,10 +39,9 @@ class KeyOptions:
             name = table.strip().lower() if given else ""
             if name in keys:
                 raise UsageProblem(f"--key {option}: this table has a key already. Fix: give one.")
-            keys[name] = _columns(columns)
-            if len(set(keys[name])) != len(keys[name]) or not (
-                keys[name] or columns.strip() == NO_KEY
-            ):
+            named = [part.strip() for part in columns.split(",")]
+            keys[name] = () if named == [NO_KEY] else tuple(filter(None, named))
+            if len(set(keys[name])) != len(keys[name]) or not any(named):
                 raise UsageProblem(
                     f"--key {option}: got the columns {columns!r}; allowed: names of columns, each "
                     f"once, separated by commas, or {NO_KEY} for no key. Fix: correct them."
@@ -64,35 +67,40 @@ class KeyOptions:
                     f"{did_you_mean(name, list(tables))} Fix: correct the name."
                 )
 
-    def apply(self, proposal: Proposal, ask: Callable[[Proposal], str | None]) -> Proposal:
+    def apply(self, proposal: Proposal) -> Proposal:
         """The proposal with the key that the user gave, or types at the prompt if it is not sure.
 
         Raises:
-            KeyUnknownError: it is not sure and there is no prompt, or it names no column.
+            KeyUnknownError: it is not sure and there is no terminal, or it names no column.
         """
         given = self.keys.get(proposal.table, self.keys.get(""))
-        if given is None and not proposal.key.is_sure:
-            typed = ask(proposal)
-            if typed is None:
-                likely = ",".join(proposal.key.columns) or "COLUMN,..."
-                raise KeyUnknownError(
-                    f"{proposal.raw_name}: its key is not sure: "
-                    f"{proposal.key.reason}. Fix: add --key {proposal.table}={likely}, or "
-                    f"--key {proposal.table}={NO_KEY} for a table without a key."
-                )
-            return with_typed_key(proposal, typed)
-        return proposal if given is None else _with_key(proposal, given)
+        if given is not None:
+            return _with_key(proposal, given)
+        if proposal.key.is_sure:
+            return proposal
+        likely = ",".join(proposal.key.columns)
+        if not sys.stdin.isatty():
+            raise KeyUnknownError(
+                f"{proposal.raw_name}: its key is not sure: {proposal.key.reason}. Fix: add --key "
+                f"{proposal.table}={likely or 'COLUMN,...'}, or --key {proposal.table}={NO_KEY} "
+                "for a table without a key."
+            )
+        typer.echo(f"{proposal.raw_name}: {proposal.key.reason}.")
+        complete: Proposal = typer.prompt(
+            "  Key (columns, separated by commas; - for none)",
+            default=likely,
+            value_proc=partial(_with_typed_key, proposal),
+        )
+        return complete
 
 
-def with_typed_key(proposal: Proposal, typed: str) -> Proposal:
-    """The proposal with a key as the option `--key` takes it.
-
-    Raises:
-        UsageProblem: it names no columns.
-        KeyUnknownError: it names one that the table lacks.
-    """
-    (given,) = KeyOptions.parse([typed]).keys.values()
-    return _with_key(proposal, given)
+def _with_typed_key(proposal: Proposal, typed: str) -> Proposal:
+    try:
+        (given,) = KeyOptions.parse([typed]).keys.values()
+        return _with_key(proposal, given)
+    except AfterimageError as error:
+        # click shows it and prompts again
+        raise typer.BadParameter(str(error)) from error
 
 
 def _with_key(proposal: Proposal, given: Sequence[str]) -> Proposal:
@@ -106,8 +114,3 @@ def _with_key(proposal: Proposal, given: Sequence[str]) -> Proposal:
             )
     columns = tuple(by_name[name.lower()] for name in given)
     return replace(proposal, key=replace(proposal.key, columns=columns, reason="as given"))
-
-
-def _columns(text: str) -> tuple[str, ...]:
-    names = [part.strip() for part in text.split(",")]
-    return () if names == [NO_KEY] else tuple(name for name in names if name)
