@@ -85,7 +85,7 @@ def propose_key(
     if declared and by_name.keys() >= set(declared):
         found = tuple(by_name[name] for name in declared)
         return KeyProposal(found, f"{where} declares it", is_sure=True)
-    if filled := _agreed(sample.deletes, columns):
+    if filled := agreed(sample.deletes, columns):
         return KeyProposal(filled, "deletes fill in these columns only", is_sure=True)
     candidates = [key for key in key_candidates(table, columns) if key in sample.unique]
     if not candidates:
@@ -98,7 +98,7 @@ def propose_key(
     return KeyProposal(candidates[0], f"unique in {where}, as is {also}", is_sure=False)
 
 
-def _agreed(sets: Iterable[Collection[str]], columns: Sequence[str]) -> tuple[str, ...]:
+def agreed(sets: Iterable[Collection[str]], columns: Sequence[str]) -> tuple[str, ...]:
     """The columns of the one set that nearly all have; none if that is all columns, or no column.
 
     A single record may be an odd one, so a set counts from two records on.

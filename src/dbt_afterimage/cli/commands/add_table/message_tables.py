@@ -74,19 +74,16 @@ def _qualifier(table: MessageTable) -> str:
 
 def newest_metadata(values: Iterable[str]) -> dict[tuple[str, str], Mapping[str, Any]]:
     """(schema, table) -> the `message` of its metadata message with the highest version."""
-    found: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for value in values:
-        message = (json_object(value) or {}).get("message")
-        if not isinstance(message, dict) or not isinstance(message.get("lineage"), dict):
-            continue
-        key = (str(message["lineage"].get("schema")), str(message["lineage"].get("table")))
-        if key not in found or _version(message) >= _version(found[key]):
-            found[key] = message
-    return found
-
-
-def _version(message: Mapping[str, Any]) -> int:
-    return int(message["lineage"].get("tableVersion") or 0)
+    messages = [(json_object(value) or {}).get("message") for value in values]
+    lineages = [
+        (message["lineage"], message)
+        for message in messages
+        if isinstance(message, dict) and isinstance(message.get("lineage"), dict)
+    ]
+    lineages.sort(key=lambda each: int(each[0].get("tableVersion") or 0))
+    return {
+        (str(each.get("schema")), str(each.get("table"))): message for each, message in lineages
+    }
 
 
 def json_object(value: str) -> dict[str, Any] | None:
@@ -140,7 +137,7 @@ def read_message_tables(
         keys = tuple(row["key"] for row in rows if row["key"] is not None)
         return MessageTable(table, topic, data, keys=keys)
 
-    return in_parallel(sampled, sorted(topics))
+    return list(in_parallel(sampled, sorted(topics)))
 
 
 def _text(table: RawTable, column: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dbt_afterimage.cli.commands.add_table.keys import agreed
 from dbt_afterimage.cli.commands.add_table.message_tables import (
     MessageTable,
     json_object,
@@ -109,12 +110,12 @@ def _of_data(table: MessageTable, schema: str) -> tuple[tuple[SourceColumn, ...]
         )
     names = list(values)
     deletes = [
-        image for text in table.data if _operation(text) == "DELETE" for image in _images(text)
+        {name for name, value in image.items() if value is not None}
+        for text in table.data
+        if _operation(text) == "DELETE"
+        for image in _images(text)
     ]
-    filled = {frozenset(n for n, v in image.items() if v is not None) for image in deletes}
-    found: tuple[str, ...] = ()
-    if len(filled) == 1 and len(deletes) > 1 and len(only := filled.pop()) < len(names):
-        found = tuple(name for name in names if name in only)
+    found = agreed(deletes, names)
     reason = "deletes have these columns only" if found else "messages do not name it"
     columns = tuple(source_column(name, data_type=_type(values[name])) for name in names)
     return columns, KeyProposal(found or tuple(names[:1]), reason, is_sure=bool(found))

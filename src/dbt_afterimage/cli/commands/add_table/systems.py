@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count, repeat
 from typing import TYPE_CHECKING
 
 from dbt_afterimage.cli.commands.add_table import (
@@ -113,23 +112,18 @@ def propose_all(
         named = source or model_name(schema_name.rpartition(".")[2])
         # the model that decodes messages takes all tables of its source for tables of messages
         is_mixed = len({table.system for table in found}) > 1
+        proposed = partial(_proposed, schema_name, named, is_mixed, prefix)
         with reading.interpreted(session):
-            read = map("Read {} tables of {}".format, count(1), repeat(schema_name))
-            proposed = partial(_proposed, schema_name, named, is_mixed, prefix, report, read)
-            answers += reading.in_parallel(proposed, chosen)
+            for number, answer in enumerate(reading.in_parallel(proposed, chosen), 1):
+                answers.append(answer)
+                report(f"Read {number} tables of {schema_name}")
     proposals = [answer for answer in answers if isinstance(answer, Proposal)]
     proposals.sort(key=lambda proposal: (proposal.schema, proposal.table))
     return proposals, [answer for answer in answers if isinstance(answer, AfterimageError)]
 
 
 def _proposed(
-    schema: str,
-    named: str,
-    is_mixed: bool,
-    prefix: str,
-    report: Callable[[str], None],
-    lines: Iterator[str],
-    item: Found,
+    schema: str, named: str, is_mixed: bool, prefix: str, item: Found
 ) -> Proposal | AfterimageError:
     """The proposal for a table, or why it has none.
 
@@ -139,11 +133,9 @@ def _proposed(
     try:
         with reading.readable(f"{schema}.{item.name}"):
             proposal = item.propose(source)
-            return replace(proposal, table=prefix + proposal.table)
     except AfterimageError as error:
         return error
-    finally:
-        report(next(lines))
+    return replace(proposal, table=prefix + proposal.table)
 
 
 def _schema_and_table(session: SparkSession, name: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawTable
@@ -39,10 +40,10 @@ class MissingSchemaError(AfterimageError):
     """The raw schema does not exist, or has no table."""
 
 
-def in_parallel(read: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+def in_parallel(read: Callable[[Item], Answer], items: Iterable[Item]) -> Iterator[Answer]:
     """The results of all items, in order, read in a few threads."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(read, items))
+        yield from pool.map(read, items)
 
 
 @contextmanager
@@ -56,15 +57,20 @@ def interpreted(session: SparkSession) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def readable(table: str) -> Iterator[None]:
-    """While this lasts, an error of Spark becomes one that names the table."""
+def _spark_errors() -> tuple[type[Exception], ...]:
+    """Iceberg's catalogs raise an error of Java's where Spark's own raises one of Spark's."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    return PySparkException, Py4JError
+
+
+@contextmanager
+def readable(table: str) -> Iterator[None]:
+    """While this lasts, an error of Spark becomes one that names the table."""
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except _spark_errors() as error:
         said = explained(str(error)).strip().splitlines()
         # the first line of an error of Java's says where it was raised
         cause = next((line for line in said if not line.startswith("An error occurred")), "nothing")
@@ -76,12 +82,9 @@ def readable(table: str) -> Iterator[None]:
 
 def is_schema(session: SparkSession, schema: str) -> bool:
     """Whether a schema of this name exists, with or without a catalog."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     try:
         session.sql(f"describe schema {relation_of(schema)}").collect()
-    except (PySparkException, Py4JError):
+    except _spark_errors():
         return False
     return True
 
@@ -95,22 +98,18 @@ def read_schema(session: SparkSession, schema: str) -> RawSchema:
     Raises:
         MissingSchemaError: it does not exist or has no table.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    # Iceberg's catalogs raise an error of Java's where Spark's own raises one of Spark's
-    problems = (PySparkException, Py4JError)
     try:
         shown = session.sql(f"show tables in {relation_of(schema)}").collect()
-    except problems as error:
+    except _spark_errors() as error:
+        schemas = sorted(row[0] for row in session.sql("show schemas").collect())
         raise MissingSchemaError(
             f"Schema {schema}: Spark finds no schema of this name. Schemas of the catalog: "
-            f"{', '.join(_schemas(session))}. Fix: correct the name, or land the raw tables first."
+            f"{', '.join(schemas)}. Fix: correct the name, or land the raw tables first."
         ) from error
     names = [row["tableName"] for row in shown if not row["isTemporary"]]
     try:
         views = session.sql(f"show views in {relation_of(schema)}").collect()
-    except problems:  # a catalog without views
+    except _spark_errors():  # a catalog without views
         views = []
     names += [row["viewName"] for row in views if not row["isTemporary"]]
     names = list(dict.fromkeys(names))
@@ -127,30 +126,27 @@ def relation_of(schema: str, table: str = "") -> str:
     return ".".join(map(quoted, parts))
 
 
-def _schemas(session: SparkSession) -> list[str]:
-    return sorted(row[0] for row in session.sql("show schemas").collect())
-
-
 def _described(session: SparkSession, schema: str, name: str) -> RawTable:
     with readable(f"{schema}.{name}"):
         rows = session.sql(f"describe table extended {relation_of(schema, name)}").collect()
-    columns: list[Column] = []
+    # an empty line and `# Detailed Table Information` end the columns
+    listed = list(
+        takewhile(lambda row: row["col_name"] and not row["col_name"].startswith("# "), rows)
+    )
+    columns = [
+        Column(row["col_name"], row["data_type"] or "", row["comment"] or "")
+        for row in listed
+        if row["col_name"] not in LANDED_COLUMNS
+    ]
     declared: list[str] = []
     comment = ""
-    in_columns = True
-    for row in rows:
-        label, kind, note = row["col_name"], row["data_type"] or "", row["comment"] or ""
-        if in_columns and (not label or label.startswith("# ")):
-            in_columns = False
-        if in_columns and label not in LANDED_COLUMNS:
-            columns.append(Column(label, kind, note))
-        if in_columns:
-            continue
-        key = _KEY_CONSTRAINT.search(kind)
+    for row in rows[len(listed) :]:
+        label, value = row["col_name"], row["data_type"] or ""
+        key = _KEY_CONSTRAINT.search(value)
         if key is None and label == "Table Properties":
-            key = _KEY_PROPERTY.search(kind)
+            key = _KEY_PROPERTY.search(value)
         if label == "Comment":
-            comment = kind
+            comment = value
         if key is not None:
             declared = [part.strip(' `"') for part in key[1].split(",")]
     return RawTable(name, tuple(columns), tuple(declared), comment)
