@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 from dbt_afterimage.cli import app
 from dbt_afterimage.cli.commands import query
+from dbt_afterimage.cli.support.lazy_table import LazyTable
 from dbt_afterimage.cli.support.warehouse import (
     TABLE,
     VIEW,
@@ -152,7 +154,9 @@ def test_an_iceberg_table_is_read_with_its_own_names_and_types(tmp_path: Path) -
     connection = query.connect()
 
     def found(sql: str) -> list[tuple[Any, ...]]:
-        return query.run(connection, warehouse, "mart", sql, query.in_batches(warehouse)).fetchall()
+        return query.run(
+            connection, warehouse, "mart", sql, partial(LazyTable, warehouse)
+        ).fetchall()
 
     assert found("select * from orders where \"total.net\" = '1.50'") == [
         (1, "1.50", datetime(2026, 3, 1, tzinfo=timezone.utc))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dbt_afterimage.cli.commands.add_table import debezium, systems
-from dbt_afterimage.cli.commands.add_table.debezium import UnreadableEventsError, is_event, propose
+from dbt_afterimage.cli.commands.add_table.debezium import UnreadableEventsError, event_of, propose
 from dbt_afterimage.cli.commands.add_table.message_tables import MessageTable
 from dbt_afterimage.cli.support.raw_schema.schema import Column, RawTable
 from dbt_afterimage.settings.change_feed import ChangeFeedSettings
@@ -47,10 +47,10 @@ def event(connector: str, after: dict[str, Any]) -> str:
 
 
 def test_debezium_messages_are_recognized() -> None:
-    assert all(is_event(value) for value in captured("replica_identity_full"))
-    assert is_event(with_schema())
+    assert all(event_of(value) for value in captured("replica_identity_full"))
+    assert event_of(with_schema())
     qlik = '{"data": {"id": 1}, "beforeData": null, "headers": {"operation": "INSERT"}}'
-    assert not any(is_event(value) for value in (qlik, "no json", "[]", '{"op": "c"}'))
+    assert not any(event_of(value) for value in (qlik, "no json", "[]", '{"op": "c"}'))
     assert debezium.is_of_debezium_itself("shop.transaction")
     assert not debezium.is_of_debezium_itself("shop.public.transactions")
 

@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,7 +27,6 @@ from dbt_afterimage.cli.support.warehouse import (
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-    from dbt_afterimage.cli.support.warehouse import QueryableWarehouse
 
 _MISSING = re.compile(r'Table with name "?(.+?)"? does not exist')
 _PIPED_WIDTH = 200
@@ -63,14 +63,10 @@ def query(
         _print(_list(connection, warehouse), form, max_rows=_ALL)
         return
     _check_reads(connection, sql)
-    _print(run(connection, warehouse, schema, sql, in_batches(warehouse)), form)
-
-
-def in_batches(warehouse: QueryableWarehouse) -> Callable[[str, str], Any]:
-    """Settings with which DuckDB reads only the columns that a query needs, batch by batch."""
+    # it needs PyArrow; without DuckDB, which is installed with it, `connect` has said so
     from dbt_afterimage.cli.support.lazy_table import LazyTable
 
-    return lambda place, name: LazyTable(warehouse, place, name)
+    _print(run(connection, warehouse, schema, sql, partial(LazyTable, warehouse)), form)
 
 
 def _check_reads(connection: DuckDBPyConnection, sql: str) -> None:
@@ -94,17 +90,20 @@ def _print(rows: DuckDBPyRelation, form: str, max_rows: int | None = None) -> No
     """Print all rows as `csv` or `json`, or the first ones as a `table`."""
     import duckdb
 
+    shown = io.StringIO()
+    is_terminal = _is_terminal()
     try:
         if form == "csv":
-            writer = csv.writer(_Terminal() if _is_terminal() else sys.stdout, lineterminator="\n")
+            writer = csv.writer(shown, lineterminator="\n")
             writer.writerow(rows.columns)
             writer.writerows(rows.fetchall())
+            # a file gets the values as they are
+            sys.stdout.write(printable(shown.getvalue()) if is_terminal else shown.getvalue())
         elif form == "json":
             found = [dict(zip(rows.columns, row, strict=True)) for row in rows.fetchall()]
             typer.echo(printable(json.dumps(found, default=str, ensure_ascii=False, indent=2)))
         else:
-            width = shutil.get_terminal_size().columns if _is_terminal() else _PIPED_WIDTH
-            shown = io.StringIO()
+            width = shutil.get_terminal_size().columns if is_terminal else _PIPED_WIDTH
             with redirect_stdout(shown):
                 rows.show(max_width=width, max_rows=max_rows)
             typer.echo(printable(shown.getvalue()), nl=False)
@@ -114,13 +113,6 @@ def _print(rows: DuckDBPyRelation, form: str, max_rows: int | None = None) -> No
 
 def _is_terminal() -> bool:
     return sys.stdout.isatty()
-
-
-class _Terminal:
-    """Standard output where it is a terminal; a file gets the values as they are."""
-
-    def write(self, text: str) -> int:
-        return sys.stdout.write(printable(text))
 
 
 def connect() -> DuckDBPyConnection:

@@ -17,7 +17,6 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     Proposal,
     SourceColumn,
     SourceTable,
-    source_column,
 )
 from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.settings.change_feed import SCHEMA_ENCODINGS, presets
@@ -71,11 +70,6 @@ class UnreadableEventsError(AfterimageError):
     """Sampled messages do not show a table's columns, or no preset reads them."""
 
 
-def is_event(value: str) -> bool:
-    """Whether a message is an event of Debezium's, with its schema or without."""
-    return _event(value) is not None
-
-
 def is_of_debezium_itself(topic: str) -> bool:
     """Whether a topic holds no table: heartbeats and transaction metadata."""
     return topic.startswith("__debezium-heartbeat") or topic.endswith(".transaction")
@@ -87,23 +81,31 @@ def propose(table: MessageTable, schema: str, source: str) -> Proposal:
     Raises:
         UnreadableEventsError: no sampled event has a row, or no preset reads their connector.
     """
-    events = [event for value in table.data if (event := _event(value)) is not None]
+    events = [event for value in table.data if (event := event_of(value)) is not None]
     where = f"{schema}.{table.messages.name}, topic {table.name}"
     connectors = sorted({str(event["source"].get("connector")) for event in events})
-    known = _presets_by_connector()
+    known = {
+        connector: name
+        for name, preset in presets().items()
+        if preset.recognition
+        for connector in preset.recognition.connectors
+    }
     if len(connectors) != 1 or connectors[0] not in known:
         raise UnreadableEventsError(
             f"{where}: its events are of the connector {', '.join(connectors)}; there are presets "
             f"for {', '.join(sorted(known))}. Fix: declare the table by hand, with the settings of "
             "docs/change_feed.md."
         )
-    preset = known[connectors[0]]
-    notes = [f"preset: {preset}, by its messages"]
+    settings: dict[str, Any] = {
+        "preset": known[connectors[0]],
+        "filter": f"topic = '{table.name}'",
+    }
+    notes = [f"preset: {settings['preset']}, by its messages"]
     columns = _of_schema(table.data)
     if columns is None:
         values = values_by_column(image for event in events for image in _images(event))
         columns = tuple(
-            source_column(name, data_type=_type_of_values(found)) for name, found in values.items()
+            SourceColumn(name, data_type=_type_of_values(found)) for name, found in values.items()
         )
         notes += [
             f"types are inferred from {len(events)} sampled messages without schemas: JSON has no "
@@ -118,7 +120,6 @@ def propose(table: MessageTable, schema: str, source: str) -> Proposal:
     names = [column.name for column in columns]
     key, raw, entry = _key(table.keys, names), table.messages.name, table_name(table)
     text = f"Changes of {table.name}, in the messages that {raw} holds."
-    settings: dict[str, Any] = {"preset": preset, "filter": f"topic = '{table.name}'"}
     has_before_images = _has_before_images(events, key.columns)
     if not has_before_images:
         settings["before_images"] = False
@@ -139,17 +140,8 @@ def propose(table: MessageTable, schema: str, source: str) -> Proposal:
     )
 
 
-def _presets_by_connector() -> dict[str, str]:
-    return {
-        connector: name
-        for name, preset in presets().items()
-        if preset.recognition
-        for connector in preset.recognition.connectors
-    }
-
-
-def _event(value: str) -> dict[str, Any] | None:
-    """An event without its schema; None for anything else."""
+def event_of(value: str) -> dict[str, Any] | None:
+    """An event of Debezium's, out of its schema if it has one; None for any other message."""
     found = _without_schema(value)
     if found is None or not isinstance(found.get("source"), dict) or "op" not in found:
         return None
@@ -173,8 +165,7 @@ def _of_schema(values: Iterable[str]) -> tuple[SourceColumn, ...] | None:
         after: Mapping[str, Any] = next((f for f in images or [] if f.get("field") == "after"), {})
         if after.get("fields"):
             return tuple(
-                source_column(field["field"], data_type=_type_of(field))
-                for field in after["fields"]
+                SourceColumn(field["field"], data_type=_type_of(field)) for field in after["fields"]
             )
     return None
 

@@ -29,8 +29,13 @@ class SourceColumn:
     """A column as the source YAML declares it; `data_type` None where the raw type is right."""
 
     name: str
-    description: str
+    comment: str = ""
     data_type: str | None = None
+
+    @property
+    def description(self) -> str:
+        """Its comment; the linter wants a description of every column."""
+        return self.comment or f"Column {self.name} of the source."
 
 
 @dataclass(frozen=True)
@@ -153,11 +158,6 @@ class Found:
     is_certain: bool = True
 
 
-def source_column(name: str, description: str = "", data_type: str | None = None) -> SourceColumn:
-    """A column of the source."""
-    return SourceColumn(name, description or f"Column {name} of the source.", data_type)
-
-
 def source_columns(
     table: RawTable, data: Collection[str], describe: Callable[[str], str]
 ) -> list[SourceColumn]:
@@ -168,7 +168,7 @@ def source_columns(
         describe: the description of another column, for one without a comment.
     """
     return [
-        source_column(
+        SourceColumn(
             column.name, column.comment or ("" if column.name in data else describe(column.name))
         )
         for column in table.columns

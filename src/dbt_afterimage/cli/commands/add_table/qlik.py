@@ -22,7 +22,6 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     SourceColumn,
     SourceTable,
     full_load,
-    source_column,
 )
 from dbt_afterimage.cli.support.raw_schema.qlik_change_table import (
     base_table,
@@ -173,5 +172,5 @@ def _source_columns(table: RawTable, base: RawTable | None, key: KeyProposal) ->
             text = text or other.comment or ("Key." if column.name in key.columns else "")
             if column.data_type == "string" != other.data_type:
                 data_type = other.data_type
-        found.append(source_column(column.name, text, data_type))
+        found.append(SourceColumn(column.name, text, data_type))
     return found

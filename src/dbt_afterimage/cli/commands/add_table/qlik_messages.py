@@ -19,7 +19,6 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     SharedModel,
     SourceColumn,
     SourceTable,
-    source_column,
 )
 from dbt_afterimage.cli.support.raw_schema.schema import model_name
 from dbt_afterimage.errors import AfterimageError
@@ -95,7 +94,7 @@ def _of_metadata(message: Mapping[str, Any]) -> tuple[tuple[SourceColumn, ...], 
     ordered = sorted(listed, key=lambda name: listed[name]["ordinal"])
     in_key = [name for name in ordered if listed[name].get("primaryKeyPosition")]
     in_key.sort(key=lambda name: listed[name]["primaryKeyPosition"])
-    columns = tuple(source_column(name, "Key." if name in in_key else "") for name in ordered)
+    columns = tuple(SourceColumn(name, "Key." if name in in_key else "") for name in ordered)
     reason = f"the metadata message names {'it' if in_key else 'none'}"
     return columns, KeyProposal(tuple(in_key), reason, is_sure=bool(in_key))
 
@@ -117,7 +116,7 @@ def _of_data(table: MessageTable, schema: str) -> tuple[tuple[SourceColumn, ...]
     ]
     found = agreed(deletes, names)
     reason = "deletes have these columns only" if found else "messages do not name it"
-    columns = tuple(source_column(name, data_type=_type(values[name])) for name in names)
+    columns = tuple(SourceColumn(name, data_type=_type(values[name])) for name in names)
     return columns, KeyProposal(found or tuple(names[:1]), reason, is_sure=bool(found))
 
 

@@ -12,9 +12,9 @@ from dbt_afterimage.cli.commands.add_table.proposal import (
     Found,
     Proposal,
     SharedModel,
+    SourceColumn,
     SourceTable,
     full_load,
-    source_column,
 )
 from dbt_afterimage.cli.support.raw_schema.read_schema import readable, relation_of
 from dbt_afterimage.cli.support.raw_schema.schema import RawSchema, RawTable, model_name
@@ -156,7 +156,7 @@ def propose(table: LoggedTable, schema: RawSchema, source: str, sample: Sample) 
             entry,
             f"The table {table.schema}.{table.name} at the server. Not landed.",
             {"table_schema": table.schema} if table.is_one_of_many else {},
-            tuple(map(source_column, columns)),
+            tuple(map(SourceColumn, columns)),
             identifier=table.name if table.name.lower() != entry else None,
         ),
         propose_key(entry, columns, base, sample, "the full load"),

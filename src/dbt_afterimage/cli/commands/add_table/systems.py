@@ -50,7 +50,7 @@ def _find_messages(session: SparkSession, schema: RawSchema) -> Iterator[Found]:
 def tables_in_messages(tables: Sequence[MessageTable], schema: str) -> Iterator[Found]:
     """The tables of a raw table of messages; topics that Debezium keeps for itself are left out."""
     tables = told_apart(tables)
-    of_debezium = [t for t in tables if any(debezium.is_event(value) for value in t.data)]
+    of_debezium = [t for t in tables if any(map(debezium.event_of, t.data))]
     for table in tables:
         if table in of_debezium:
             propose, system, name = debezium.propose, debezium.SYSTEM, table.name

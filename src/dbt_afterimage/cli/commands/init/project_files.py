@@ -71,7 +71,7 @@ def additions(folder: Path, package: str) -> dict[str, str]:
     if not packages.exists() and (folder / "dependencies.yml").exists():
         packages = folder / "dependencies.yml"
     listed = _loaded(packages).get("packages") if packages.exists() else None
-    if not any(_is_afterimage(entry) for entry in listed or []):
+    if not any("afterimage" in str(entry).lower() for entry in listed or []):
         # dependencies.yml is not rendered, so it cannot read a variable
         entry = _package_entry(package, is_rendered=packages.name == "packages.yml")
         old = packages.read_text(encoding="utf-8") if packages.exists() else ""
@@ -105,12 +105,6 @@ def project_name(folder: Path) -> str:
             "folder, such as `afterimage init warehouse_history`."
         )
     return name
-
-
-def _is_afterimage(entry: Any) -> bool:
-    return isinstance(entry, dict) and any(
-        "afterimage" in str(value).lower() for value in entry.values()
-    )
 
 
 def _package_entry(package: str, is_rendered: bool = True) -> str:
