@@ -61,3 +61,11 @@ def test_a_table_that_reads_all_schemas_cannot_go_beside_one_of_a_schema(tmp_pat
         AlreadyDeclaredError, match=r"table orders of the source store.*Fix: set `t"
     ):
         check(Project(tmp_path), proposal)
+
+
+def test_a_model_of_the_same_name_in_another_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "dbt_project.yml").write_text("name: shop\n", encoding="utf-8")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "orders_current.sql").touch()
+    with pytest.raises(AlreadyDeclaredError, match=r"a model orders_current already, in models/o"):
+        check(Project(tmp_path), ORDERS)

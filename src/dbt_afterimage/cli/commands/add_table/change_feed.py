@@ -42,7 +42,7 @@ def preset_of(table: RawTable) -> str | None:
         and described.recognition.columns
         and {name.lower() for name in described.recognition.columns} < names
     ]
-    return next((preset for preset in fitting if is_certain(preset)), next(iter(fitting), None))
+    return max(fitting, key=is_certain, default=None)
 
 
 def is_certain(preset: str) -> bool:

@@ -56,18 +56,15 @@ class Project:
                 "begins the names of its models."
             )
         self._added[proposal.table] = name
-        for path in files:
-            if path.endswith(".yml"):
-                continue
-            for file in self._files:
-                model = Path(path).stem
-                relative = file.relative_to(self.folder).as_posix()
-                if file.suffix in (".sql", ".py") and file.stem == model and relative != path:
-                    raise AlreadyDeclaredError(
-                        f"{name}: the project has a model {model} already, in {relative}. Nothing "
-                        "was written for this table. Fix: give --prefix, which begins the names of "
-                        "its models, or remove that file."
-                    )
+        models = {Path(path).stem: path for path in files if not path.endswith(".yml")}
+        for file in self._files:
+            relative = file.relative_to(self.folder).as_posix()
+            if file.suffix in (".sql", ".py") and models.get(file.stem, relative) != relative:
+                raise AlreadyDeclaredError(
+                    f"{name}: the project has a model {file.stem} already, in {relative}. Nothing "
+                    "was written for this table. Fix: give --prefix, which begins the names of "
+                    "its models, or remove that file."
+                )
         for table in proposal.tables:
             other = self._of_all_schemas.get((proposal.source, table.settings.get("message_table")))
             if "table_schema" in table.settings and other:

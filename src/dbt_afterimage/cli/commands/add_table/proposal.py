@@ -54,11 +54,9 @@ class SharedModel:
     """A model that decodes for all tables of a source: messages, or a transaction log.
 
     Attributes:
-        name: the model's name.
         builder: `build_messages` or `build_log`.
         module: the module of `dbt_afterimage` that has it.
         arguments: of the builder, as Python source.
-        description: of the model.
     """
 
     name: str
@@ -83,12 +81,10 @@ class Proposal:
     """All that the files of one table need.
 
     Attributes:
-        system: the source system.
         schema: the raw schema.
         source: name of the dbt source, and of the folders.
         table: name of the table in model names.
         entry: the table in the source YAML.
-        key: the proposed key.
         key_columns: the columns that a key may have.
         notes: what the user should know or check.
         base: the landed full load in the source YAML.

@@ -124,10 +124,11 @@ def flow(value: Any) -> str:
 
 def text(value: str, indent: int) -> str:
     """A text as YAML behind a key that is indented so far: on one line, or folded."""
-    line = flow(" ".join(value.split()))
+    value = " ".join(value.split())
+    line = flow(value)
     if len(line) + indent <= _YAML_WIDTH - 20:
         return line
-    wrapped = textwrap.wrap(" ".join(value.split()), _YAML_WIDTH - indent, break_long_words=False)
+    wrapped = textwrap.wrap(value, _YAML_WIDTH - indent, break_long_words=False)
     return ">-\n" + "\n".join(" " * (indent + 2) + part for part in wrapped)
 
 
