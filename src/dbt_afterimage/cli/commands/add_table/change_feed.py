@@ -115,17 +115,9 @@ def _sample(session: SparkSession, schema: RawSchema, table: RawTable, preset: s
 
 
 def propose(
-    table: RawTable,
-    schema: RawSchema,
-    preset: str,
-    source: str,
-    sample: Sample,
+    table: RawTable, schema: RawSchema, preset: str, source: str, sample: Sample
 ) -> Proposal:
-    """The proposal for a change feed.
-
-    Args:
-        preset: the preset whose columns the table has.
-    """
+    """The proposal for a change feed."""
     name, base = table_name(table), base_table(table, schema, preset)
     own, columns = settings_of(preset), data_columns(table, preset)
     settings: dict[str, Any] = {"preset": preset}

@@ -135,11 +135,10 @@ def unique_in_load(
     base: RawTable | None,
     table: str,
     columns: Sequence[str],
-) -> tuple[tuple[str, ...], ...]:
+) -> Sequence[tuple[str, ...]]:
     """Candidates for the key that are unique in a full load; none if it declares its key.
 
     Args:
-        base: the full load; None where there is none.
         table: the source table's name in model names.
         columns: its data columns, in order.
     """
@@ -149,4 +148,4 @@ def unique_in_load(
     candidates = [
         key for key in key_candidates(table, columns) if has >= {name.lower() for name in key}
     ]
-    return tuple(unique_keys(session, relation_of(schema.name, base.name), candidates))
+    return unique_keys(session, relation_of(schema.name, base.name), candidates)

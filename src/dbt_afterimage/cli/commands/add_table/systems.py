@@ -29,9 +29,17 @@ from dbt_afterimage.cli.support.raw_schema.schema import RawSchema, model_name
 from dbt_afterimage.errors import AfterimageError
 from dbt_afterimage.settings import did_you_mean
 from dbt_afterimage.settings.systems import SYSTEMS
+from dbt_afterimage.spark.session import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# to compile hundreds of small queries takes longer
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 class UnknownTableError(AfterimageError):
@@ -113,7 +121,7 @@ def propose_all(
         # the model that decodes messages takes all tables of its source for tables of messages
         is_mixed = len({table.system for table in found}) > 1
         proposed = partial(_proposed, schema_name, named, is_mixed, prefix)
-        with reading.interpreted(session):
+        with session_settings(session, _INTERPRETED):
             for number, answer in enumerate(reading.in_parallel(proposed, chosen), 1):
                 answers.append(answer)
                 report(f"Read {number} tables of {schema_name}")

@@ -13,7 +13,6 @@ from dbt_afterimage.cli.support.raw_schema.schema import Column, RawSchema, RawT
 from dbt_afterimage.errors import AfterimageError, explained
 from dbt_afterimage.internal_columns import LANDED_COLUMNS
 from dbt_afterimage.spark.identifiers import quoted
-from dbt_afterimage.spark.session import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,17 +43,6 @@ def in_parallel(read: Callable[[Item], Answer], items: Iterable[Item]) -> Iterat
     """The results of all items, in order, read in a few threads."""
     with ThreadPoolExecutor(_THREADS) as pool:
         yield from pool.map(read, items)
-
-
-@contextmanager
-def interpreted(session: SparkSession) -> Iterator[None]:
-    """While this lasts, Spark interprets queries: compiling hundreds of small ones takes longer."""
-    settings = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    with session_settings(session, settings):
-        yield
 
 
 def _spark_errors() -> tuple[type[Exception], ...]:
