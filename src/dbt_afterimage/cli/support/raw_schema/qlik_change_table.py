@@ -7,7 +7,7 @@ from dbt_afterimage.settings.qlik import QlikChangeTableSettings
 
 
 def header_prefix(table: RawTable) -> str | None:
-    """The prefix of the header columns as it is spelled; None if it is no Qlik change table."""
+    """The prefix of the header columns as it is spelled; None for other tables than Qlik's."""
     names, seq = table.types(), "change_seq"
     prefixes = [name[: -len(seq)] for name in table.names() if name.lower().endswith(seq)]
     return next((one for one in prefixes if f"{one}change_oper".lower() in names), None)
