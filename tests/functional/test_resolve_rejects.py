@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbt_afterimage.cli.commands.replay_rejects import outcome, replay
-from dbt_afterimage.cli.commands.resolve_reject import RESOLUTIONS, resolve_in
+from dbt_afterimage.cli.commands.resolve_reject import RESOLUTIONS, resolve_reject
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
 from tests.functional.feed_project import write_project
@@ -38,11 +38,11 @@ def test_a_record_is_resolved_once_and_the_reason_is_kept(
     record(spark, -7)
     record(spark, 8)
 
-    assert "is resolved;" in resolve_in(spark, SCHEMA, "people", -7, "it's a test row")
-    assert "already" in resolve_in(spark, SCHEMA, "people", -7, "again")
+    assert "is resolved;" in resolve_reject(spark, SCHEMA, "people", -7, "it's a test row")
+    assert "already" in resolve_reject(spark, SCHEMA, "people", -7, "again")
     # killed between the two commits: the reason is there, the record is still open
     spark.sql(f"update {rejected} set resolved_at = null where record_hash = -7")
-    assert "is resolved;" in resolve_in(spark, SCHEMA, "people", -7, "it's a test row")
+    assert "is resolved;" in resolve_reject(spark, SCHEMA, "people", -7, "it's a test row")
 
     open_records = spark.table(rejected).filter("resolved_at is null").select("record_hash")
     assert [row[0] for row in open_records.collect()] == [8]

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dbt_afterimage.cli.frame import TargetOption, UsageProblem, command, group
-from dbt_afterimage.cli.support.project_session import load_profile, project_session
+from dbt_afterimage.cli.support.project_session import has_server, load_profile, project_session
 from dbt_afterimage.cli.support.run_dbt import run_operation
 from dbt_afterimage.cli.support.working import working
 
@@ -161,7 +161,6 @@ def land_kafka(
     It lands what is there when it begins, and ends. A run that was killed is repeated. Put secrets
     into the file of --properties, not on the command line.
     """
-    from dbt_afterimage.cli.support.project_session import is_remote_target
     from dbt_afterimage.dbt_spark.jars import JarsError, give_to_spark, kafka_jars
     from dbt_afterimage.ingest.kafka.client_options import OptionError, client_options
 
@@ -174,7 +173,7 @@ def land_kafka(
             raise OptionError(f"--starting is {starting!r}. Allowed: earliest, latest.")
         options = client_options(option or [], properties)
         # a Connect server brings its own jars, and its client needs no Java
-        if not is_remote_target(target):
+        if not has_server(load_profile(target)):
             give_to_spark(kafka_jars())
     except (OptionError, JarsError) as error:
         raise UsageProblem(f"`land kafka`: {error}") from error

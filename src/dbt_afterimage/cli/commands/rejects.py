@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dbt_afterimage.cli.frame import JsonOption, TargetOption, UsageProblem, command, printable
+from dbt_afterimage.cli.support.project_session import project_session
 from dbt_afterimage.cli.support.warehouse import (
     AllSchemas,
     Warehouse,
@@ -74,7 +75,8 @@ def rejects(
         from dbt_afterimage.cli.commands.resolve_reject import resolve_reject
 
         one_record(found, resolve, table)
-        typer.echo(resolve_reject(target, schema, table, resolve, why.strip()))
+        session = project_session(target)
+        typer.echo(resolve_reject(session, schema, table, resolve, why.strip()))
     elif replay and table:
         from dbt_afterimage.cli.commands.replay_rejects import outcome
         from dbt_afterimage.cli.commands.replay_rejects import replay as run_again

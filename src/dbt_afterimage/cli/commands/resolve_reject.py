@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from dbt_afterimage.cli.support.project_session import project_session
 from dbt_afterimage.errors import conflicts_explained
 
 if TYPE_CHECKING:
@@ -16,8 +15,10 @@ if TYPE_CHECKING:
 RESOLUTIONS = "afterimage_resolutions"
 
 
-def resolve_reject(target: str | None, schema: str, table: str, record: int, why: str) -> str:
-    """Resolve a record of `<table>_changes_rejected` in the project's warehouse.
+def resolve_reject(session: SparkSession, schema: str, table: str, record: int, why: str) -> str:
+    """Resolve a record of `<table>_changes_rejected`.
+
+    A call that was killed can be repeated: nothing is kept twice.
 
     Args:
         table: the table, without `_changes`.
@@ -29,11 +30,6 @@ def resolve_reject(target: str | None, schema: str, table: str, record: int, why
     Raises:
         ConcurrentRunError: a run wrote to the table meanwhile; nothing is resolved.
     """
-    return resolve_in(project_session(target), schema, table, record, why)
-
-
-def resolve_in(session: SparkSession, schema: str, table: str, record: int, why: str) -> str:
-    """The same in a session. A call that was killed can be repeated: nothing is kept twice."""
     place, _, name = table.rpartition(".")
     rejected = f"`{place or schema}`.`{name}_changes_rejected`"
     resolutions = f"`{schema}`.{RESOLUTIONS}"

@@ -46,18 +46,6 @@ def project_folder() -> Path:
     )
 
 
-def is_remote_target(target: str | None = None) -> bool:
-    """Whether a target connects to a Spark Connect server.
-
-    Args:
-        target: a target of the profile; by default DBT_TARGET, else the profile's own.
-
-    Raises:
-        ProfileError: as `load_profile`.
-    """
-    return has_server(load_profile(target))
-
-
 def has_server(profile: Any) -> bool:
     """Whether a profile's target connects to a Spark Connect server."""
     from dbt_afterimage.spark.session import server_address

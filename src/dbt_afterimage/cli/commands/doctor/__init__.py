@@ -12,10 +12,7 @@ import typer
 from dbt_afterimage.cli.commands.doctor.change_logs import change_log_checks
 from dbt_afterimage.cli.commands.doctor.check import Check, failed_by
 from dbt_afterimage.cli.commands.doctor.machine import machine_checks, packages_check
-from dbt_afterimage.cli.commands.doctor.project import (
-    declared_tables,
-    project_checks,
-)
+from dbt_afterimage.cli.commands.doctor.project import declared_tables, project_checks
 from dbt_afterimage.cli.commands.doctor.raw_tables import raw_table_checks
 from dbt_afterimage.cli.commands.doctor.spark_session import session_checks
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
@@ -55,14 +52,15 @@ def all_checks(target: str | None) -> Iterator[Check]:
         yield failed_by(error, "profile and Spark")
         return
     yield from machine_checks(is_client=has_server(profile))
-    yield Check("profile", "ok", f"target {profile.target_name}, schema {_schema(profile)}")
+    schema = str(profile.credentials.schema)
+    yield Check("profile", "ok", f"target {profile.target_name}, schema {schema}")
     try:
         session = project_session(target)
     except AfterimageError as error:
         yield failed_by(error, "profile and Spark")
         return
     yield Check("Spark", "ok", f"Spark {session.version} runs")
-    yield from session_checks(session, _schema(profile))
+    yield from session_checks(session, schema)
     tables, problem = declared_tables(target)
     yield from project_checks(tables, problem)
     yield from raw_table_checks(session, tables)
@@ -83,7 +81,3 @@ def summary(checks: list[Check]) -> str:
         f"{len(checks)} checks: {counts['ok']} ok, {counts['warning']} warnings, "
         f"{counts['failed']} failed"
     )
-
-
-def _schema(profile: object) -> str:
-    return str(profile.credentials.schema)  # type: ignore[attr-defined]
