@@ -37,12 +37,12 @@ def test_activity_over_time(folder: Path) -> None:
     # three hours, from that of the first change to that of the last
     assert found.period.bucket(0)[0] == NOON - timedelta(hours=3)
     assert (found.period.count, found.period.width) == (3, 3600)
-    assert found.total.changes == [10, 0, 25]
-    assert found.total.late == [4, 0, 1]
-    assert found.total.average_lag == [60, None, 20]
-    assert found.total.greatest_lag == [90, None, 120]
-    assert found.tables["orders"].changes == [10, 0, 20]
-    assert found.tables["orders"].average_lag == [60, None, 10]
+    assert found.total.changes == (10, 0, 25)
+    assert found.total.late == (4, 0, 1)
+    assert found.total.average_lag == (60, None, 20)
+    assert found.total.greatest_lag == (90, None, 120)
+    assert found.tables["orders"].changes == (10, 0, 20)
+    assert found.tables["orders"].average_lag == (60, None, 10)
 
 
 def test_activity_of_the_last_days_only_and_none_of_the_future(folder: Path) -> None:
@@ -51,7 +51,7 @@ def test_activity_of_the_last_days_only_and_none_of_the_future(folder: Path) -> 
     warehouse.tables["change_activity"] = activity(rows)
     found = facts(folder, warehouse, days=1).activity
     assert found is not None
-    assert found.total.changes == [2]
+    assert found.total.changes == (2,)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 from dbt_afterimage.cli.commands.query import connect, run
 from dbt_afterimage.cli.support.warehouse import Warehouse
@@ -12,10 +12,16 @@ from dbt_afterimage.cli.support.warehouse import Warehouse
 _MOST_BUCKETS = 72
 _HOUR = 3600
 _WIDTHS = tuple(_HOUR * hours for hours in (1, 2, 3, 6, 12, 24, 48, 168))
+"""Allowed widths of a bucket in seconds, the least first."""
 
-_SQL = """
-    select table_name, activity_hour, changes, late_changes, total_lag_seconds, max_lag_seconds
+_HOURS_SQL = """
+    select *, max(activity_hour) over () as newest_hour
     from "{activity}" where changes > 0 and activity_hour <= to_timestamp({now})
+    qualify activity_hour > newest_hour - to_hours(24 * {days})
+"""
+_FIGURES_SQL = """
+    table_name, bucket, sum(changes), sum(late_changes),
+    coalesce(sum(total_lag_seconds), 0) / sum(changes), max(max_lag_seconds)
 """
 
 
@@ -44,7 +50,7 @@ class Period:
         return self.bucket(0)[0], self.bucket(self.count - 1)[1]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Series:
     """The activity of one table in each bucket of a period.
 
@@ -55,26 +61,10 @@ class Series:
         greatest_lag: the same of the slowest change.
     """
 
-    changes: list[int]
-    late: list[int]
-    average_lag: list[float | None]
-    greatest_lag: list[float | None]
-    _total_lag: list[float] = field(default_factory=list, repr=False)
-
-    @classmethod
-    def empty(cls, count: int) -> Series:
-        """A series of a number of buckets without changes."""
-        nothing: list[float | None] = [None] * count
-        return cls([0] * count, [0] * count, list(nothing), list(nothing), [0.0] * count)
-
-    def add(self, index: int, changes: int, late: int, lag: float, greatest: float | None) -> None:
-        """Count changes in a bucket; `lag` is the sum of their seconds."""
-        self.changes[index] += changes
-        self.late[index] += late
-        self._total_lag[index] += lag
-        self.average_lag[index] = self._total_lag[index] / self.changes[index]
-        known = [each for each in (self.greatest_lag[index], greatest) if each is not None]
-        self.greatest_lag[index] = max(known, default=None)
+    changes: tuple[int, ...]
+    late: tuple[int, ...]
+    average_lag: tuple[float | None, ...]
+    greatest_lag: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -84,10 +74,6 @@ class Activity:
     period: Period
     total: Series
     tables: dict[str, Series]
-
-    def has(self, table: str) -> bool:
-        """Whether a table changed in the period."""
-        return table in self.tables
 
 
 def read_activity(
@@ -102,26 +88,27 @@ def read_activity(
     """
     if activity not in warehouse.relations(schema):
         return None
-    found = run(connect(), warehouse, schema, _SQL.format(activity=activity, now=now.timestamp()))
-    rows = found.fetchall()
-    if not rows:
+    sql = _HOURS_SQL.format(activity=activity, now=now.timestamp(), days=days)
+    hours = run(connect(), warehouse, schema, sql)
+    ((first, newest),) = hours.aggregate("min(activity_hour), max(activity_hour)").fetchall()
+    if newest is None:
         return None
-    end = max(row[1] for row in rows) + timedelta(hours=1)
-    rows = [row for row in rows if row[1] >= end - timedelta(days=days)]
-    period = period_of(min(row[1] for row in rows), end)
-    total = Series.empty(period.count)
-    tables: dict[str, Series] = {}
-    for table, hour, changes, late, lag, greatest in rows:
-        index = int((hour - period.start).total_seconds() // period.width)
-        own = tables.setdefault(str(table), Series.empty(period.count))
-        for series in (own, total):
-            series.add(index, int(changes), int(late), float(lag or 0), _number(greatest))
-    return Activity(period, total, tables)
+    period = period_of(first, newest + timedelta(hours=1))
+    bucket = f"(epoch(activity_hour)::bigint - {period.start.timestamp():.0f}) // {period.width}"
+    figures_of = hours.project(f"*, {bucket} as bucket").aggregate(
+        _FIGURES_SQL, "grouping sets ((table_name, bucket), (bucket))"
+    )
+    # those of all tables have no name
+    rows: dict[str | None, list[tuple[Any, ...]]] = {}
+    for table, index, *figures in figures_of.fetchall():
+        of_table = rows.setdefault(table, [(0, 0, None, None)] * period.count)
+        of_table[index] = tuple(figures)
+    series = {table: Series(*zip(*each, strict=True)) for table, each in rows.items()}
+    total = series.pop(None)
+    return Activity(period, total, {str(table): each for table, each in series.items()})
 
 
-def period_of(
-    start: datetime, end: datetime, widths: Sequence[int] = _WIDTHS, most: int = _MOST_BUCKETS
-) -> Period:
+def period_of(start: datetime, end: datetime) -> Period:
     """The span from start to end in as many buckets as a chart has room for.
 
     Buckets begin at multiples of their width since 1970, so daily ones begin at midnight.
@@ -129,16 +116,10 @@ def period_of(
     Args:
         start: the first moment that must be in it, UTC.
         end: the first moment after it.
-        widths: allowed widths of a bucket in seconds, the least first.
-        most: number of buckets; only the greatest width may give more.
     """
-    for width in widths:
+    for width in _WIDTHS:
         first = int(start.timestamp()) // width * width
         count = max(1, -(-int(end.timestamp() - first) // width))
-        if count <= most:
+        if count <= _MOST_BUCKETS:
             break
     return Period(datetime.fromtimestamp(first, timezone.utc), width, count)
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None else float(value)

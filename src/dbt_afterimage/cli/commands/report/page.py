@@ -54,7 +54,9 @@ def render(facts: Facts, found: Iterable[Finding], project: str, target: str) ->
         raw=_raw_totals(facts),
         charts=charts.activity_charts(activity) if activity else [],
         hidden_charts=max(0, len(activity.tables) - charts.MOST_TABLES) if activity else 0,
-        quiet=[each.table for each in facts.tables if activity and not activity.has(each.table)],
+        quiet=[
+            each.table for each in facts.tables if activity and each.table not in activity.tables
+        ],
         period=activity.period.span if activity else None,
         bucket=_width(activity.period.width) if activity else "",
         storage=charts.storage_chart(facts.growth) if facts.growth else None,
