@@ -105,7 +105,7 @@ def test_growth() -> None:
     found = growth(tables, 30, at(20), points=5)
     assert found is not None
     assert found.bytes == [1000, 1500, 3500, 3500, 3500]
-    assert (found.start, found.added) == (at(0), 2500)
+    assert (found.moments[0], found.added) == (at(0), 2500)
     assert growth([[TableVersion(at(0), 1, None, None)]], 30, at(20)) is None
 
 

@@ -76,11 +76,10 @@ def _table_charts(name: str, series: Series, period: Period) -> TableCharts:
 
 def storage_chart(found: Growth) -> Markup:
     """Bytes over time."""
-    step = (found.end - found.start) / (len(found.bytes) - 1)
-    times = [found.start + step * index for index in range(len(found.bytes))]
+    step = found.moments[1] - found.moments[0]
     first, last = BYTES.text(found.bytes[0]), BYTES.text(found.bytes[-1])
     title = f"Size of all tables: from {first} to {last}"
-    return bars(title, times, step, [(BLUE, found.bytes)], BYTES)
+    return bars(title, found.moments, step, [(BLUE, found.bytes)], BYTES)
 
 
 def runs_chart(runs: Sequence[Run]) -> Markup:

@@ -17,13 +17,11 @@ class Growth:
     """Bytes of several tables at moments that are equally far apart, the last one now.
 
     Attributes:
-        start: the first moment, UTC.
-        end: the last one.
+        moments: UTC.
         bytes: by moment.
     """
 
-    start: datetime
-    end: datetime
+    moments: list[datetime]
     bytes: list[int]
 
     @property
@@ -51,7 +49,7 @@ def growth(
     step = (now - start) / (points - 1)
     moments = [start + step * index for index in range(points - 1)] + [now]
     total = [sum(_at(table, moment) for table in sized) for moment in moments]
-    return Growth(start, now, total)
+    return Growth(moments, total)
 
 
 def _at(table: Sequence[tuple[datetime, int]], moment: datetime) -> int:
