@@ -127,20 +127,25 @@ def read_facts(source: Warehouse, request: Request) -> Facts:
     names = [each.table for each in tables]
     raw = raw_tables(request.target_folder / "manifest.json", warehouse, schema)
     applied = read_applied(warehouse, schema)
-    versions = _versions(warehouse, schema, names)
+    relations = warehouse.relations(schema)
+    versions = {
+        name: warehouse.versions(schema, name)
+        for table in names
+        for name in _relations_of(table)
+        if relations.get(name) == TABLE
+    }
     by_table = {
         name: [versions[each] for each in _relations_of(name) if each in versions] for name in names
     }
-    all_versions = [each for of_table in by_table.values() for each in of_table]
     return Facts(
         request=request,
         tables=tables,
         flows=_flows(tables, raw, applied, versions),
         batches=batches(applied, [each.table for each in tables if each.last_batch], versions),
         activity=read_activity(warehouse, schema, request.activity, request.days, now),
-        has_activity_table=request.activity in warehouse.relations(schema),
+        has_activity_table=request.activity in relations,
         rejected=read_rejected(warehouse, schema, names),
-        growth=growth(all_versions, request.days, now),
+        growth=growth(versions.values(), request.days, now),
         growth_of={name: growth(each, request.days, now) for name, each in by_table.items()},
         runs=last_runs(request.target_folder),
     )
@@ -148,19 +153,6 @@ def read_facts(source: Warehouse, request: Request) -> Facts:
 
 def _relations_of(table: str) -> list[str]:
     return [table + suffix for suffix in (CHANGES, REJECTED, *MARTS)]
-
-
-def _versions(
-    warehouse: Warehouse, schema: str, tables: Sequence[str]
-) -> dict[str, list[TableVersion]]:
-    """Commits of the tables that afterimage writes, by name."""
-    relations = warehouse.relations(schema)
-    return {
-        name: warehouse.versions(schema, name)
-        for table in tables
-        for name in _relations_of(table)
-        if relations.get(name) == TABLE
-    }
 
 
 def _flows(
