@@ -73,17 +73,7 @@ def load_profile(target: str | None = None) -> Any:
     if not os.environ.get("DBT_PROFILES_DIR") and (folder / "profiles.yml").exists():
         profiles = str(folder)
     log_path = os.environ.get("DBT_LOG_PATH") or str(folder / "logs")
-    set_from_args(
-        Namespace(
-            PROFILES_DIR=profiles,
-            PROJECT_DIR=str(folder),
-            LOG_PATH=log_path,
-            profiles_dir=profiles,
-            project_dir=str(folder),
-            log_path=log_path,
-        ),
-        {},
-    )
+    set_from_args(Namespace(profiles_dir=profiles, project_dir=str(folder), log_path=log_path), {})
     # `env_var` in the profile reads it
     set_invocation_context(dict(os.environ))
     try:
