@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbt_afterimage.cli.commands.replay_rejects import outcome, replay
+from dbt_afterimage.cli.commands.rejects import outcome, run_again
 from dbt_afterimage.cli.commands.resolve_reject import RESOLUTIONS, resolve_reject
 from dbt_afterimage.storage.local_relation import local_rows
 from tests.functional.dbt_project import DbtProject
@@ -85,7 +85,7 @@ def test_a_replay_reads_records_that_a_corrected_setting_makes_right(
     corrected = {**FEED, "operations": {"i": "I", "new": "I"}}
     write_project(dbt.path, raw, {"parts": (corrected, [])})
     with dbt.environment():
-        replay(before, "parts", None)
+        run_again(before, "parts", None)
     ids = spark.table(f"{REPLAYED}.parts_history").select("id").collect()
     assert sorted(row[0] for row in ids) == [1, 2, 3]
     assert outcome("parts", before, rejected()) == (

@@ -150,7 +150,7 @@ def test_a_replay_begins_at_the_first_unresolved_record_that_has_a_place(
 ) -> None:
     ran: list[list[str]] = []
     monkeypatch.setattr(
-        "dbt_afterimage.cli.commands.replay_rejects.run_dbt",
+        "dbt_afterimage.cli.commands.rejects.run_dbt",
         lambda arguments, target: ran.append(arguments),
     )
     earlier = SEQ.replace("20260302", "20260301")
@@ -183,7 +183,7 @@ def test_a_replay_of_records_without_a_place_is_a_plain_run(
         ran.append(arguments)
         TABLES["parts_changes_rejected"] = records((9, "malformed_change_seq", "x", True))
 
-    monkeypatch.setattr("dbt_afterimage.cli.commands.replay_rejects.run_dbt", run)
+    monkeypatch.setattr("dbt_afterimage.cli.commands.rejects.run_dbt", run)
     monkeypatch.setitem(TABLES, "parts_changes_rejected", TABLES["parts_changes_rejected"])
     result = call("parts", "--replay")
     assert ran == [["run", "--select", "+parts_changes+"]]

@@ -10,6 +10,7 @@ import typer
 
 from dbt_afterimage.cli.frame import JsonOption, TargetOption, UsageProblem, command, printable
 from dbt_afterimage.cli.support.project_session import project_session
+from dbt_afterimage.cli.support.run_dbt import run_dbt
 from dbt_afterimage.cli.support.warehouse import (
     AllSchemas,
     Warehouse,
@@ -19,6 +20,7 @@ from dbt_afterimage.cli.support.warehouse import (
 )
 
 _SUFFIX = "_changes_rejected"
+_WITHOUT_PLACE = ("null_change_seq", "malformed_change_seq")
 _SHOWN = 50
 _WIDTH = 180
 
@@ -78,9 +80,6 @@ def rejects(
         session = project_session(target)
         typer.echo(resolve_reject(session, schema, table, resolve, why.strip()))
     elif replay and table:
-        from dbt_afterimage.cli.commands.replay_rejects import outcome
-        from dbt_afterimage.cli.commands.replay_rejects import replay as run_again
-
         run_again(found, table, target)
         again = AllSchemas(only, schema)
         typer.echo(outcome(table, found, read_rejects(again, schema, table)))
@@ -141,6 +140,37 @@ def accepted_beside(
         schema, log, where=f"change_seq = '{seq}'"
     ).to_pylist()
     return found
+
+
+def run_again(found: list[dict[str, Any]], table: str, target: str | None) -> None:
+    """Build a table's models again; records are read from the first unresolved one on.
+
+    Args:
+        found: rejected records of the table, as `read_rejects` gives them.
+        table: the table, without `_changes`.
+
+    Raises:
+        DbtFailedError: dbt failed, and has printed why.
+    """
+    name = table.rpartition(".")[2]
+    places = [
+        row["change_seq"]
+        for row in found
+        if row["resolved_at"] is None
+        and row["change_seq"]
+        and row["reject_reason"] not in _WITHOUT_PLACE
+    ]
+    # records without a place are read in every run
+    first = ["--vars", json.dumps({"backfill_from": min(places)})] if places else []
+    run_dbt(["run", "--select", f"+{name}_changes+", *first], target)
+
+
+def outcome(table: str, before: list[dict[str, Any]], after: list[dict[str, Any]]) -> str:
+    """The records that a replay resolved, in words."""
+    unresolved = {row["record_hash"] for row in before if row["resolved_at"] is None}
+    left = {row["record_hash"] for row in after if row["resolved_at"] is None}
+    resolved = f"{table}: {len(unresolved - left):,} of {len(unresolved):,} resolved"
+    return resolved + (f", {len(left):,} unresolved: afterimage rejects {table}" if left else "")
 
 
 def _list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
