@@ -35,8 +35,8 @@ def test_activity_over_time(folder: Path) -> None:
     found = facts(folder).activity
     assert found is not None
     # three hours, from that of the first change to that of the last
-    assert found.period.bucket(0)[0] == NOON - timedelta(hours=3)
-    assert (found.period.count, found.period.width) == (3, 3600)
+    assert found.period.starts[0] == NOON - timedelta(hours=3)
+    assert (len(found.period.starts), found.period.width) == (3, timedelta(hours=1))
     assert found.total.changes == (10, 0, 25)
     assert found.total.late == (4, 0, 1)
     assert found.total.average_lag == (60, None, 20)
@@ -64,9 +64,9 @@ def test_a_period_has_as_many_buckets_as_a_chart_has_room_for(
 ) -> None:
     end = datetime(2026, 3, 2, 1, tzinfo=timezone.utc)
     period = period_of(end - timedelta(hours=hours), end)
-    assert (period.width, period.count) == (width * 3600, count)
-    assert period.bucket(0)[0] <= end - timedelta(hours=hours)
-    assert period.bucket(period.count - 1)[1] >= end
+    assert (period.width, len(period.starts)) == (timedelta(hours=width), count)
+    assert period.starts[0] <= end - timedelta(hours=hours)
+    assert period.end >= end
 
 
 def test_rejected_records_by_reason(folder: Path) -> None:

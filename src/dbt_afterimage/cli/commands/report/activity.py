@@ -10,9 +10,9 @@ from dbt_afterimage.cli.commands.query import connect, run
 from dbt_afterimage.cli.support.warehouse import Warehouse
 
 _MOST_BUCKETS = 72
-_HOUR = 3600
-_WIDTHS = tuple(_HOUR * hours for hours in (1, 2, 3, 6, 12, 24, 48, 168))
-"""Allowed widths of a bucket in seconds, the least first."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_WIDTHS = tuple(timedelta(hours=hours) for hours in (1, 2, 3, 6, 12, 24, 48, 168))
+"""Allowed widths of a bucket, the least first."""
 
 _HOURS_SQL = """
     select *, max(activity_hour) over () as newest_hour
@@ -30,24 +30,17 @@ class Period:
     """A span of time, cut into equal buckets.
 
     Attributes:
-        start: its first moment, UTC.
-        width: seconds of a bucket.
-        count: number of buckets.
+        starts: the first moment of each bucket, UTC.
+        width: of a bucket.
     """
 
-    start: datetime
-    width: int
-    count: int
-
-    def bucket(self, index: int) -> tuple[datetime, datetime]:
-        """The first moment of a bucket, and that of the next one."""
-        first = self.start + timedelta(seconds=self.width * index)
-        return first, first + timedelta(seconds=self.width)
+    starts: list[datetime]
+    width: timedelta
 
     @property
-    def span(self) -> tuple[datetime, datetime]:
-        """The first moment, and the first one after it."""
-        return self.bucket(0)[0], self.bucket(self.count - 1)[1]
+    def end(self) -> datetime:
+        """The first moment after it."""
+        return self.starts[-1] + self.width
 
 
 @dataclass(frozen=True)
@@ -94,14 +87,15 @@ def read_activity(
     if newest is None:
         return None
     period = period_of(first, newest + timedelta(hours=1))
-    bucket = f"(epoch(activity_hour)::bigint - {period.start.timestamp():.0f}) // {period.width}"
+    start, width = period.starts[0].timestamp(), period.width.total_seconds()
+    bucket = f"(epoch(activity_hour)::bigint - {start:.0f}) // {width:.0f}"
     figures_of = hours.project(f"*, {bucket} as bucket").aggregate(
         _FIGURES_SQL, "grouping sets ((table_name, bucket), (bucket))"
     )
     # those of all tables have no name
     rows: dict[str | None, list[tuple[Any, ...]]] = {}
     for table, index, *figures in figures_of.fetchall():
-        of_table = rows.setdefault(table, [(0, 0, None, None)] * period.count)
+        of_table = rows.setdefault(table, [(0, 0, None, None)] * len(period.starts))
         of_table[index] = tuple(figures)
     series = {table: Series(*zip(*each, strict=True)) for table, each in rows.items()}
     total = series.pop(None)
@@ -118,8 +112,8 @@ def period_of(start: datetime, end: datetime) -> Period:
         end: the first moment after it.
     """
     for width in _WIDTHS:
-        first = int(start.timestamp()) // width * width
-        count = max(1, -(-int(end.timestamp() - first) // width))
+        first = start - (start - _EPOCH) % width
+        count = max(1, -((first - end) // width))
         if count <= _MOST_BUCKETS:
             break
-    return Period(datetime.fromtimestamp(first, timezone.utc), width, count)
+    return Period([first + width * index for index in range(count)], width)

@@ -59,8 +59,7 @@ def _table_charts(name: str, series: Series, period: Period) -> TableCharts:
     changes, late = sum(series.changes), sum(series.late)
     greatest = max((each for each in series.greatest_lag if each is not None), default=None)
     on_time = [all_of - late for all_of, late in zip(series.changes, series.late, strict=True)]
-    starts = [period.bucket(index)[0] for index in range(period.count)]
-    width = timedelta(seconds=period.width)
+    starts, width = period.starts, period.width
     throughput = bars(
         f"Changes of {name} over time: {changes:,}, {late:,} of them late",
         starts,

@@ -57,7 +57,7 @@ def render(facts: Facts, found: Iterable[Finding], project: str, target: str) ->
         quiet=[
             each.table for each in facts.tables if activity and each.table not in activity.tables
         ],
-        period=activity.period.span if activity else None,
+        period=activity.period if activity else None,
         bucket=_width(activity.period.width) if activity else "",
         storage=charts.storage_chart(facts.growth) if facts.growth else None,
         runs=[_run_row(facts, run) for run in runs],
@@ -136,8 +136,7 @@ def _run_row(facts: Facts, run: Run) -> dict[str, Any]:
     }
 
 
-def _width(seconds: int) -> str:
-    """Seconds of a bucket as `hour`, `3 hours` or `2 days`."""
-    name, length = ("day", 86400) if seconds % 86400 == 0 else ("hour", 3600)
-    count = seconds // length
+def _width(width: timedelta) -> str:
+    """Width of a bucket as `hour`, `3 hours` or `2 days`."""
+    count, name = (width.days, "day") if width.days else (width.seconds // 3600, "hour")
     return name if count == 1 else f"{count} {name}s"
