@@ -11,6 +11,7 @@ import typer
 from dbt_afterimage.cli.frame import JsonOption, TargetOption, UsageProblem, command, printable
 from dbt_afterimage.cli.support.project_session import project_session
 from dbt_afterimage.cli.support.run_dbt import run_dbt
+from dbt_afterimage.cli.support.table_status import CHANGES, REJECTED
 from dbt_afterimage.cli.support.warehouse import (
     AllSchemas,
     Warehouse,
@@ -19,7 +20,6 @@ from dbt_afterimage.cli.support.warehouse import (
     similar,
 )
 
-_SUFFIX = "_changes_rejected"
 _WITHOUT_PLACE = ("null_change_seq", "malformed_change_seq")
 _SHOWN = 50
 _WIDTH = 180
@@ -98,16 +98,16 @@ def read_rejects(warehouse: Warehouse, schema: str, table: str | None) -> list[d
         WarehouseError: there is no such table.
     """
     relations = warehouse.relations(schema)
-    tables = [name.removesuffix(_SUFFIX) for name in relations if name.endswith(_SUFFIX)]
+    tables = [name.removesuffix(REJECTED) for name in relations if name.endswith(REJECTED)]
     if table is not None and table not in tables:
         raise WarehouseError(
-            f"`rejects`: schema {schema} has no table {table}{_SUFFIX}. "
+            f"`rejects`: schema {schema} has no table {table}{REJECTED}. "
             f"{similar(table, tables)} Fix: name a table that has a change log, without `_changes`."
         )
     found = [
         {"table": name, **row}
         for name in ([table] if table else tables)
-        for row in warehouse.arrow(schema, f"{name}{_SUFFIX}").to_pylist()
+        for row in warehouse.arrow(schema, f"{name}{REJECTED}").to_pylist()
     ]
     found.sort(key=lambda row: (row["table"], row["change_seq"] or "", row["record_hash"]))
     return sorted(found, key=lambda row: row["recorded_at"], reverse=True)
@@ -122,7 +122,7 @@ def one_record(found: list[dict[str, Any]], record: int, table: str | None) -> d
     for row in found:
         if row["record_hash"] == record:
             return row
-    where = f"{table}{_SUFFIX}" if table else "Rejected records"
+    where = f"{table}{REJECTED}" if table else "Rejected records"
     raise WarehouseError(
         f"`rejects`: {where} has no record_hash {record}. Fix: copy it from `afterimage rejects`."
     )
@@ -132,7 +132,7 @@ def accepted_beside(
     warehouse: Warehouse, schema: str, record: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Changes that the change log has at the change_seq of a rejected record."""
-    log, seq = f"{record['table']}_changes", record["change_seq"]
+    log, seq = record["table"] + CHANGES, record["change_seq"]
     # a malformed change_seq is not a place in the log, and may hold any character
     if log not in warehouse.relations(schema) or not (seq and seq.isalnum()):
         return []

@@ -140,7 +140,7 @@ def read_status(
         rejected, unresolved = _rejects(warehouse, schema, table, relations)
         sizes = {
             name: warehouse.files(schema, name)
-            for name in (log, f"{table}{REJECTED}", *(table + mart for mart in MARTS))
+            for name in relations_of(table)
             if relations.get(name) == "table"
         }
         changes = hours.get("changes")
@@ -177,6 +177,11 @@ def read_status(
         if failed := _failed(table, results):
             found.append(TableStatus(table, failed=failed))
     return sorted(found, key=lambda each: each.table)
+
+
+def relations_of(table: str) -> list[str]:
+    """The relations that a table may have: change log, rejected records and marts."""
+    return [table + suffix for suffix in (CHANGES, REJECTED, *MARTS)]
 
 
 def _rows(warehouse: Warehouse, schema: str, sql: str, key: str) -> dict[str, dict[str, Any]]:

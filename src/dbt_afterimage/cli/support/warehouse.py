@@ -122,10 +122,7 @@ class SparkWarehouse:
         where: str | None = None,
         columns: Sequence[str] | None = None,
     ) -> pa.Table:
-        """Rows of a relation that exists, all or those of a condition; times are UTC.
-
-        Only the given columns are read from the files.
-        """
+        """Rows of a relation that exists, all or those of a condition; times are UTC."""
         from dbt_afterimage.spark.identifiers import quoted
 
         with working(f"Reading {schema}.{name} with Spark"):
@@ -301,10 +298,7 @@ class IcebergWarehouse:
         where: str | None = None,
         columns: Sequence[str] | None = None,
     ) -> pa.Table:
-        """Rows of a relation that exists, all or those of a condition; times are UTC.
-
-        Only the given columns are read from the files.
-        """
+        """Rows of a relation that exists, all or those of a condition; times are UTC."""
         if self.relations(schema)[name] == VIEW:
             return self._views.arrow(schema, name, where, columns)
         with working(f"Reading {schema}.{name}"):

@@ -22,9 +22,9 @@ from dbt_afterimage.cli.support.runs import Run, change_logs, last_results, last
 from dbt_afterimage.cli.support.table_status import (
     CHANGES,
     MARTS,
-    REJECTED,
     TableStatus,
     read_status,
+    relations_of,
 )
 from dbt_afterimage.cli.support.warehouse import TABLE, AllSchemas, TableVersion, Warehouse
 
@@ -131,11 +131,11 @@ def read_facts(source: Warehouse, request: Request) -> Facts:
     versions = {
         name: warehouse.versions(schema, name)
         for table in names
-        for name in _relations_of(table)
+        for name in relations_of(table)
         if relations.get(name) == TABLE
     }
     by_table = {
-        name: [versions[each] for each in _relations_of(name) if each in versions] for name in names
+        name: [versions[each] for each in relations_of(name) if each in versions] for name in names
     }
     return Facts(
         request=request,
@@ -149,10 +149,6 @@ def read_facts(source: Warehouse, request: Request) -> Facts:
         growth_of={name: growth(each, request.days, now) for name, each in by_table.items()},
         runs=last_runs(request.target_folder),
     )
-
-
-def _relations_of(table: str) -> list[str]:
-    return [table + suffix for suffix in (CHANGES, REJECTED, *MARTS)]
 
 
 def _flows(
