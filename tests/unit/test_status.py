@@ -23,6 +23,7 @@ from dbt_afterimage.cli.support.warehouse import TableVersion, WarehouseError
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
 TIME = pa.timestamp("us", "UTC")
+NO_RUNS = Path("a folder without runs")
 
 
 def at(minute: int) -> datetime:
@@ -110,7 +111,7 @@ def warehouse(**tables: pa.Table) -> Memory:
 
 
 def test_a_table_of_which_one_mart_is_behind() -> None:
-    (orders,) = read_status(warehouse(), "lake", "change_activity", {}, at(40))
+    (orders,) = read_status(warehouse(), "lake", "change_activity", NO_RUNS, at(40))
     assert orders.table == "orders"
     assert (orders.age, orders.behind) == (30 * 60, 10 * 60)
     assert (orders.newest_change_seq, orders.path) == ("0007", "incremental")
@@ -126,7 +127,7 @@ def test_a_table_of_which_one_mart_is_behind() -> None:
 
 def test_a_table_without_activity_or_rejected_records() -> None:
     only = Memory({"afterimage_progress": ORDERS}, counts={"orders_history": 101})
-    (orders,) = read_status(only, "lake", "change_activity", {}, at(40))
+    (orders,) = read_status(only, "lake", "change_activity", NO_RUNS, at(40))
     assert (orders.lag, orders.changes, orders.late_share) == (None, None, None)
     assert (orders.rejected, orders.unresolved) == (0, 0)
     assert orders.compaction_due == ["orders_history"]
@@ -134,7 +135,7 @@ def test_a_table_without_activity_or_rejected_records() -> None:
 
 def test_a_schema_in_which_nothing_was_built() -> None:
     with pytest.raises(WarehouseError, match="schema other has no table afterimage_progress"):
-        read_status(warehouse(), "other", "change_activity", {}, NOON)
+        read_status(warehouse(), "other", "change_activity", NO_RUNS, NOON)
 
 
 def test_results_of_the_last_run_that_built_models(tmp_path: Path) -> None:
@@ -149,8 +150,7 @@ def test_results_of_the_last_run_that_built_models(tmp_path: Path) -> None:
         run_line("1", "build", 10, results) + run_line("2", "test", 20, {"test.shop.a.1": "pass"}),
         encoding="utf-8",
     )
-    found = last_results(tmp_path, "lake")
-    (orders,) = read_status(warehouse(), "lake", "change_activity", found, at(40))
+    (orders,) = read_status(warehouse(), "lake", "change_activity", tmp_path, at(40))
     assert orders.failed == ["orders_history", "orders_field_changes"]
 
 
@@ -179,8 +179,9 @@ def test_a_new_table_whose_first_run_failed(tmp_path: Path) -> None:
         "orders_changes": "success",
         "price_changes": "error",
     }
-    logs = change_logs(tmp_path, "lake")
-    items, orders = read_status(warehouse(), "lake", "change_activity", results, at(40), logs)
+    steps = {f"model.shop.{name}": state for name, state in results.items()}
+    (tmp_path / "afterimage_runs.jsonl").write_text(run_line("1", "run", 10, steps))
+    items, orders = read_status(warehouse(), "lake", "change_activity", tmp_path, at(40))
     assert (items.table, orders.table) == ("items", "orders")
     assert items.failed == ["items_changes", "items_history"]
     assert (items.last_batch, items.lag, items.files) == (None, None, 0)
@@ -202,7 +203,7 @@ def test_a_new_table_whose_first_run_failed(tmp_path: Path) -> None:
     ],
 )
 def test_conditions(text: str, holds: bool) -> None:
-    (orders,) = read_status(warehouse(), "lake", "change_activity", {}, at(40))
+    (orders,) = read_status(warehouse(), "lake", "change_activity", NO_RUNS, at(40))
     conditions = parse_conditions(text, MEASURES)
     assert any(condition.holds(orders.measures()) for condition in conditions) is holds
 
@@ -254,7 +255,7 @@ def test_a_misspelt_activity_table_switches_no_monitor_off(
 
 
 def test_a_number_is_shown_as_it_is() -> None:
-    (orders,) = read_status(warehouse(), "lake", "change_activity", {}, at(40))
+    (orders,) = read_status(warehouse(), "lake", "change_activity", NO_RUNS, at(40))
     conditions = parse_conditions("unresolved > 5 or late_share >= 10%", MEASURES)
     many = replace(orders, unresolved=1_234_567)
     assert violated([many], conditions) == [

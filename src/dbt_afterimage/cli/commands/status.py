@@ -11,7 +11,7 @@ import typer
 
 from dbt_afterimage.cli.frame import FAILED, JsonOption, TargetOption, command
 from dbt_afterimage.cli.support.fail_if import Condition, parse_conditions
-from dbt_afterimage.cli.support.runs import change_logs, last_results, target_folder
+from dbt_afterimage.cli.support.runs import target_folder
 from dbt_afterimage.cli.support.table_status import (
     MEASURES,
     MEASURES_OF_ACTIVITY,
@@ -53,10 +53,8 @@ def status(
     only, schema = project_warehouse(target)
     warehouse = AllSchemas(only, schema)
     _check_activity(warehouse, schema, activity, conditions)
-    results = last_results(target_folder(), schema)
     now = datetime.now(timezone.utc)
-    logs = change_logs(target_folder(), schema)
-    tables = read_status(warehouse, schema, activity, results, now, logs)
+    tables = read_status(warehouse, schema, activity, target_folder(), now)
     violations = violated(tables, conditions)
     if as_json:
         shown = {"tables": [asdict(each) for each in tables], "violations": violations}

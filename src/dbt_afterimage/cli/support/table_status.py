@@ -5,12 +5,14 @@ No change log, history or other mart is scanned.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from dbt_afterimage.cli.commands.query import connect, run
+from dbt_afterimage.cli.support.runs import change_logs, last_results
 from dbt_afterimage.cli.support.warehouse import PROGRESS, Warehouse, WarehouseError
 from dbt_afterimage.storage.compaction import MANY_FILES
 
@@ -99,17 +101,15 @@ def read_status(
     warehouse: Warehouse,
     schema: str,
     activity: str,
-    results: Mapping[str, str],
+    folder: Path,
     now: datetime,
-    change_logs: Collection[str] = (),
 ) -> list[TableStatus]:
     """The state of each table of a schema that has a change log.
 
     Args:
         activity: name of a `change_activity` table there; it may be missing.
-        results: dbt's status of each model in its last run, by name.
-        change_logs: names of the project's change logs. One that has recorded no batch is listed
-            if it failed in its last run.
+        folder: dbt's target folder. A change log of its manifest that has recorded no batch is
+            listed if it failed in its last run.
 
     Raises:
         WarehouseError: the schema has no progress table, so nothing was built in it.
@@ -124,6 +124,7 @@ def read_status(
     counted: dict[str, dict[str, Any]] = {}
     if activity in relations:
         counted = _rows(warehouse, schema, _ACTIVITY_SQL.format(activity=activity), "table_name")
+    results = last_results(folder, schema)
     found = []
     # field changes end in `_changes` too, but they have a path
     logs = (
@@ -171,7 +172,8 @@ def read_status(
             )
         )
     listed = {each.table for each in found}
-    new = {log.removesuffix(CHANGES) for log in change_logs if log in results} - listed
+    logs_of_project = change_logs(folder, schema)
+    new = {log.removesuffix(CHANGES) for log in logs_of_project if log in results} - listed
     for table in new:
         # its first run failed
         if failed := _failed(table, results):

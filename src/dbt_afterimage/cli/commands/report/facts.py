@@ -18,7 +18,7 @@ from dbt_afterimage.cli.commands.report.batches import (
 from dbt_afterimage.cli.commands.report.growth import Growth, growth
 from dbt_afterimage.cli.commands.report.lineage import RawTable, raw_tables
 from dbt_afterimage.cli.commands.report.rejected import Rejected, read_rejected
-from dbt_afterimage.cli.support.runs import Run, change_logs, last_results, last_runs
+from dbt_afterimage.cli.support.runs import Run, last_runs
 from dbt_afterimage.cli.support.table_status import (
     CHANGES,
     MARTS,
@@ -121,9 +121,7 @@ def read_facts(source: Warehouse, request: Request) -> Facts:
     """
     schema, now = request.schema, request.now
     warehouse = AllSchemas(source, schema)
-    results = last_results(request.target_folder, schema)
-    logs = change_logs(request.target_folder, schema)
-    tables = read_status(warehouse, schema, request.activity, results, now, logs)
+    tables = read_status(warehouse, schema, request.activity, request.target_folder, now)
     names = [each.table for each in tables]
     raw = raw_tables(request.target_folder / "manifest.json", warehouse, schema)
     applied = read_applied(warehouse, schema)
