@@ -121,7 +121,7 @@ def test_settings_of_the_manifest(tmp_path: Path) -> None:
     manifest.write_text(
         json.dumps({"sources": {each["unique_id"]: each for each in sources}}), encoding="utf-8"
     )
-    tables = tables_of(manifest)
+    tables = tables_of(tmp_path)
     assert [(table.name, table.settings is None) for table in tables] == [
         ("sales.bills__ct", True),
         ("sales.orders__ct", False),

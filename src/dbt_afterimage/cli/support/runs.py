@@ -134,7 +134,12 @@ def last_runs(folder: Path) -> list[Run]:
 
 def last_results(folder: Path, schema: str) -> dict[str, str]:
     """The status of each model in its last run, by its name in the progress table."""
-    names = {node["name"]: progress_name(node, schema) for node in _models(folder)}
+    nodes = read_manifest(folder)["nodes"]
+    names = {
+        node["name"]: progress_name(node, schema)
+        for key, node in nodes.items()
+        if key.startswith("model.")
+    }
     found: dict[str, str] = {}
     for run in last_runs(folder):
         for step in run.steps:
@@ -143,25 +148,19 @@ def last_results(folder: Path, schema: str) -> dict[str, str]:
     return found
 
 
-def change_logs(folder: Path, schema: str) -> set[str]:
-    """Names in the progress table of the project's change logs, from dbt's manifest.
-
-    Args:
-        folder: dbt's target folder; without a manifest, no model is known.
-    """
-    return {
-        progress_name(node, schema)
-        for node in _models(folder)
-        if node["config"].get("materialized") == "change_log"
-    }
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of dbt's last command; without nodes and sources if there is none."""
+    file = folder / "manifest.json"
+    if not file.exists():
+        return {"nodes": {}, "sources": {}}
+    manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return manifest
 
 
-def _models(folder: Path) -> list[dict[str, Any]]:
-    manifest = folder / "manifest.json"
-    if not manifest.exists():
-        return []
-    nodes = json.loads(manifest.read_text(encoding="utf-8"))["nodes"]
-    return [node for name, node in nodes.items() if name.startswith("model.")]
+def change_log_nodes(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The models of a manifest that are change logs."""
+    nodes = manifest["nodes"].values()
+    return [node for node in nodes if node["config"].get("materialized") == "change_log"]
 
 
 def progress_name(node: Mapping[str, Any], schema: str) -> str:

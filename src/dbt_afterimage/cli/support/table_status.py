@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from dbt_afterimage.cli.commands.query import connect, run
-from dbt_afterimage.cli.support.runs import change_logs, last_results
+from dbt_afterimage.cli.support.runs import (
+    change_log_nodes,
+    last_results,
+    progress_name,
+    read_manifest,
+)
 from dbt_afterimage.cli.support.warehouse import PROGRESS, Warehouse, WarehouseError
 from dbt_afterimage.storage.compaction import MANY_FILES
 
@@ -172,7 +177,8 @@ def read_status(
             )
         )
     listed = {each.table for each in found}
-    logs_of_project = change_logs(folder, schema)
+    nodes = change_log_nodes(read_manifest(folder))
+    logs_of_project = {progress_name(node, schema) for node in nodes}
     new = {log.removesuffix(CHANGES) for log in logs_of_project if log in results} - listed
     for table in new:
         # its first run failed

@@ -65,7 +65,7 @@ def all_checks(target: str | None) -> Iterator[Check]:
     yield from project_checks(tables, problem)
     yield from raw_table_checks(session, tables)
     if not problem:
-        yield from change_log_checks(session, target_folder() / "manifest.json")
+        yield from change_log_checks(session, target_folder())
 
 
 def shown(check: Check) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbt_afterimage.cli.commands.doctor.check import Check
+from dbt_afterimage.cli.support.runs import change_log_nodes, read_manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,14 +16,12 @@ _LEAST_READ_ONCE = "0000000000000001"
 """Version 0.1 recorded changes at positions before this text again in every run."""
 
 
-def change_log_checks(session: SparkSession, manifest: Path) -> Iterator[Check]:
+def change_log_checks(session: SparkSession, folder: Path) -> Iterator[Check]:
     """A line for each change log with records that an earlier version has recorded twice."""
-    nodes = json.loads(manifest.read_text(encoding="utf-8"))["nodes"].values()
+    nodes = change_log_nodes(read_manifest(folder))
     for node in sorted(nodes, key=lambda each: str(each["unique_id"])):
         log = node.get("relation_name")
-        if node["config"].get("materialized") != "change_log" or not log:
-            continue
-        if not session.catalog.tableExists(log):
+        if not (log and session.catalog.tableExists(log)):
             continue
         ((repeated,),) = session.sql(
             "select count(*) from ("

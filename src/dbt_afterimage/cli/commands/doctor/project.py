@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from dbt_afterimage.cli.commands.doctor.check import Check
-from dbt_afterimage.cli.support.runs import target_folder
+from dbt_afterimage.cli.support.runs import read_manifest, target_folder
 from dbt_afterimage.settings import SettingsError, SourceSettings, parse_settings
 
 
@@ -41,12 +40,12 @@ def declared_tables(target: str | None) -> tuple[list[DeclaredTable], str]:
     result = dbtRunner().invoke(arguments)
     if not result.success:
         return [], " ".join(str(result.exception or "`dbt parse` failed").split())
-    return tables_of(target_folder() / "manifest.json"), ""
+    return tables_of(target_folder()), ""
 
 
-def tables_of(manifest: Path) -> list[DeclaredTable]:
-    """The source tables of a manifest that are declared to this product."""
-    sources = json.loads(manifest.read_text(encoding="utf-8"))["sources"].values()
+def tables_of(folder: Path) -> list[DeclaredTable]:
+    """The source tables in dbt's target folder that are declared to this product."""
+    sources = read_manifest(folder)["sources"].values()
     found = []
     for source in sorted(sources, key=lambda each: str(each["unique_id"])):
         meta = source.get("meta") or source.get("config", {}).get("meta") or {}

@@ -123,7 +123,7 @@ def read_facts(source: Warehouse, request: Request) -> Facts:
     warehouse = AllSchemas(source, schema)
     tables = read_status(warehouse, schema, request.activity, request.target_folder, now)
     names = [each.table for each in tables]
-    raw = raw_tables(request.target_folder / "manifest.json", warehouse, schema)
+    raw = raw_tables(request.target_folder, warehouse, schema)
     applied = read_applied(warehouse, schema)
     relations = warehouse.relations(schema)
     versions = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dbt_afterimage.cli.commands.doctor.raw_tables import ONE_RAW_TABLE_FOR_ALL
-from dbt_afterimage.cli.support.runs import progress_name
+from dbt_afterimage.cli.support.runs import change_log_nodes, progress_name, read_manifest
 from dbt_afterimage.cli.support.table_status import CHANGES
 from dbt_afterimage.cli.support.warehouse import Warehouse
 from dbt_afterimage.settings import SettingsError, parse_settings
@@ -33,37 +32,33 @@ class RawTable:
     written_at: datetime | None = None
 
 
-def raw_tables(manifest: Path, warehouse: Warehouse, schema: str) -> dict[str, list[RawTable]]:
+def raw_tables(folder: Path, warehouse: Warehouse, schema: str) -> dict[str, list[RawTable]]:
     """The raw tables of each change log, by the log's table; empty without a manifest.
 
     Args:
-        manifest: dbt's manifest.json; it may be missing.
+        folder: dbt's target folder.
     """
-    if not manifest.exists():
-        return {}
-    content = json.loads(manifest.read_text(encoding="utf-8"))
+    manifest = read_manifest(folder)
     found = {}
-    for node in content["nodes"].values():
-        if node["resource_type"] == "model" and node["config"]["materialized"] == "change_log":
-            sources = (content["sources"][each] for each in sorted(_sources(content, node)))
-            read = [_raw_table(warehouse, source) for source in sources]
-            found[progress_name(node, schema).removesuffix(CHANGES)] = [
-                each for each in read if each
-            ]
+    for node in change_log_nodes(manifest):
+        sources = (manifest["sources"][each] for each in sorted(_sources(manifest, node)))
+        read = [_raw_table(warehouse, source) for source in sources]
+        table = progress_name(node, schema).removesuffix(CHANGES)
+        found[table] = [each for each in read if each]
     return found
 
 
-def _sources(content: Mapping[str, Any], node: Mapping[str, Any]) -> set[str]:
+def _sources(manifest: Mapping[str, Any], node: Mapping[str, Any]) -> set[str]:
     """Ids of the sources that a node is built from, directly or through other models."""
     found = set()
     to_visit, visited = list(node["depends_on"]["nodes"]), set()
     while to_visit:
         name = to_visit.pop()
-        if name in content["sources"]:
+        if name in manifest["sources"]:
             found.add(name)
-        elif name in content["nodes"] and name not in visited:
+        elif name in manifest["nodes"] and name not in visited:
             visited.add(name)
-            to_visit.extend(content["nodes"][name]["depends_on"].get("nodes", []))
+            to_visit.extend(manifest["nodes"][name]["depends_on"].get("nodes", []))
     return found
 
 
