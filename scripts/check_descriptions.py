@@ -22,8 +22,8 @@ NEEDS_COLUMNS = ("model", "seed")
 # These tables may have no column besides those that the plugin describes, which `dbt parse` writes
 # too late for the manifest (src/dbt_afterimage/dbt_spark/documentation.py).
 DESCRIBE_THEMSELVES = ("staging_view", "staging_log", "change_activity", "cuts")
-# dbt generates these macros from generic tests and materializations.
-GENERATED_PREFIXES = ("test_", "materialization_")
+# dbt generates a macro from each materialization, which takes no arguments.
+GENERATED_PREFIX = "materialization_"
 
 
 def undescribed(manifest: dict[str, Any], project_file: str) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _columns(owner: str, node: dict[str, Any]) -> Iterator[str]:
 def _macros(manifest: dict[str, Any], project: str) -> Iterator[str]:
     for macro in manifest["macros"].values():
         name = macro["name"]
-        if macro["package_name"] != project or name.startswith(("_", *GENERATED_PREFIXES)):
+        if macro["package_name"] != project or name.startswith(("_", GENERATED_PREFIX)):
             continue
         if "__" in name:
             # `spark__x` is the implementation of x for one adapter.

@@ -5,7 +5,7 @@
     Arguments:
       source_name  the dbt source
       table_name   the table in it that holds the landed messages
-      request      what to land: the fields of `ingest.kafka.land.Request`, by name
+      request      what to land: the fields of `ingest.kafka.request.Request`, by name
 #}
 {% macro land_kafka(source_name, request, table_name='messages') %}
     {%- set relation = source(source_name, table_name) -%}

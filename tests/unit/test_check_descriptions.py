@@ -36,7 +36,7 @@ def manifest(description: str) -> dict[str, Any]:
             "a": {**described, "name": "decode", "arguments": [argument]},
             "b": {**where, "name": "_private", "description": "", "arguments": []},
             "c": {**where, "name": "spark__override", "description": "", "arguments": []},
-            "d": {**where, "name": "test_generated", "description": "", "arguments": []},
+            "d": {**where, "name": "materialization_generated", "description": "", "arguments": []},
         },
     }
 
