@@ -122,7 +122,8 @@ def record_erasures(
     )
     rows.select(*kinds).writeTo(table.name).append()
     _record_rows(session, table)
-    _cached.clear()
+    with _lock:
+        _cached.clear()
 
 
 def complete_erasures(
