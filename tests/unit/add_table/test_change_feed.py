@@ -72,6 +72,15 @@ def test_a_change_table_of_sql_server_with_its_full_load() -> None:
     assert found.key_columns == ["id", "name", "city"]
 
 
+def test_a_feed_with_the_name_of_its_table_has_a_full_load_beside_it() -> None:
+    feed = raw("customers", *CDC, "id", "name", "city")
+    load = raw("customers_base", "id", "name", "city")
+    preset = preset_of(feed)
+    assert preset is not None
+    for tables in ([feed, load], [load, feed]):
+        assert base_table(feed, RawSchema.of("landed", tables), preset) is load
+
+
 def test_a_change_table_of_an_older_sql_server_has_no_command_id() -> None:
     table = raw("dbo_Customers_CT", *CDC, "id", "name")
     preset = preset_of(table)

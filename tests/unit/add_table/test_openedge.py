@@ -48,6 +48,12 @@ def test_tables_are_recognized_by_their_columns() -> None:
     assert openedge.tracking_table(SCHEMA) is TRACKING
 
 
+def test_a_change_table_with_the_name_of_its_table_has_a_full_load_beside_it() -> None:
+    changes, load = replace(CHANGES, name="Work-Order"), replace(BASE, name="work_order_base")
+    for tables in ([changes, load], [load, changes]):
+        assert openedge.base_table(changes, RawSchema.of("landed", tables)) is load
+
+
 def test_the_table_number_is_the_one_that_has_the_changes() -> None:
     found = propose(CHANGES, SCHEMA, "plant", SAMPLE)
     assert found.table == "work_order"

@@ -75,8 +75,7 @@ def base_table(table: RawTable, schema: RawSchema, preset: str) -> RawTable | No
     known = presets()[preset].recognition
     if known is None or not known.has_load_table:
         return None
-    found = schema.full_load(table_name(table), data_columns(table, preset))
-    return found if found is not None and found is not table and preset_of(found) is None else None
+    return schema.full_load(table_name(table), data_columns(table, preset), preset_of)
 
 
 def find(session: SparkSession, schema: RawSchema) -> Iterator[Found]:

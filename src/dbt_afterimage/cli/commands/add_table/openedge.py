@@ -100,8 +100,7 @@ def table_name(table: RawTable) -> str:
 
 def base_table(table: RawTable, schema: RawSchema) -> RawTable | None:
     """A landed table of the source table's name, with its columns."""
-    found = schema.full_load(table_name(table), data_columns(table))
-    return None if found is None or found is table or is_change_table(found) else found
+    return schema.full_load(table_name(table), data_columns(table), is_change_table)
 
 
 def find(session: SparkSession, schema: RawSchema) -> Iterator[Found]:

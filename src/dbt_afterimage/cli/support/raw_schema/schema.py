@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 _FULL_LOADS = ("base", "at_start", "full_load")
@@ -60,8 +60,17 @@ class RawSchema:
         """The table of this name, in any case."""
         return self.tables.get(name.lower())
 
-    def full_load(self, stem: str, columns: Iterable[str]) -> RawTable | None:
-        """A landed table of this name in model names that has more than half of the columns."""
+    def full_load(
+        self,
+        stem: str,
+        columns: Iterable[str],
+        has_changes: Callable[[RawTable], object] = lambda _: False,
+    ) -> RawTable | None:
+        """A landed table of this name in model names that has more than half of the columns.
+
+        Args:
+            has_changes: true for a table that holds changes, not a load.
+        """
         names = {name.lower() for name in columns}
         full_names = (stem, *(f"{stem}_{suffix}" for suffix in _FULL_LOADS))
         return next(
@@ -69,6 +78,7 @@ class RawSchema:
                 table
                 for table in self.tables.values()
                 if model_name(table.name) in full_names
+                and not has_changes(table)
                 and len(names & table.types().keys()) * 2 > len(names)
             ),
             None,
