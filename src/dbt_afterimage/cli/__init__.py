@@ -6,7 +6,7 @@ here, by which it registers.
 
 from __future__ import annotations
 
-from dbt_afterimage.cli.commands import (  # noqa: F401
+from dbt_afterimage.cli.commands import (  # noqa: F401  registers them
     add_table,
     compact,
     doctor,
